@@ -1,73 +1,18 @@
 //! Hashes of data: BLAKE3 and SHA-256, their values, and how both are computed.
 
 use std::fmt;
-use std::str::FromStr;
-
-use crate::error::{Error, Result};
 
 /// Number of bytes from which a piece is divided among the threads of a pool: dividing less costs more than it gains.
 const SHARED_BYTES: usize = 128 << 10;
 
-/// A hash function with values of 256 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-#[non_exhaustive]
-pub enum HashKind {
-    /// BLAKE3, as `b3sum` prints it: fast on every processor, and on all threads at once.
-    #[default]
-    Blake3,
-    /// SHA-256, as `sha256sum` prints it: for archives whose rules ask for it. Slow on processors without instructions
-    /// for it.
-    Sha256,
-}
+pub use ctds::HashKind;
 
-impl HashKind {
-    /// All kinds, the default first.
-    pub const ALL: [Self; 2] = [HashKind::Blake3, HashKind::Sha256];
-
-    /// Name of the kind in options and in documents: `blake3`, `sha256`.
-    pub fn name(self) -> &'static str {
-        match self {
-            HashKind::Blake3 => "blake3",
-            HashKind::Sha256 => "sha256",
-        }
-    }
-
-    /// Name of the fingerprints of tables that are computed with this hash: `CTFP-2` with BLAKE3, `CTFP-1` with SHA-256.
-    /// Both hash the same bytes.
-    pub fn fingerprint(self) -> &'static str {
-        match self {
-            HashKind::Blake3 => "CTFP-2",
-            HashKind::Sha256 => "CTFP-1",
-        }
-    }
-
+impl Hash {
     /// The hash of `bytes`.
-    pub(crate) fn hash(self, bytes: &[u8]) -> Hash {
-        let mut hasher = Hasher::new(self);
+    pub(crate) fn of(kind: HashKind, bytes: &[u8]) -> Self {
+        let mut hasher = Hasher::new(kind);
         hasher.update(bytes);
         hasher.finish()
-    }
-}
-
-impl fmt::Display for HashKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HashKind::Blake3 => "BLAKE3",
-            HashKind::Sha256 => "SHA-256",
-        })
-    }
-}
-
-impl FromStr for HashKind {
-    type Err = Error;
-
-    /// Finds a kind by its [`name`](Self::name).
-    ///
-    /// # Errors
-    /// `Usage` if no kind has this name.
-    fn from_str(name: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| Error::usage(format!("{name:?} is not a hash; expected blake3 or sha256")))
     }
 }
 
@@ -170,7 +115,7 @@ mod tests {
 
     #[test]
     fn values_are_those_of_b3sum_and_sha256sum() {
-        let of = |kind: HashKind, bytes: &[u8]| kind.hash(bytes).to_string();
+        let of = |kind: HashKind, bytes: &[u8]| Hash::of(kind, bytes).to_string();
         assert_eq!(of(HashKind::Blake3, b""), "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
         assert_eq!(
             of(HashKind::Blake3, &input(102_400)),
@@ -184,7 +129,7 @@ mod tests {
         let bytes = input(1_000_003);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for kind in HashKind::ALL {
-            let whole = kind.hash(&bytes);
+            let whole = Hash::of(kind, &bytes);
             for piece in [1000, SHARED_BYTES, 300_001] {
                 let mut hasher = Hasher::new(kind);
                 bytes.chunks(piece).for_each(|piece| pool.install(|| hasher.update(piece)));
@@ -195,7 +140,7 @@ mod tests {
 
     #[test]
     fn only_64_digits_are_a_hash() {
-        let hash = HashKind::Blake3.hash(b"x");
+        let hash = Hash::of(HashKind::Blake3, b"x");
         assert_eq!(Hash::parse(HashKind::Blake3, &hash.to_string()), Some(hash));
         assert_ne!(Hash::parse(HashKind::Sha256, &hash.to_string()), Some(hash));
         for digits in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"+1".repeat(32)] {

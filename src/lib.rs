@@ -38,27 +38,24 @@
 //! ```
 #![deny(missing_docs)]
 
-mod aipsio;
+#[cfg(any(test, feature = "internals"))]
+use ctds::aipsio;
+use ctds::{clock, error, grid, limits, progress, schema, stman, suggest, sync, table};
+
 mod blosc;
 pub mod blz;
 pub mod browse;
 mod call;
-mod clock;
 mod clone;
 mod container;
 pub mod convert;
 mod damage;
-mod error;
-mod grid;
 mod h5;
 mod hash;
 
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
 pub mod internals;
-pub mod io;
-mod lfs;
-mod limits;
 pub mod lint;
 pub mod live;
 pub mod look;
@@ -66,38 +63,47 @@ mod native;
 mod output;
 pub mod pack;
 mod pool;
-mod progress;
 mod publishing;
-mod schema;
+mod remote;
 mod shuffle;
 mod source;
 mod staged;
-mod stman;
-mod suggest;
-mod sync;
-mod table;
 mod thin;
-pub mod value;
 
-pub use container::{
-    BlockCheck, Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer,
-    LiveContainerReader, MultiFile, MultiFileMut, MultiHdf5Mut, Properties, Property,
+pub use container::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
+/// Byte sources and targets, and their implementations: files, memory.
+pub use ctds::io;
+/// Elements, cells and keywords of tables.
+pub use ctds::value;
+pub use ctds::{
+    BlockCheck, CancelToken, Cancellable, Column, ColumnDesc, ColumnInfo, ColumnKind, ColumnMut, Container,
+    ContainerInfo, ContainerMut, Context, Directory, Error, ErrorKind, FileLayout, FormatOptions, HashKind, Hypercube,
+    Locking, ManagerInfo, ManagerSpec, MultiFile, MultiFileMut, NewTable, OpenOptions, Phase, Progress, Properties,
+    Property, Result, Subtable, Table, TableDesc, TableInfo, TableKind, TableWriter, is_locked_here, is_open_elsewhere,
+    supported_managers, written_managers,
 };
-pub use error::{Context, Error, ErrorKind, Result, shown_path};
 pub use h5::{Compression, Plugin};
-pub use hash::{Hash, HashKind};
+pub use hash::Hash;
 /// The crate `ndarray` in the version whose arrays this interface uses.
 pub use ndarray;
-pub use progress::{CancelToken, Cancellable, Phase, Progress};
 pub use publishing::{IfExists, SyncPolicy};
-pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
-pub use staged::{StagedOutput, files_below, remove_abandoned};
-pub use stman::{supported as supported_managers, written as written_managers};
-pub use suggest::instead;
-pub use table::{
-    Column, ColumnInfo, ColumnMut, Hypercube, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable, Table,
-    TableKind, TableWriter, is_locked_here, is_open_elsewhere,
-};
+pub use source::{Source, SourceTable};
+pub use staged::StagedOutput;
+
+/// What the command line and the Python package share beside the API: names in messages, files of outputs.
+pub mod program {
+    pub use crate::staged::{files_below, remove_abandoned};
+    pub use ctds::{instead, shown_path};
+}
+
+/// Opens the table at `path`, also if its files are in a container that the crate `ctds` alone does not read: MultiHDF5, SIONlib,
+/// vt, HDF5 files of files.
+///
+/// # Errors
+/// Those of [`Table::open`].
+pub fn open_table(path: impl AsRef<std::path::Path>) -> Result<Table> {
+    Table::open_with(path, OpenOptions { formats: container::FORMATS, ..OpenOptions::default() })
+}
 
 // the Rust in these documents is compiled
 #[cfg(doctest)]

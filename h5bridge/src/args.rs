@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ctds_hdf5::{HashKind, IfExists, OpenOptions, SyncPolicy};
+use ctds_hdf5::{HashKind, IfExists, Locking, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
 
@@ -91,11 +91,17 @@ impl Durable {
 }
 
 impl Global {
+    /// How long a program that is writing to a table is waited for; `None` with `--no-lock`.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
+        (!self.no_lock).then_some(timeout)
+    }
+
     /// How tables are opened: the time to wait for locks, or without locks (`--lock-timeout`, `--no-lock`).
     pub(crate) fn open_options(&self) -> OpenOptions {
         // no time-out is as good as one of a century
-        let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
-        OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
+        let locking = self.patience().map_or(Locking::None, Locking::Wait);
+        OpenOptions { locking, ..OpenOptions::default() }
     }
 
     /// The global options that concern tables (`--lock-timeout`, `--no-lock`, `--strict`), as words for the command

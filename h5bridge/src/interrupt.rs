@@ -169,8 +169,8 @@ impl Stop {
         self.0.token.clone()
     }
 
-    /// Sleeps for `time`, or until SIGINT or SIGTERM comes, or until a program that runs the verb (subcommand of
-    /// `h5bridge`) in its own process, such as the Python package, stops it.
+    /// Sleeps for `time`, or until SIGINT or SIGTERM comes, or until a program that runs the verb
+    /// in its own process, such as the Python package, stops it.
     pub(crate) fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {

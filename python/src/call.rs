@@ -26,8 +26,8 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     Ok(py.detach(|| h5bridge::run_as(program, args).code()))
 }
 
-/// Runs a verb (subcommand of `h5bridge`), given as the words of its command line. Returns its exit code and the
-/// document that `--json` prints. `progress` is a Python function that is called with the progress, or None.
+/// Runs a verb, given as the words of its command line. Returns its exit code and the document that
+/// `--json` prints. `progress` is a Python function that is called with the progress, or None.
 ///
 /// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. What it raises,
 /// KeyboardInterrupt included, ends the verb; what the verb has begun to write is removed before it is raised here.
@@ -93,7 +93,7 @@ fn report(py: Python<'_>, counts: &Counts, progress: Option<&Py<PyAny>>) -> PyRe
     progress.call1(py, (done, total, table, part)).map(drop)
 }
 
-/// Progress of a verb (subcommand of `h5bridge`), which the thread that runs it updates and the waiting Python thread reads.
+/// Progress of a verb, which the thread that runs it updates and the waiting Python thread reads.
 #[derive(Default)]
 pub(crate) struct Counts(Mutex<State>);
 

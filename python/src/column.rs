@@ -252,8 +252,9 @@ fn read_into<'py, T: Element + numpy::Element>(
     Ok(out.clone())
 }
 
-/// Reads cells of numbers or Bools, or only the part `region` of each cell (fastest axis first), into `out`, in C order
-/// with the row as the slowest axis. A large range of rows is read in steps, between which Python signals are handled.
+/// Reads cells of numbers or Bools, or only the part `region` of each cell, into `out`, in C order
+/// with the row as the slowest axis. A large range of rows is read in steps, between which Python
+/// signals are handled.
 fn fill<T: Element>(
     py: Python<'_>,
     column: &ctds_hdf5::Column<'_>,

@@ -19,7 +19,7 @@ mod _native {
     /// Returns the end of an error message about an unknown name `word`: it suggests the most similar of `names`, or lists them all.
     #[pyfunction]
     fn instead(word: &str, names: Vec<String>) -> String {
-        ctds_hdf5::instead(word, names)
+        ctds_hdf5::program::instead(word, names)
     }
 
     #[pymodule_export]

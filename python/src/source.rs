@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctds_hdf5::convert::{Source as Opened, SourceTable};
-use ctds_hdf5::{CancelToken, ColumnInfo, ColumnKind, OpenOptions, TableKind};
+use ctds_hdf5::{CancelToken, ColumnInfo, ColumnKind, Locking, OpenOptions, TableKind};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -40,7 +40,11 @@ impl Source {
     fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {
         // no time-out is as good as one of a century
         let seconds = |time| Duration::try_from_secs_f64(time).unwrap_or(Duration::from_secs(u32::MAX.into()));
-        let options = OpenOptions { lock_timeout: lock_timeout.map(seconds), follow_external };
+        let options = OpenOptions {
+            locking: lock_timeout.map_or(Locking::None, |time| Locking::Wait(seconds(time))),
+            follow_external,
+            ..OpenOptions::default()
+        };
         others::look(py);
         let (token, counts) = (CancelToken::new(), Counts::default());
         let named = path.clone();

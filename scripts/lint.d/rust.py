@@ -216,8 +216,9 @@ def defines(module, name):
 class Crate:
     """The modules of one crate, and how paths resolve in them."""
 
-    def __init__(self, root, folder, prefix, top):
+    def __init__(self, root, folder, prefix, top, below=None):
         self.modules = read_crate(root, folder, prefix, top)
+        self.below = below or {}     # other crates, by the names that imports give them
         self.root = self.modules.get(prefix + top)
 
     def resolve(self, module, path, depth=0):
@@ -235,6 +236,9 @@ class Crate:
                 path.pop(0)
         elif first in module.children:
             here = module.children[first]
+        elif first in self.below:
+            other = self.below[first]
+            return other.resolve(other.root, ['crate', *path], depth)
         else:
             return None
         while here and path:

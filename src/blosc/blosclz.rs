@@ -4,7 +4,7 @@
 const FAR: usize = 8192;
 
 /// Largest number of literal bytes that follow one control byte in BloscLZ data.
-const MOST_LITERALS: usize = 32;
+const MAX_LITERALS: usize = 32;
 /// Number of bytes that decoding a BloscLZ reference copies at a time, if source and target do not overlap.
 const PIECE: usize = 16;
 
@@ -16,7 +16,7 @@ pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
         if control < 32 {
             let (literals, after) = rest.split_at_checked(control + 1)?;
             // a copy of a fixed length is a few instructions, and later ones overwrite what is too much of it
-            match (rest.first_chunk::<MOST_LITERALS>(), out.get_mut(end..)?.first_chunk_mut()) {
+            match (rest.first_chunk::<MAX_LITERALS>(), out.get_mut(end..)?.first_chunk_mut()) {
                 (Some(from), Some(to)) => *to = *from,
                 _ => out.get_mut(end..end + literals.len())?.copy_from_slice(literals),
             }

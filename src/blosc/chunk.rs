@@ -253,7 +253,7 @@ fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize
             continue;
         }
         let codec = header.codec();
-        let most = if codec == "zstd" { MOST_EXPANSION_ZSTD } else { MOST_EXPANSION };
+        let most = if codec == "zstd" { MAX_EXPANSION_ZSTD } else { MAX_EXPANSION };
         if part_bytes / most > part.len() {
             return Err(damaged(&format!("{} bytes of {codec} data for {part_bytes} bytes", part.len())));
         }
@@ -268,9 +268,9 @@ fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize
 }
 
 /// Largest number of bytes that one compressed byte can decode to, in all codecs but zstd.
-const MOST_EXPANSION: usize = 1 << 11;
+const MAX_EXPANSION: usize = 1 << 11;
 /// Largest number of bytes that one byte compressed by zstd can decode to: 4 bytes may be a block of 128 KiB.
-const MOST_EXPANSION_ZSTD: usize = 1 << 15;
+const MAX_EXPANSION_ZSTD: usize = 1 << 15;
 
 fn unknown_codec(header: &ChunkHeader) -> Error {
     Error::format(format!("a Blosc chunk with codec {}, 0 to 4 are known", header.flags >> 5))

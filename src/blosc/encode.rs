@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 const LEAST_BYTES: usize = 128;
 
 /// Largest number of decoded bytes that a Blosc 1 chunk can hold.
-const MOST_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
+const MAX_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
 
 /// A codec with which Blosc chunks can be compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ thread_local! {
 /// # Errors
 /// `Unsupported` for 2 GiB or more.
 pub(crate) fn encode(bytes: &[u8], settings: &ChunkSettings, out: &mut Vec<u8>) -> Result<()> {
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(Error::unsupported(format!("a Blosc chunk has less than 2 GiB, these are {} bytes", bytes.len())));
     }
     let start = out.len();

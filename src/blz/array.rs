@@ -21,7 +21,7 @@ use crate::progress::Progress;
 pub(super) const ARRAY: &str = "array";
 
 /// Largest BLZ array in Fortran order that is read, in bytes: it is transposed in memory.
-const MOST_TRANSPOSED: u64 = 1 << 30;
+const MAX_TRANSPOSED: u64 = 1 << 30;
 
 /// An array of BLZ, bcolz or bloscpack, or the dataset of an HDF5 file that such an array was converted to.
 #[derive(Debug)]
@@ -245,8 +245,8 @@ impl Array {
         if !self.is_fortran {
             return self.read_stored(bytes, progress, each);
         }
-        if bytes > MOST_TRANSPOSED {
-            let message = format!("the array in Fortran order has {bytes} bytes; the limit is {MOST_TRANSPOSED}");
+        if bytes > MAX_TRANSPOSED {
+            let message = format!("the array in Fortran order has {bytes} bytes; the limit is {MAX_TRANSPOSED}");
             return Err(Error::limit(message));
         }
         let mut stored = Vec::new();

@@ -42,10 +42,10 @@ fn unknown(text: &str) -> Error {
 }
 
 /// Largest size of an array's element type that is accepted, in bytes.
-const MOST_BYTES: usize = 1 << 24;
+const MAX_BYTES: usize = 1 << 24;
 
 /// Largest accepted number of levels of records within records in an element type.
-const MOST_DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 impl Dtype {
     /// Parses an element type as numpy spells it: `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
@@ -70,7 +70,7 @@ impl Dtype {
     }
 
     fn simple(text: &str) -> Option<Self> {
-        let made = |kind, size, big| (size <= MOST_BYTES).then_some(Dtype { kind, size, big });
+        let made = |kind, size, big| (size <= MAX_BYTES).then_some(Dtype { kind, size, big });
         let unit = text.find('[').map_or("", |at| &text[at..]);
         let name = &text[..text.len() - unit.len()];
         let time = |letter: char| Kind::Time(format!("{letter}8{unit}"));
@@ -453,8 +453,8 @@ impl Literal<'_> {
     fn fields(&mut self) -> Result<Dtype> {
         self.expect('[')?;
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(Error::limit(format!("records nested deeper than {MOST_DEPTH} levels")));
+        if self.depth > MAX_DEPTH {
+            return Err(Error::limit(format!("records nested deeper than {MAX_DEPTH} levels")));
         }
         let mut fields: Vec<(String, Dtype)> = Vec::new();
         while !self.eat(']') {
@@ -466,7 +466,7 @@ impl Literal<'_> {
             if self.eat(',') && !self.rest.trim_start().starts_with(')') {
                 let extents = self.extents()?;
                 let count = extents.iter().try_fold(1usize, |count, &extent| count.checked_mul(extent as usize));
-                let size = count.and_then(|count| count.checked_mul(dtype.size)).filter(|&size| size <= MOST_BYTES);
+                let size = count.and_then(|count| count.checked_mul(dtype.size)).filter(|&size| size <= MAX_BYTES);
                 let size = size.ok_or_else(|| unknown(&name))?;
                 dtype = Dtype { kind: Kind::Array(extents, Box::new(dtype)), size, big: false };
             }

@@ -22,7 +22,7 @@ const HAS_METADATA: u8 = 2;
 const IS_METADATA_DEFLATED: u8 = 4;
 
 /// Largest size of the decoded metadata of a bloscpack file that is accepted, in bytes.
-const MOST_METADATA: u64 = 1 << 26;
+const MAX_METADATA: u64 = 1 << 26;
 
 /// Number of chunk offsets of a bloscpack file that are read at a time.
 const OFFSETS: u64 = 1 << 12;
@@ -307,7 +307,7 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let (plain, most, stored) = (number(12), number(16), number(20));
     let read = || {
         limits::whole_file(plain)?;
-        if stored > most || plain > MOST_METADATA {
+        if stored > most || plain > MAX_METADATA {
             return Err(Error::format(format!(
                 "the metadata has {plain} bytes, stored as {stored}, but the file reserves {most}"
             )));
@@ -353,16 +353,16 @@ fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
 
 /// Decompresses zlib data of unknown decompressed length.
 fn inflate_any(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut out = vec![0; (4 * bytes.len()).clamp(1 << 12, MOST_METADATA as usize)];
+    let mut out = vec![0; (4 * bytes.len()).clamp(1 << 12, MAX_METADATA as usize)];
     loop {
         match libdeflater::Decompressor::new().zlib_decompress(bytes, &mut out) {
             Ok(count) => {
                 out.truncate(count);
                 return Ok(out);
             }
-            Err(libdeflater::DecompressionError::InsufficientSpace) if (out.len() as u64) < MOST_METADATA => {
+            Err(libdeflater::DecompressionError::InsufficientSpace) if (out.len() as u64) < MAX_METADATA => {
                 let len = 4 * out.len();
-                out.resize(len.min(MOST_METADATA as usize), 0);
+                out.resize(len.min(MAX_METADATA as usize), 0);
             }
             Err(_) => return Err(Error::format("the zlib data cannot be decoded")),
         }

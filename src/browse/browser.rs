@@ -42,8 +42,8 @@ impl<'a> Browser<'a> {
         Ok(Browser { resolver: Resolver { file, is_served }, limits })
     }
 
-    /// Browses a casacore table as the HDF5 file that `to-hdf5` would make of it. Other files that the HDF5 file names
-    /// (external links, virtual datasets) are opened only if `is_served` is true for their canonical path.
+    /// Browses a casacore table as the HDF5 file that `to-hdf5` would make of it. Other files that
+    /// the HDF5 file names are opened only if `is_served` is true for their canonical path.
     pub fn of_table(table: &TableFile, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Self {
         Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }

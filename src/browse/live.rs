@@ -11,9 +11,9 @@ use crate::value::{DataType, Region, Shape, Values};
 /// hypercube that holds the cell of each row.
 const BLOCK: u64 = 1 << 16;
 
-/// Number of committed entries on the slowest axis of the dataset `name` in the group at `path`: rows of its table, or
-/// cells of a hypercube (the cells of one shape). `None` if the dataset grows by neither rows nor cells, or does not
-/// belong to a table of a live file (an HDF5 file that this program appends to under SWMR).
+/// Number of committed entries on the slowest axis of the dataset `name` in the group at `path`:
+/// rows of its table, or cells of a hypercube (the cells of one shape). `None` if the dataset grows
+/// by neither rows nor cells, or does not belong to a table of a live file.
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };
@@ -34,8 +34,8 @@ pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Optio
     Ok(None)
 }
 
-/// Reads the number of committed rows of the table in the group at `path`; `None` if the group is not a table of a live file (an
-/// HDF5 file that this program appends to under SWMR).
+/// Reads the number of committed rows of the table in the group at `path`; `None` if the group is
+/// not a table of a live file.
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);

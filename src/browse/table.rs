@@ -17,13 +17,13 @@ use crate::value::{Region, Shape, Values};
 const CACHE_BYTES: usize = 16 << 20;
 
 /// Maximum number of elements that are read from a casacore table at a time; elements between the selected ones count.
-const MOST_ELEMENTS: u64 = 1 << 19;
+const MAX_ELEMENTS: u64 = 1 << 19;
 
 /// A box (range of indices on each axis) of at most this many elements is read whole, however few of them are selected.
 const FEW_ELEMENTS: u64 = 1 << 12;
 
-/// A box (range of indices on each axis) of more than `FEW_ELEMENTS` elements is halved instead of read whole, unless
-/// at least one in `SPARSE` of its elements is selected.
+/// A box of more than `FEW_ELEMENTS` elements is halved instead of read whole, unless at least one
+/// in `SPARSE` of its elements is selected.
 const SPARSE: u64 = 4;
 
 /// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
@@ -81,8 +81,8 @@ impl TableElements {
         Ok(bytes)
     }
 
-    /// Reads the strings of `block` (selected indices on each axis) from the casacore table, last axis fastest, and passes
-    /// each to `visitor`.
+    /// Reads the strings of `block` from the casacore table, last axis fastest, and passes each to
+    /// `visitor`.
     pub(super) fn visit(&self, table: &Unwritten, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.each_box(table, block, &mut |part, values| {
             if let Values::String(strings) = values {
@@ -91,12 +91,12 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` (selected indices on each axis) from the table as a sequence of boxes (ranges of indices on each
-    /// axis), first axis slowest. `each` is called with the selected indices and all elements of each box.
+    /// Reads `block` from the table as a sequence of boxes (ranges of indices on each axis), first
+    /// axis slowest. `each` is called with the selected indices and all elements of each box.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));
-        if all <= FEW_ELEMENTS || all <= MOST_ELEMENTS.min(wanted.saturating_mul(SPARSE)) {
+        if all <= FEW_ELEMENTS || all <= MAX_ELEMENTS.min(wanted.saturating_mul(SPARSE)) {
             let shape = |of: fn(&Steps) -> u64| -> Shape { block.iter().rev().map(of).collect() };
             let region = Region { start: shape(|axis| axis.start), shape: shape(span) };
             each(block, &table.read(self.place, &region, &self.cache)?);

@@ -15,7 +15,7 @@ fn options(format: &Format) -> Vec<FormatOptions> {
     let plain = FormatOptions {
         block_bytes: 256,
         checksums: false,
-        compression: Compression::NONE,
+        compression: None,
         archive: false,
         hash: HashKind::Blake3,
         appendable: false,
@@ -24,7 +24,7 @@ fn options(format: &Format) -> Vec<FormatOptions> {
     match format.name {
         "multifile" => vec![plain, archive, FormatOptions { checksums: true, ..plain }],
         "multifile1" => vec![plain],
-        "multihdf5" => vec![plain, archive, FormatOptions { compression: Compression::gzip(3), ..archive }],
+        "multihdf5" => vec![plain, archive, FormatOptions { compression: Compression::gzip(3).into(), ..archive }],
         name => panic!("{name} is a format without a sample here"),
     }
 }
@@ -71,7 +71,7 @@ impl Made {
 /// Creates an empty container for each format that can be changed, with each of its options, and a directory.
 fn each() -> Vec<Made> {
     let mut made = Vec::new();
-    for &format in FORMATS {
+    for &format in FORMATS.list {
         let Some(create) = format.create else { continue };
         for options in options(format) {
             let folder = tempfile::tempdir().unwrap();
@@ -106,7 +106,11 @@ fn files_and_nested_containers_come_back() {
         let name = made.name();
         let expected = fill(&*made.container);
         let nested = made.container.create_nested("SUB").unwrap();
-        nested.create("inner").unwrap().write_at(5, b"bytes").unwrap();
+        let inner = nested.create("inner").unwrap();
+        inner.write_at(5, b"bytes").unwrap();
+        // as in a file of the file system
+        inner.write_at(70, b"").unwrap();
+        drop(inner);
         let innermost = nested.create_nested("SUBSUB").unwrap();
         innermost.create("x").unwrap().write_at(0, &[7; 700]).unwrap();
         let taken = made.container.create_nested("SUB").map(drop).unwrap_err();
@@ -204,7 +208,7 @@ fn formats_know_their_own() {
         let Some(format) = made.format else { continue };
         fill(&*made.container);
         made.container.commit().unwrap();
-        for &other in FORMATS {
+        for &other in FORMATS.list {
             let is_own = other.name == read_as(format);
             assert_eq!(
                 (other.recognise)(&made.in_memory(), NAME).unwrap(),

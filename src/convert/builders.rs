@@ -566,8 +566,9 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Prepares a comparison of all tables of two sources: rows, columns, keywords, cells. Each source is a table
-    /// directory, a container (a file that holds all files of a table), or a native HDF5 file (columns as datasets).
+    /// Prepares a comparison of all tables of two sources: rows, columns, keywords, cells. Each
+    /// source is a table directory, a container (a file that holds all files of a table), or a
+    /// native HDF5 file.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }

@@ -18,15 +18,15 @@ const VIRTUAL_BYTES: u64 = 1 << 20;
 /// Longest path, in bytes, by which a joined file refers to one of its parts (the files with ranges of rows).
 const MAX_NAME: usize = 1000;
 
-/// How many rows of a joined file are compared with its parts (the files with ranges of rows) before it appears under
-/// its name. Subtables, and the structure of the tables, are always compared as a whole.
+/// How many rows of a joined file are compared with its parts before it appears under its name.
+/// Subtables, and the structure of the tables, are always compared as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinCheck {
     /// The first and the last row of each part (a file with a range of rows) are compared with the joined file, in
     /// every column.
     #[default]
     Edges,
-    /// All rows of the joined file are compared with its parts (the files with ranges of rows).
+    /// All rows of the joined file are compared with its parts.
     All,
 }
 
@@ -106,8 +106,8 @@ impl<'a> JoinParts<'a> {
         self
     }
 
-    /// Writes the joined file to `target`, which appears when it is complete and has been compared with its parts (the
-    /// files with ranges of rows).
+    /// Writes the joined file to `target`, which appears when it is complete and has been compared
+    /// with its parts.
     ///
     /// # Errors
     /// `Usage` if the parts are not in or below the directory of `target`, not parts of one table, or not in order; `Exists`,
@@ -168,8 +168,8 @@ impl<'a> JoinParts<'a> {
         Ok(summary)
     }
 
-    /// Compares the unfinished joined file at `partial` with its parts (the files with ranges of rows). The joined file
-    /// is read through libhdf5, as other programs do.
+    /// Compares the unfinished joined file at `partial` with its parts. The joined file is read
+    /// through libhdf5, as other programs do.
     fn compare(
         &self,
         source: &Source,
@@ -191,16 +191,16 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Temporary hard links to the parts of a joined file (native HDF5 files with ranges of rows), beside the unfinished
-/// joined file, so that HDF5 finds the parts while the joined file is checked.
+/// Temporary hard links to the parts of a joined file, beside the unfinished joined file, so that
+/// HDF5 finds the parts while the joined file is checked.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,
 }
 
 impl Links {
-    /// Makes hard links to the parts of a joined file (native HDF5 files with ranges of rows) in `directory`, under the
-    /// relative paths by which the joined file refers to them.
+    /// Makes hard links to the parts of a joined file in `directory`, under the relative paths by
+    /// which the joined file refers to them.
     fn make(parts: &[PartFile], directory: &Path) -> Result<Self> {
         let mut links = Links { directory: directory.to_owned(), made: Vec::new() };
         for part in parts {
@@ -221,8 +221,8 @@ impl Links {
         Ok(links)
     }
 
-    /// Removes the temporary hard links to the parts of a joined file (native HDF5 files with ranges of rows), and the
-    /// directories made for the links.
+    /// Removes the temporary hard links to the parts of a joined file, and the directories made for
+    /// the links.
     fn remove(self) -> Result<()> {
         for link in &self.made {
             fs::remove_file(link).with_context(|| Context::path(link))?;

@@ -14,11 +14,10 @@ pub(super) struct RecordedFile {
     /// Path of the file: absolute, or relative to the directory of the manifest (JSON references to chunks) or, for a
     /// new table that many processes write, to the table directory.
     pub(super) path: PathBuf,
-    /// Size in bytes that the file had when the document was made, a manifest (JSON references to chunks) or a
-    /// conversion plan.
+    /// Size in bytes that the file had when the document was made, a manifest or a conversion plan.
     pub(super) size: u64,
-    /// Modification time that the file had when the document was made, a manifest (JSON references to chunks) or a
-    /// conversion plan, in nanoseconds since 1970.
+    /// Modification time that the file had when the document was made, a manifest or a conversion
+    /// plan, in nanoseconds since 1970.
     pub(super) mtime_ns: i64,
 }
 

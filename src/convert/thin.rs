@@ -54,15 +54,15 @@ pub struct LinkTable<'a> {
 pub struct LinkSummary {
     /// Number of tables, the main one and subtables, in the thin table that was made (a directory with links to an HDF5 file).
     pub tables: usize,
-    /// Number of columns in all tables of the thin table (a directory with links to an HDF5 file).
+    /// Number of columns in all tables of the thin table.
     pub columns: usize,
     /// Number of files of the thin table that are links to the HDF5 file.
     pub links: usize,
     /// Total size in bytes, as stored, of the datasets in the HDF5 file that the thin table reads through links.
     pub linked_bytes: u64,
-    /// Number of rows of the main table in the thin table (a directory with links to an HDF5 file).
+    /// Number of rows of the main table in the thin table.
     pub rows: u64,
-    /// Warnings for the user about the thin table (a directory with links to an HDF5 file), as sentences.
+    /// Warnings for the user about the thin table, as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -74,8 +74,9 @@ impl<'a> LinkTable<'a> {
 
     call_setters!(target);
 
-    /// Sets whether programs can write to the thin table (a directory with links to an HDF5 file); by default its files
-    /// are read-only. Values that programs write to linked columns are stored in the HDF5 file. Rows cannot be added.
+    /// Sets whether programs can write to the thin table; by default its files are read-only.
+    /// Values that programs write to linked columns are stored in the HDF5 file. Rows cannot be
+    /// added.
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
@@ -96,8 +97,8 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Writes the thin table (with links to the HDF5 file) under a temporary path and calls `check` with this path;
-    /// only if `check` succeeds, the table is moved to `target`.
+    /// Writes the thin table under a temporary path and calls `check` with this path; only if
+    /// `check` succeeds, the table is moved to `target`.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -136,7 +137,8 @@ pub struct ReplaceTable<'a> {
     call: Call<'a>,
 }
 
-/// Summary of [`ReplaceTable::write`], which converts a table to HDF5 and replaces it by a thin table (with links to the HDF5 file).
+/// Summary of [`ReplaceTable::write`], which converts a table to HDF5 and replaces it by a thin
+/// table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReplaceSummary {
@@ -149,7 +151,7 @@ pub struct ReplaceSummary {
 }
 
 impl<'a> ReplaceTable<'a> {
-    /// Prepares to convert the table directory `table` to HDF5 and to replace it by a thin table (with links to the HDF5 file).
+    /// Prepares to convert the table directory `table` to HDF5 and to replace it by a thin table.
     pub fn new(table: impl AsRef<Path>) -> Self {
         ReplaceTable {
             conversion: ToHdf5::new(table.as_ref()),
@@ -165,7 +167,7 @@ impl<'a> ReplaceTable<'a> {
 
     open_setters!();
 
-    /// Sets whether programs can write to the thin table (with links to the HDF5 file), see [`LinkTable::writable`].
+    /// Sets whether programs can write to the thin table, see [`LinkTable::writable`].
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
@@ -254,7 +256,8 @@ fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a thin table (a directory with links to an HDF5 file) independent of the HDF5 file: the linked tiles are copied into files of its own.
+/// Makes a thin table independent of the HDF5 file: the linked tiles are copied into files of its
+/// own.
 #[derive(Clone)]
 #[must_use = "`run` copies"]
 pub struct Materialize<'a> {
@@ -300,7 +303,7 @@ impl<'a> Materialize<'a> {
     }
 }
 
-/// A thin table (a directory with links to an HDF5 file), as its own record of the links describes it: the HDF5 file and the links.
+/// A thin table, as its own record of the links describes it: the HDF5 file and the links.
 #[derive(Debug, Clone)]
 pub struct ThinTable {
     directory: PathBuf,
@@ -335,6 +338,6 @@ impl ThinTable {
     /// # Errors
     /// `Format` if it was moved or rewritten since it was linked.
     pub fn check(&self) -> Result<()> {
-        self.record.check(&self.directory)
+        self.record.check(&self.directory, crate::container::FORMATS.check_thin)
     }
 }

@@ -12,6 +12,7 @@ use super::any_chunks::{AnyChunks, Steps};
 use super::any_type::{AnyType, Visitor};
 use super::codec::ChunkLimit;
 use super::elsewhere::{self, Admission};
+use super::error::Hdf5Result;
 use super::sys::{self, AnyValues, Link, StoredFilter, StoredType, Target};
 use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
 use crate::error::{Error, Result, ResultExt};
@@ -129,9 +130,11 @@ impl Group {
     /// Opens the object to which the hard link `name` of the group leads, whatever it is.
     pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
         let open = || -> Result<_> {
-            Ok(match self.inner().loc_type_by_name(name)? {
+            Ok(match self.inner().loc_type_by_name(name).h5()? {
                 LocationType::Group => AnyObject::Group(self.group(name)?),
-                LocationType::Dataset => AnyObject::Dataset(Box::new(AnyDataset::open(self.inner().dataset(name)?)?)),
+                LocationType::Dataset => {
+                    AnyObject::Dataset(Box::new(AnyDataset::open(self.inner().dataset(name).h5()?)?))
+                }
                 _ => {
                     let stored = StoredType::new(sys::open_type(self.inner(), name)?)?;
                     AnyObject::Type(AnyNamedType { location: sys::open_object(self.inner(), name)?, stored })
@@ -143,13 +146,13 @@ impl Group {
 
     /// Identifies the group to which the hard link `name` leads; `None` if it leads to another kind of object.
     pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
-        let info = self.inner().loc_info_by_name(name).with_context(|| name.to_owned())?;
+        let info = self.inner().loc_info_by_name(name).h5().with_context(|| name.to_owned())?;
         Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
     }
 
     /// Identifier of this group within its open file.
     pub(crate) fn id(&self) -> Result<ObjectId> {
-        Ok(format!("{:?}", self.inner().loc_info()?.token))
+        Ok(format!("{:?}", self.inner().loc_info().h5()?.token))
     }
 
     /// Opens the dataset to which the hard link `name` leads, for reading its elements. `served` decides which other files
@@ -159,7 +162,7 @@ impl Group {
     /// `Unsupported` if they are in files that are not served.
     pub(crate) fn any_elements(&self, name: &str, served: &Served<'_>) -> Result<AnyDataset> {
         let open = || -> Result<_> {
-            let dataset = AnyDataset::open(self.inner().dataset(name)?)?;
+            let dataset = AnyDataset::open(self.inner().dataset(name).h5()?)?;
             let mut prefix = None;
             if let Some(found) = dataset.elsewhere.clone() {
                 let mut objects = ServedObjects { root: self.root()? };
@@ -171,7 +174,7 @@ impl Group {
             // a dataset has one prefix, and one cache, for as long as it is open
             drop(dataset);
             let opened = sys::open_cached_dataset(self.inner(), name, prefix, cache_bytes as usize)?;
-            let stored = StoredType::new(opened.dtype()?)?;
+            let stored = StoredType::new(opened.dtype().h5()?)?;
             let has_bytes = !stored.element().has_pointers();
             let chunks = if has_bytes { AnyChunks::new(&opened, cache_bytes)? } else { None };
             let keeps_chunks = slab_bytes <= cache_bytes;
@@ -201,14 +204,14 @@ impl elsewhere::Objects for ServedObjects {
 
 impl AnyDataset {
     fn open(dataset: hdf5::Dataset) -> Result<Self> {
-        let creation = dataset.dcpl()?;
+        let creation = dataset.dcpl().h5()?;
         let elsewhere = Elsewhere::of_dataset(&creation)?;
         // libhdf5 would open the sources to see how far they reach
         let apart = match &elsewhere {
             Some(Elsewhere::Virtual(_)) => sys::virtual_extents(&creation)?,
             _ => None,
         };
-        let stored = StoredType::new(dataset.dtype()?)?;
+        let stored = StoredType::new(dataset.dtype().h5()?)?;
         Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None })
     }
 
@@ -227,12 +230,12 @@ impl AnyDataset {
         if let Some(extents) = &self.apart {
             return Ok(Some(extents.clone()));
         }
-        extents(&self.dataset.space()?)
+        extents(&self.dataset.space().h5()?)
     }
 
     /// Whether the first (slowest) axis of the dataset has no limit, so that it can grow.
     pub(crate) fn grows(&self) -> Result<bool> {
-        Ok(self.apart.is_none() && matches!(self.dataset.space()?.maxdims().first(), Some(None)))
+        Ok(self.apart.is_none() && matches!(self.dataset.space().h5()?.maxdims().first(), Some(None)))
     }
 
     /// Makes rows visible that another process has appended to the dataset.
@@ -242,7 +245,7 @@ impl AnyDataset {
 
     /// The extents of a chunk in elements, slowest axis first; `None` if the dataset is not chunked.
     pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
-        let chunk = self.dataset.dcpl()?.get_chunk()?;
+        let chunk = self.dataset.dcpl().h5()?.get_chunk().h5()?;
         Ok(chunk.map(|chunk| chunk.into_iter().map(|extent| extent as u64).collect()))
     }
 
@@ -253,12 +256,12 @@ impl AnyDataset {
 
     /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
-        Ok(sys::filters(&self.dataset.dcpl()?)?.iter().filter_map(StoredFilter::plugin).collect())
+        Ok(sys::filters(&self.dataset.dcpl().h5()?)?.iter().filter_map(StoredFilter::plugin).collect())
     }
 
     /// Whether the element type of the dataset is a committed (named) one.
     pub(crate) fn has_committed_type(&self) -> Result<bool> {
-        Ok(self.dataset.dtype()?.is_committed())
+        Ok(self.dataset.dtype().h5()?.is_committed())
     }
 
     /// The other files, or datasets, in which the elements of the dataset are; `None` if it holds them itself.
@@ -268,7 +271,7 @@ impl AnyDataset {
 
     /// The numbers and names of the dataset's filters, in the order in which a writer applies them.
     pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
-        Ok(sys::filters(&self.dataset.dcpl()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
+        Ok(sys::filters(&self.dataset.dcpl().h5()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
     }
 
     /// Whether chunks stay decoded between two reads: a block of elements may then end within a chunk, and the next read does
@@ -294,7 +297,7 @@ impl AnyDataset {
     /// decode to: damaged files may declare any size.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let is_stored =
-            matches!(self.dataset.dcpl()?.get_layout()?, StorageLayout::Chunked | StorageLayout::Contiguous);
+            matches!(self.dataset.dcpl().h5()?.get_layout().h5()?, StorageLayout::Chunked | StorageLayout::Contiguous);
         if is_stored && bytes > self.dataset.storage_size().saturating_mul(MAX_EXPANSION) {
             limits::unbacked_cell(bytes)?;
         }
@@ -302,7 +305,7 @@ impl AnyDataset {
     }
 
     fn read(&self, block: &[Steps]) -> Result<AnyValues<'_>> {
-        let file = self.dataset.space()?;
+        let file = self.dataset.space().h5()?;
         let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
             .map(|of| -> Vec<u64> { block.iter().map(of).collect() });
         sys::select_steps(&file, &start, &step, &count)?;
@@ -317,7 +320,7 @@ impl AnyDataset {
         let read = sys::read_any(&target, &self.stored);
         read.or_else(|error| {
             // a filter that is missing is the better explanation
-            let filters = sys::filters(&self.dataset.dcpl()?)?;
+            let filters = sys::filters(&self.dataset.dcpl().h5()?)?;
             filters.iter().try_for_each(|filter| filter.check_available()).and(Err(error))
         })
     }
@@ -382,8 +385,8 @@ impl AnyAttribute {
             if name.contains('\0') || !sys::has_attribute(owner, name)? {
                 return Ok(None);
             }
-            let attribute = owner.attr(name)?;
-            let stored = StoredType::new(attribute.dtype()?)?;
+            let attribute = owner.attr(name).h5()?;
+            let stored = StoredType::new(attribute.dtype().h5()?)?;
             Ok(Some(AnyAttribute { attribute, stored }))
         };
         open().map_err(Error::blame_source).with_context(|| format!("attribute {name}"))
@@ -395,7 +398,7 @@ impl AnyAttribute {
 
     /// The extents of the attribute, slowest axis first; `None` for a null dataspace.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
-        extents(&self.attribute.space()?)
+        extents(&self.attribute.space().h5()?)
     }
 
     /// Reads all elements of the attribute and passes each to `visitor`, last axis fastest.

@@ -11,6 +11,7 @@ use hdf5::plist::dataset_create::ChunkOpts;
 
 use super::chunk_reader::with_decoded;
 use super::dataset::{counts_from_start, each_stored_chunk};
+use super::error::Hdf5Result;
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
 use crate::error::Result;
@@ -92,21 +93,21 @@ impl AnyChunks {
     /// Makes a reader of the chunks of a dataset with elements of fixed size; `None` if only libhdf5 can read them. About
     /// `keep` bytes of decoded chunks are cached for later reads.
     pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
-        let creation = dataset.dcpl()?;
-        let Some(extents) = creation.get_chunk()? else { return Ok(None) };
+        let creation = dataset.dcpl().h5()?;
+        let Some(extents) = creation.get_chunk().h5()? else { return Ok(None) };
         let extents: Vec<u64> = extents.into_iter().map(|extent| extent as u64).collect();
-        let element_bytes = dataset.dtype()?.size();
+        let element_bytes = dataset.dtype().h5()?.size();
         let filters = sys::filters(&creation)?;
         let own = filters.iter().map(|filter| filter.own(element_bytes)).collect::<Option<Vec<_>>>();
         let Some(pipeline) = own.map(Pipeline::new).filter(Pipeline::is_decodable) else { return Ok(None) };
-        let has_plain_edges = creation.get_chunk_opts()?.is_some_and(|opts| opts != ChunkOpts::empty());
+        let has_plain_edges = creation.get_chunk_opts().h5()?.is_some_and(|opts| opts != ChunkOpts::empty());
         let bytes = extents.iter().try_fold(element_bytes as u64, |bytes, &extent| bytes.checked_mul(extent));
         let chunk_bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
         let (Some(chunk_bytes), false) = (chunk_bytes, has_plain_edges) else { return Ok(None) };
         if !pipeline.is_empty() && chunk_bytes > MAX_DECODED {
             return Ok(None);
         }
-        let file = dataset.file()?;
+        let file = dataset.file().h5()?;
         if !sys::has_descriptor(&file)? || !counts_from_start(&file) {
             return Ok(None);
         }

@@ -7,6 +7,7 @@ use hdf5::{Datatype, Location};
 use hdf5_sys::h5::H5_index_t;
 use hdf5_sys::h5t::H5T_class_t;
 
+use super::error::Hdf5Result;
 use super::sys::{self, Charset, Foreign, Strings, Target};
 use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
@@ -83,13 +84,13 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
             _ => datatype::create(values.data_type())?,
         };
         if sys::has_attribute(owner, name)? {
-            owner.delete_attr(name)?;
+            owner.delete_attr(name).h5()?;
         }
         let encoding = match charset {
             Charset::Ascii => CharEncoding::Ascii,
             Charset::Utf8 => CharEncoding::Utf8,
         };
-        let creation = AttributeCreate::build().char_encoding(encoding).finish()?;
+        let creation = AttributeCreate::build().char_encoding(encoding).finish().h5()?;
         let attribute = sys::create_attribute(owner, name, &stored, &space, &creation)?;
         let target = Target::Attribute(&attribute);
         match (strings, values.le_bytes()) {
@@ -108,40 +109,43 @@ pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
 }
 
 pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
-    let get = || -> Result<_> {
-        if !sys::has_attribute(owner, name)? {
-            return Ok(None);
+    let get = || {
+        if sys::has_attribute(owner, name)? {
+            read(&owner.attr(name).h5()?).map(|found| Some(found.0))
+        } else {
+            Ok(None)
         }
-        let attribute = owner.attr(name)?;
-        let stored = attribute.dtype()?;
-        let element = memory_element(&stored)?;
-        let space = attribute.space()?;
-        let mut values = Values::new(element);
-        if space.size() > 0 && !space.is_null() {
-            let target = Target::Attribute(&attribute);
-            match &mut values {
-                Values::Int64(v) if datatype::is_uint64(&stored) => {
-                    v.resize(space.size(), 0);
-                    let memory = sys::foreign_type(Foreign::UInt64)?;
-                    sys::read(&target, &memory, bytemuck::cast_slice_mut(v))?;
-                    v.iter_mut().for_each(|value| *value = i64::from_le(*value));
-                    if v.iter().any(|&value| value < 0) {
-                        return Err(Error::unsupported("the attribute has a number of 2^63 or more"));
-                    }
-                }
-                _ => dataset::read_values(&target, &stored, space.size(), &mut values)?,
-            }
-        }
-        Ok(Some(if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }))
     };
     get().with_context(|| format!("attribute {name}"))
 }
 
-/// The extents of an attribute, slowest axis first; none for a single value or a null dataspace.
-pub(super) fn extents(owner: &Location, name: &str) -> Result<Vec<u64>> {
-    let read =
-        || -> Result<_> { Ok(owner.attr(name)?.space()?.shape().into_iter().map(|extent| extent as u64).collect()) };
-    read().with_context(|| format!("attribute {name}"))
+/// An attribute that the object has, with its extents, slowest axis first; none for a single value or a null dataspace.
+pub(super) fn get_shaped(owner: &Location, name: &str) -> Result<(Attribute, Vec<u64>)> {
+    owner.attr(name).h5().and_then(|attribute| read(&attribute)).with_context(|| format!("attribute {name}"))
+}
+
+fn read(attribute: &hdf5::Attribute) -> Result<(Attribute, Vec<u64>)> {
+    let stored = attribute.dtype().h5()?;
+    let element = memory_element(&stored)?;
+    let space = attribute.space().h5()?;
+    let mut values = Values::new(element);
+    if space.size() > 0 && !space.is_null() {
+        let target = Target::Attribute(attribute);
+        match &mut values {
+            Values::Int64(v) if datatype::is_uint64(&stored) => {
+                v.resize(space.size(), 0);
+                let memory = sys::foreign_type(Foreign::UInt64)?;
+                sys::read(&target, &memory, bytemuck::cast_slice_mut(v))?;
+                v.iter_mut().for_each(|value| *value = i64::from_le(*value));
+                if v.iter().any(|&value| value < 0) {
+                    return Err(Error::unsupported("the attribute has a number of 2^63 or more"));
+                }
+            }
+            _ => dataset::read_values(&target, &stored, space.size(), &mut values)?,
+        }
+    }
+    let extents = space.shape().into_iter().map(|extent| extent as u64).collect();
+    Ok((if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }, extents))
 }
 
 /// Creates an attribute with one value, a compound of 32-bit integers; `fields` are their names and values.
@@ -149,7 +153,7 @@ pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)
     let set = || -> Result<()> {
         let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
         let stored = sys::int_record_type(&names)?;
-        let creation = AttributeCreate::build().finish()?;
+        let creation = AttributeCreate::build().finish().h5()?;
         let attribute = sys::create_attribute(owner, name, &stored, &sys::scalar()?, &creation)?;
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         sys::write(&Target::Attribute(&attribute), &stored, &bytes)
@@ -162,7 +166,7 @@ pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     if !sys::has_attribute(owner, name)? {
         return Ok(Vec::new());
     }
-    Ok(match owner.attr(name).with_context(|| format!("attribute {name}"))?.dtype()?.to_descriptor() {
+    Ok(match owner.attr(name).h5().with_context(|| format!("attribute {name}"))?.dtype().h5()?.to_descriptor() {
         Ok(TypeDescriptor::Compound(record)) => record.fields.into_iter().map(|field| field.name).collect(),
         _ => Vec::new(),
     })

@@ -3,6 +3,7 @@
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 
+use super::error::Hdf5Result;
 use super::{Bounds, Compression, Filter, Pipeline, dataset, datatype, group, sys};
 use crate::error::{Error, Result};
 use crate::value::DataType;
@@ -48,7 +49,7 @@ impl ByteRows {
         creation.obj_track_times(false).alloc_time(Some(AllocTime::Incr)).chunk([1, self.row_bytes as usize]);
         self.filters.pipeline().add_to(&mut creation);
         let space = sys::dataspace(&[self.rows, self.row_bytes], self.appendable)?;
-        let links = links.map_or_else(|| Ok(hdf5::plist::LinkCreate::build().finish()?), Ok::<_, Error>)?;
-        sys::create_dataset(parent, name, &datatype::create(DataType::UChar)?, &space, &links, &creation.finish()?)
+        let links = links.map_or_else(|| hdf5::plist::LinkCreate::build().finish().h5(), Ok::<_, Error>)?;
+        sys::create_dataset(parent, name, &datatype::create(DataType::UChar)?, &space, &links, &creation.finish().h5()?)
     }
 }

@@ -45,6 +45,13 @@ pub(crate) enum Effort {
     Most,
 }
 
+/// Number of the HDF5 filter, and the level.
+impl From<Compression> for Option<(i32, u8)> {
+    fn from(compression: Compression) -> Self {
+        compression.0.map(|(codec, level)| (codec.id(), level))
+    }
+}
+
 impl Compression {
     /// No compression: bytes are stored as they are.
     pub const NONE: Compression = Compression(None);
@@ -87,6 +94,17 @@ impl Compression {
         forms.extend(writable().map(of_codec));
         let last = forms.pop().unwrap_or_default();
         format!("{} or {last}", forms.join(", "))
+    }
+
+    /// The compression with this number of the HDF5 filter and this level; `None`: none.
+    ///
+    /// # Errors
+    /// `Usage` for a filter that this program does not write.
+    pub(crate) fn of_filter(filter: Option<(i32, u8)>) -> Result<Self> {
+        let Some((id, level)) = filter else { return Ok(Self::NONE) };
+        let codec = writable().find(|codec| codec.id() == id);
+        let codec = codec.ok_or_else(|| Error::usage(format!("no data is written with the HDF5 filter {id}")))?;
+        Ok(Compression(Some((codec, level))))
     }
 
     /// Whether datasets are not compressed: bytes are stored as they are.

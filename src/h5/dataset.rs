@@ -9,6 +9,7 @@ use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillTime, Fi
 use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
+use super::error::Hdf5Result;
 use super::sys::{self, Foreign, StoredChunk, StoredFilter, Strings, Target};
 use super::{
     Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, Wide, attribute, datatype,
@@ -100,7 +101,7 @@ impl DatasetSpec<'_> {
             sys::dataspace(&extents, self.appendable)?
         };
         let datatype = datatype::create(self.element)?;
-        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation.finish()?)
+        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation.finish().h5()?)
     }
 }
 
@@ -194,7 +195,7 @@ pub(crate) struct Header {
 
 impl Header {
     pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Result<Self> {
-        let find = || Elsewhere::of_dataset(&dataset.dcpl()?);
+        let find = || Elsewhere::of_dataset(&dataset.dcpl().h5()?);
         let elsewhere = find().map_err(Error::blame_source).with_context(|| format!("dataset {path}"))?;
         Ok(Header { dataset, path, elsewhere })
     }
@@ -231,9 +232,9 @@ impl Header {
         attribute::get(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
     }
 
-    /// The extents of the attribute `name` of the dataset, slowest axis first; none for a single value.
-    pub(crate) fn attribute_extents(&self, name: &str) -> Result<Vec<u64>> {
-        attribute::extents(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
+    /// The attribute `name`, which the dataset has, with its extents, slowest axis first; none for a single value.
+    pub(crate) fn shaped_attribute(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
+        attribute::get_shaped(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
     }
 }
 
@@ -289,12 +290,12 @@ impl Dataset {
             return Ok(layout);
         }
         let read = || -> Result<_> {
-            let creation = self.dataset.dcpl()?;
-            let chunk = creation.get_chunk()?;
+            let creation = self.dataset.dcpl().h5()?;
+            let chunk = creation.get_chunk().h5()?;
             Ok(Layout {
                 chunk: chunk.map(|chunk| chunk.iter().rev().map(|&extent| extent as u64).collect()),
                 filters: sys::filters(&creation)?,
-                datatype: self.dataset.dtype()?,
+                datatype: self.dataset.dtype().h5()?,
             })
         };
         // what the hdf5 crate takes for wrong use comes from the file
@@ -311,7 +312,7 @@ impl Dataset {
     /// # Errors
     /// `Unsupported` for a dataset with a null dataspace.
     pub(crate) fn shape(&self) -> Result<Shape> {
-        let space = self.dataset.space().with_context(|| self.place())?;
+        let space = self.dataset.space().h5().with_context(|| self.place())?;
         if space.is_null() {
             return Err(Error::unsupported("the dataset has a null dataspace").context(self.place()));
         }
@@ -320,7 +321,7 @@ impl Dataset {
 
     /// Whether the last (slowest) axis of the dataset has no limit, so that it can grow.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
-        let space = self.dataset.space().with_context(|| self.place())?;
+        let space = self.dataset.space().h5().with_context(|| self.place())?;
         Ok(matches!(space.maxdims().first(), Some(None)))
     }
 
@@ -538,7 +539,7 @@ impl Dataset {
     /// The fill value, which is read where no element was written, as bytes: numbers little-endian, strings as they are
     /// stored, records packed. `element` is the type of the dataset.
     pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
-        let read = || sys::fill(&self.dataset.dcpl()?, &self.memory_type(element)?);
+        let read = || sys::fill(&self.dataset.dcpl().h5()?, &self.memory_type(element)?);
         read().with_context(|| self.place())
     }
 
@@ -591,7 +592,7 @@ impl Dataset {
 
     /// The HDF5 dataspaces of a region, in memory and in the file.
     fn selection(&self, region: &Region) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
-        let file = self.dataset.space()?;
+        let file = self.dataset.space().h5()?;
         let extents = region.shape.reversed();
         sys::select(&file, &region.start.reversed(), &extents)?;
         Ok((sys::memory(&extents)?, file))
@@ -643,13 +644,13 @@ impl Dataset {
 
     /// The number of hard links that lead to the dataset.
     pub(crate) fn link_count(&self) -> Result<usize> {
-        Ok(self.dataset.loc_info().with_context(|| self.place())?.num_links)
+        Ok(self.dataset.loc_info().h5().with_context(|| self.place())?.num_links)
     }
 
     /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14: such a version does not
     /// count the addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
-        if !counts_from_start(&self.dataset.file()?) {
+        if !counts_from_start(&self.dataset.file().h5()?) {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
             return Err(Error::unsupported(message).context(self.place()));
         }
@@ -671,7 +672,7 @@ impl Dataset {
     /// How the elements of the dataset are stored in the file.
     pub(crate) fn storage(&self) -> Result<Storage> {
         let find = || -> Result<_> {
-            Ok(match self.dataset.dcpl()?.get_layout()? {
+            Ok(match self.dataset.dcpl().h5()?.get_layout().h5()? {
                 _ if self.outside => Storage::Other("in other files"),
                 StorageLayout::Chunked => Storage::Chunks,
                 StorageLayout::Contiguous => Storage::Block(self.dataset.offset()),
@@ -691,7 +692,8 @@ impl Dataset {
 
     /// Whether elements of the dataset that were never written read as zeros.
     pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
-        let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
+        let read =
+            || -> Result<_> { Ok(self.dataset.dcpl().h5()?.get_fill_value_defined().h5()? != FillValue::UserDefined) };
         read().with_context(|| self.place())
     }
 
@@ -699,9 +701,9 @@ impl Dataset {
     /// define it.
     pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
         let read = || -> Result<_> {
-            let creation = self.dataset.dcpl()?;
-            match creation.get_fill_value_defined()? {
-                FillValue::UserDefined => Ok(creation.get_fill_value_as::<u8>()?),
+            let creation = self.dataset.dcpl().h5()?;
+            match creation.get_fill_value_defined().h5()? {
+                FillValue::UserDefined => Ok(creation.get_fill_value_as::<u8>().h5()?),
                 _ => Ok(None),
             }
         };
@@ -786,10 +788,12 @@ pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&
         }
     };
     #[cfg(feature = "static-hdf5")]
-    dataset.chunks_visit(|info| {
-        add(info.offset, info.addr, info.size, info.filter_mask);
-        0
-    })?;
+    dataset
+        .chunks_visit(|info| {
+            add(info.offset, info.addr, info.size, info.filter_mask);
+            0
+        })
+        .h5()?;
     // H5Dchunk_iter is newer than HDF5 1.10. This walks the index again for every chunk.
     #[cfg(not(feature = "static-hdf5"))]
     for number in 0..dataset.num_chunks().unwrap_or(0) {

@@ -6,6 +6,7 @@ use hdf5::dataset::AllocTime;
 use hdf5::types::TypeDescriptor;
 use hdf5_sys::h5t::H5T_class_t;
 
+use super::error::Hdf5Result;
 use super::{Bounds, Compression, StoredElement, codec, dataset, datatype, group, sys};
 use crate::error::{Error, Result};
 use crate::value::Shape;
@@ -100,7 +101,7 @@ impl ElementSpec<'_> {
             Some(parameters) => drop(creation.add_filter(codec::blosc().id(), parameters)),
             None => self.compression.pipeline(datatype.size()).add_to(&mut creation),
         }
-        let creation = creation.finish()?;
+        let creation = creation.finish().h5()?;
         if let Some(fill) = self.fill {
             sys::set_fill(&creation, &datatype, fill)?;
         }

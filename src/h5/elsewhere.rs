@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use hdf5::dataset::{DatasetCreate, Layout};
 
+use super::error::Hdf5Result;
 use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -53,7 +54,7 @@ pub(crate) enum Elsewhere {
 impl Elsewhere {
     /// The place of a dataset's elements according to its creation properties; `None` if the dataset holds its elements itself.
     pub(super) fn of_dataset(creation: &DatasetCreate) -> Result<Option<Self>> {
-        Ok(match creation.get_layout()? {
+        Ok(match creation.get_layout().h5()? {
             Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
                 Some(sources) => Some(Elsewhere::Virtual(sources)),
                 None => {
@@ -63,7 +64,7 @@ impl Elsewhere {
                 }
             },
             Layout::Contiguous => {
-                let files: Vec<_> = creation.get_external()?.into_iter().map(|file| file.name).collect();
+                let files: Vec<_> = creation.get_external().h5()?.into_iter().map(|file| file.name).collect();
                 (!files.is_empty()).then_some(Elsewhere::Raw(files))
             }
             _ => None,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 
 use super::lock::locked;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 
 thread_local! {
     /// The last error of this program's own file driver (for remote files), through which libhdf5 reads on this thread; `None`
@@ -23,41 +23,51 @@ pub(super) fn note_cause(cause: Option<Error>) {
 /// `Format`.
 const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
 
-impl From<hdf5::Error> for Error {
-    /// Converts an error stack of libhdf5 to one error: the innermost entry is the cause, the outermost the operation.
-    /// An error that `note_cause` has recorded is returned instead, else the error of the operating system if an entry
-    /// contains an errno.
-    fn from(error: hdf5::Error) -> Self {
-        if let Some(cause) = CAUSE.take() {
-            return cause;
-        }
-        let Some(stack) = error.stack() else { return Error::usage(format!("HDF5: {error}")) };
-        let (Some(outer), Some(inner)) = (stack.first(), stack.last()) else {
-            return Error::new(ErrorKind::Io, "HDF5: a call failed and gave no reason");
-        };
-        if let Some(os) = stack.iter().find_map(|frame| errno(frame.desc())) {
-            let os = io::Error::from_raw_os_error(os);
-            return match os.kind() {
-                io::ErrorKind::WouldBlock => locked(),
-                _ => Error::from(os),
-            };
-        }
-        // the cause lies deeper, in the search for a plugin
-        if let Some(frame) = stack.iter().find(|frame| frame.desc().contains("is not registered")) {
-            return Error::unsupported(format!("HDF5: {}", frame.desc()));
-        }
-        if inner.desc().contains("already open for") {
-            return being_written();
-        }
-        let kind = if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
-            return Error::format("the file is not an HDF5 file");
-        } else if WRITING.iter().any(|part| outer.func().contains(part)) {
-            ErrorKind::Io
-        } else {
-            ErrorKind::Format
-        };
-        Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
+/// Results of libhdf5, as those of this crate.
+pub(super) trait Hdf5Result<T> {
+    /// Converts the error, if it is one.
+    fn h5(self) -> Result<T>;
+}
+
+impl<T> Hdf5Result<T> for hdf5::Result<T> {
+    fn h5(self) -> Result<T> {
+        self.map_err(from_hdf5)
     }
+}
+
+/// Converts an error stack of libhdf5 to one error: the innermost entry is the cause, the outermost the operation.
+/// An error that `note_cause` has recorded is returned instead, else the error of the operating system if an entry
+/// contains an errno.
+pub(super) fn from_hdf5(error: hdf5::Error) -> Error {
+    if let Some(cause) = CAUSE.take() {
+        return cause;
+    }
+    let Some(stack) = error.stack() else { return Error::usage(format!("HDF5: {error}")) };
+    let (Some(outer), Some(inner)) = (stack.first(), stack.last()) else {
+        return Error::new(ErrorKind::Io, "HDF5: a call failed and gave no reason");
+    };
+    if let Some(os) = stack.iter().find_map(|frame| errno(frame.desc())) {
+        let os = io::Error::from_raw_os_error(os);
+        return match os.kind() {
+            io::ErrorKind::WouldBlock => locked(),
+            _ => Error::from(os),
+        };
+    }
+    // the cause lies deeper, in the search for a plugin
+    if let Some(frame) = stack.iter().find(|frame| frame.desc().contains("is not registered")) {
+        return Error::unsupported(format!("HDF5: {}", frame.desc()));
+    }
+    if inner.desc().contains("already open for") {
+        return being_written();
+    }
+    let kind = if stack.contains_minor(hdf5::MinorErrorCode::NotHdf5) {
+        return Error::format("the file is not an HDF5 file");
+    } else if WRITING.iter().any(|part| outer.func().contains(part)) {
+        ErrorKind::Io
+    } else {
+        ErrorKind::Format
+    };
+    Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
 }
 
 /// The error for a file that is marked as being written. It advises `h5bridge repair`: HDF5's own tool, h5clear, may truncate

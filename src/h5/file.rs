@@ -9,11 +9,13 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Fil
 use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
+use super::error::{Hdf5Result, from_hdf5};
 use super::lock;
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
-use crate::io::{FileSource, ReadAt, remote};
+use crate::io::{FileSource, ReadAt};
+use crate::remote;
 
 /// The signature: the first 8 bytes of HDF5 data, at the start of a file or after a user block.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
@@ -149,7 +151,7 @@ impl File {
         let name = format!("memory {}", COUNT.fetch_add(1, Ordering::Relaxed));
         let mut access = Bounds::V110.access();
         access.core_options(MEMORY_INCREMENT, false);
-        let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation()?, &access.finish()?)?;
+        let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation().h5()?, &access.finish().h5()?)?;
         // no lock has to be given back at the end
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
@@ -168,7 +170,7 @@ impl File {
             let mut creation = Bounds::V110.creation_builder();
             let strategy = FileSpaceStrategy::FreeSpaceManager { paged: true, persist: false, threshold: 1 };
             creation.file_space_strategy(strategy).file_space_page_size(page_bytes);
-            sys::create_file(path, &creation.finish()?, &Bounds::V110.access().finish()?)
+            sys::create_file(path, &creation.finish().h5()?, &Bounds::V110.access().finish().h5()?)
         };
         let file = Some(create().context(Context::path(path))?);
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
@@ -180,7 +182,7 @@ impl File {
     }
 
     fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
-        let create = || sys::create_file(path, &bounds.creation()?, &access.finish()?);
+        let create = || sys::create_file(path, &bounds.creation().h5()?, &access.finish().h5()?);
         let file = Some(create().context(Context::path(path))?);
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds })
     }
@@ -208,7 +210,7 @@ impl File {
             if !is_hdf5(&*source)? {
                 return Err(Error::format("the file is not an HDF5 file"));
             }
-            let file = sys::open_source(&name, source.clone(), &access().finish()?)?;
+            let file = sys::open_source(&name, source.clone(), &access().finish().h5()?)?;
             // no lock has to be given back at the end
             Ok((
                 File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 },
@@ -265,7 +267,7 @@ impl File {
             let source = FileSource::open(path)?;
             // with the lock a restarted writer would have to wait for all readers
             let _lock = lock::share(&source)?;
-            sys::open_live(path, source, &access().metadata_read_attempts(READ_ATTEMPTS).finish()?)
+            sys::open_live(path, source, &access().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?)
         };
         let file = Some(open().with_context(|| Context::path(path))?);
         Ok(File { file, writable: false, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
@@ -305,7 +307,7 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.file().flush().context(Context::path(&self.path))
+        self.file().flush().h5().context(Context::path(&self.path))
     }
 
     fn file(&self) -> &hdf5::File {
@@ -339,20 +341,20 @@ impl File {
                 Error::unsupported("other files are not followed from an address").context(Context::path(&self.path))
             );
         }
-        self.reach = Reach::beside(&self.path, |path| Ok(File::open_shared(path)?.file().group("/")?))?;
+        self.reach = Reach::beside(&self.path, |path| File::open_shared(path)?.file().group("/").h5())?;
         Ok(self)
     }
 
     /// The root group of the file.
     pub(crate) fn root(&self) -> Result<Group> {
-        let root = self.file().group("/").context(Context::path(&self.path))?;
+        let root = self.file().group("/").h5().context(Context::path(&self.path))?;
         Ok(Group::new(root, String::new(), self.reach.clone()).created_for(self.bounds))
     }
 
     /// The root group of a file that is open for reading, as a handle of the `hdf5` crate that keeps the file open after this
     /// `File` is dropped.
     pub(super) fn into_root(self) -> Result<hdf5::Group> {
-        self.file().group("/").context(Context::path(&self.path))
+        self.file().group("/").h5().context(Context::path(&self.path))
     }
 
     /// Writes the changes that are still in memory and closes the file. Open groups and datasets of a file that was created or
@@ -372,7 +374,7 @@ impl File {
 /// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes. Opening for writing waits briefly for
 /// processes that are just opening the file for reading.
 pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
-    let open = || sys::open_file(path, mode, &access()?);
+    let open = || sys::open_file(path, mode, &access().h5()?);
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
     // it is read live, and so is one whose writer was killed before it lengthened it
     let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
@@ -397,11 +399,11 @@ pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
         // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
         // open until the program ends.
         std::mem::forget(file);
-        return Err(error.into());
+        return Err(from_hdf5(error));
     }
     // a process that another thread is just starting has the lock, too, unless it is given up
     let lock = if writable { sys::descriptor(&file).ok().map(fs::File::from) } else { None };
-    file.close()?;
+    file.close().h5()?;
     if let Some(lock) = lock {
         // the file system may have no locks
         let _ = lock.unlock();

@@ -9,6 +9,7 @@ use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5_sys::h5::H5_index_t;
 
 use super::elsewhere::Admission as _;
+use super::error::Hdf5Result;
 use super::sys::{Charset, Link};
 use super::{
     Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
@@ -60,7 +61,7 @@ impl Located {
             Located::Group(group) => Ok(group),
             Located::Member(parent, name) => {
                 let path = parent.path_of(&name);
-                Ok(parent.below(parent.group.group(&name).with_context(|| format!("group {path}"))?, path))
+                Ok(parent.below(parent.group.group(&name).h5().with_context(|| format!("group {path}"))?, path))
             }
         }
     }
@@ -88,7 +89,7 @@ impl Group {
 
     /// The root group of the file that the group is in.
     pub(crate) fn root(&self) -> Result<Group> {
-        Ok(self.below(self.group.file()?.group("/")?, String::new()))
+        Ok(self.below(self.group.file().h5()?.group("/").h5()?, String::new()))
     }
 
     /// Finds the object at `path`; this function follows the soft and external links in the path itself, so that
@@ -175,7 +176,7 @@ impl Group {
                         .link_creation_order(LinkCreationOrder::Indexed)
                 });
             }
-            Ok(group.create(name)?)
+            group.create(name).h5()
         };
         Ok(self.below(create().with_context(|| format!("group {path}"))?, path))
     }
@@ -252,23 +253,23 @@ impl Group {
 
     /// Removes the link `name` of the group; an object to which no other link leads is removed with it.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        self.group.unlink(name).with_context(|| self.path_of(name))
+        self.group.unlink(name).h5().with_context(|| self.path_of(name))
     }
 
     /// Makes the hard link `name` in this group to the object at the path `target`, which is relative to this group, or from
     /// the root if it begins with a slash.
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
-        self.group.link_hard(target, name).with_context(|| self.path_of(name))
+        self.group.link_hard(target, name).h5().with_context(|| self.path_of(name))
     }
 
     /// Makes the external link `name` in this group to the root group of the file `file`, whether or not that file exists.
     pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
-        self.group.link_external(file, "/", name).with_context(|| self.path_of(name))
+        self.group.link_external(file, "/", name).h5().with_context(|| self.path_of(name))
     }
 
     /// The number of hard links that lead to this group.
     pub(crate) fn link_count(&self) -> Result<usize> {
-        Ok(self.group.loc_info().with_context(|| self.place())?.num_links)
+        Ok(self.group.loc_info().h5().with_context(|| self.place())?.num_links)
     }
 
     /// Creates the dimension scale `name` of length `len` without coordinate values, as netCDF-4 does; its elements take no
@@ -286,7 +287,7 @@ impl Group {
             } else {
                 sys::dataspace(&[len], false)?
             };
-            let create = create.finish()?;
+            let create = create.finish().h5()?;
             let dataset = sys::create_dataset(&self.group, name, &datatype, &space, &links()?, &create)?;
             sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
             Ok(dataset)
@@ -351,7 +352,7 @@ impl Group {
         let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
             // it may be open, with its prefix
             (Err(_), Some(directory)) => sys::open_dataset(&parent.group, &last, directory)?,
-            (dataset, _) => dataset?,
+            (dataset, _) => dataset.h5()?,
         };
         let header = Header::new(dataset, self.path_of(name))?;
         Ok((parent, last, header))
@@ -416,7 +417,7 @@ impl Group {
             Link::External { .. } | Link::UserDefined(_) => return Ok(LinkKind::Elsewhere),
         };
         let Located::Member(parent, last) = at else { return Ok(LinkKind::Group) };
-        Ok(match parent.group.loc_type_by_name(&last)? {
+        Ok(match parent.group.loc_type_by_name(&last).h5()? {
             LocationType::Group => LinkKind::Group,
             LocationType::Dataset => LinkKind::Dataset,
             _ => LinkKind::Other,
@@ -459,7 +460,7 @@ impl Group {
 
     /// Renames the member `old` of the group to `new`.
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
-        self.group.relink(old, new).with_context(|| self.path_of(old))
+        self.group.relink(old, new).h5().with_context(|| self.path_of(old))
     }
 
     /// The names of the group's attributes, in order of creation if the file records that, else in order of names.
@@ -467,9 +468,9 @@ impl Group {
         attribute::names(&self.group).with_context(|| self.place())
     }
 
-    /// The extents of the attribute `name` of the group, slowest axis first; none for a single value.
-    pub(crate) fn attribute_extents(&self, name: &str) -> Result<Vec<u64>> {
-        attribute::extents(&self.group, name).with_context(|| self.place())
+    /// The attribute `name`, which the group has, with its extents, slowest axis first; none for a single value.
+    pub(crate) fn shaped_attribute(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
+        attribute::get_shaped(&self.group, name).with_context(|| self.place())
     }
 
     /// The value of the attribute `name` of the group; `None` if the attribute is missing.
@@ -514,5 +515,5 @@ impl elsewhere::Objects for Objects {
 
 /// The HDF5 properties with which links are created: their names are marked as UTF-8.
 pub(super) fn links() -> Result<LinkCreate> {
-    Ok(LinkCreate::build().char_encoding(CharEncoding::Utf8).finish()?)
+    LinkCreate::build().char_encoding(CharEncoding::Utf8).finish().h5()
 }

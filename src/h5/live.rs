@@ -24,6 +24,7 @@ use hdf5::file::{FileAccess, LibraryVersion};
 use hdf5::plist::file_access::LogFlags;
 use hdf5::{Dataspace, Datatype};
 
+use super::error::Hdf5Result;
 use super::row_count::RowCount;
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
@@ -88,7 +89,7 @@ impl LiveSpec<'_> {
         creation.alloc_time(Some(AllocTime::Incr)).fill_time(FillTime::Never);
         creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
         let space = sys::dataspace(&self.cell.with_axis(0).reversed(), true)?;
-        sys::create_dataset(parent, name, &self.element.datatype()?, &space, &group::links()?, &creation.finish()?)
+        sys::create_dataset(parent, name, &self.element.datatype()?, &space, &group::links()?, &creation.finish().h5()?)
     }
 }
 
@@ -155,7 +156,7 @@ impl LiveFile {
     /// Opens the dataset at `path`, relative to the root group, to append rows to it or overwrite some.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
+        let root = Group::new(file.group("/").h5().context(Context::path(&self.path))?, String::new(), Reach::File);
         LiveDataset::new(root.dataset(path)?, self.shared.clone(), self.clock.clone())
     }
 
@@ -170,7 +171,7 @@ impl LiveFile {
             return Ok(());
         }
         let file = self.file.as_ref().expect("taken only when the file goes");
-        file.flush().with_context(|| Context::path(&self.path))?;
+        file.flush().h5().with_context(|| Context::path(&self.path))?;
         self.shared.flushes.store(flushes + 1, Ordering::Relaxed);
         Ok(())
     }
@@ -264,7 +265,7 @@ impl LiveDataset {
                 return Err(Error::usage("no rows can be appended: the first axis has a limit"));
             }
             let (cell, rows) = dataset.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
-            let datatype = dataset.inner().dtype()?;
+            let datatype = dataset.inner().dtype().h5()?;
             let row_bytes = cell.elements()? as usize * datatype.size();
             let (chunk, chunk_rows) = dataset.chunk()?.and_then(|chunk| chunk.split_last()).unwrap_or_default();
             if chunk != cell || chunk_rows == 0 || !dataset.filters()?.is_empty() {
@@ -424,7 +425,7 @@ impl LiveDataset {
         let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
         let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
         // a damaged index may lead out of the file: libhdf5 says so when it writes there
-        let end = self.dataset.inner().file()?.size();
+        let end = self.dataset.inner().file().h5()?.size();
         let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
         let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
         self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
@@ -490,7 +491,7 @@ impl LiveDataset {
 
     /// The HDF5 dataspaces that select `rows` rows from row `first` on: that of the buffer in memory, and that of the file.
     fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
-        let (file, extents) = (self.dataset.inner().space()?, self.extents(rows));
+        let (file, extents) = (self.dataset.inner().space().h5()?, self.extents(rows));
         let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
         sys::select(&file, &start, &extents)?;
         Ok((sys::dataspace(&extents, false)?, file))

@@ -24,7 +24,7 @@ use crate::error::Result;
 /// write or nothing reaches the file.
 const PAGE: u64 = 4096;
 /// Largest size in bytes of a header that is changed here; those of live files have about 300.
-const MOST_BYTES: u64 = 1024;
+const MAX_BYTES: u64 = 1024;
 /// Type of the message that has the extents of a dataset.
 const DATASPACE: u8 = 1;
 
@@ -43,7 +43,7 @@ impl RowCount {
     /// Reads the header at the offset `address` (in bytes) of the file; `None` if it is not that of a dataset of these extents
     /// (slowest axis first), is damaged, or is not one that can be changed here.
     pub(super) fn read(file: &fs::File, address: u64, extents: &[u64]) -> Result<Option<Self>> {
-        let mut header = vec![0; MOST_BYTES.min(PAGE - address % PAGE) as usize];
+        let mut header = vec![0; MAX_BYTES.min(PAGE - address % PAGE) as usize];
         let mut len = 0;
         while len < header.len() {
             match file.read_at(&mut header[len..], address + len as u64)? {

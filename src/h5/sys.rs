@@ -33,6 +33,7 @@ use super::any_type::{
     AnyClass, AnyMember, AnyType, FloatLayout, IntegerLayout, MAX_NESTED_TYPES, Order, Padding, ReferenceKind, Visitor,
 };
 use super::codec::{self, CODECS};
+use super::error::{Hdf5Result, from_hdf5};
 use crate::error::{Error, Result};
 use crate::io::{FileSource, Raw, ReadAt};
 use crate::value::DataType;
@@ -96,7 +97,7 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
 pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let name = c_path(name)?;
-    Ok(create!(hdf5::File, h5f::H5Fcreate(name.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
+    create!(hdf5::File, h5f::H5Fcreate(name.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id())).h5()
 }
 
 /// The mode in which an HDF5 file is opened.
@@ -113,7 +114,7 @@ pub(super) enum Mode {
 pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let path = c_path(path)?;
-    keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), mode.flags(), access.id()))?)
+    keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), mode.flags(), access.id())).h5()?)
 }
 
 impl Mode {
@@ -167,7 +168,7 @@ pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     let name = c_name(name)?;
     let mut info = LinkInfo::default();
     #[cfg(feature = "static-hdf5")]
-    call!(h5l::H5Lget_info2(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT))?;
+    call!(h5l::H5Lget_info2(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT)).h5()?;
     #[cfg(not(feature = "static-hdf5"))]
     call!(h5l::H5Lget_info1(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT))?;
     // H5L_type_t
@@ -183,7 +184,7 @@ pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     }
     // one more, so that the value ends with NUL in any case
     let mut value = vec![0u8; bytes as usize + 1];
-    call!(h5l::H5Lget_val(group.id(), name.as_ptr(), value.as_mut_ptr().cast(), bytes as usize, H5P_DEFAULT))?;
+    call!(h5l::H5Lget_val(group.id(), name.as_ptr(), value.as_mut_ptr().cast(), bytes as usize, H5P_DEFAULT)).h5()?;
     let text = |bytes: &[u8]| {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -219,7 +220,7 @@ pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
     }
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
-    call!(h5l::H5Literate(group.id(), order, increasing, ptr::null_mut(), Some(collect), data))?;
+    call!(h5l::H5Literate(group.id(), order, increasing, ptr::null_mut(), Some(collect), data)).h5()?;
     Ok(names)
 }
 
@@ -227,9 +228,9 @@ pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
 /// the directory `prefix`.
 pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
     let (name, prefix) = (c_name(name)?, c_path(prefix)?);
-    let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS))?;
-    call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr()))?;
-    Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
+    let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS)).h5()?;
+    call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr())).h5()?;
+    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
 }
 
 /// Opens the dataset to which the hard link `name` of `group` leads, with a chunk cache of `cache_bytes` bytes; relative names
@@ -241,37 +242,37 @@ pub(super) fn open_cached_dataset(
     cache_bytes: usize,
 ) -> Result<hdf5::Dataset> {
     let name = c_name(name)?;
-    let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS))?;
+    let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS)).h5()?;
     if let Some(prefix) = prefix {
         let prefix = c_path(prefix)?;
-        call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr()))?;
+        call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr())).h5()?;
     }
     // the slots are of pointers; 0.75 is HDF5's default of how soon chunks that were read leave
-    call!(h5p::H5Pset_chunk_cache(access.id(), 1021, cache_bytes, 0.75))?;
-    Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
+    call!(h5p::H5Pset_chunk_cache(access.id(), 1021, cache_bytes, 0.75)).h5()?;
+    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
 }
 
 /// Opens the object to which the hard link `name` of `group` leads, to read its attributes.
 pub(super) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
     let name = c_name(name)?;
-    Ok(create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT))?)
+    create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
 }
 
 /// Opens the committed (named) type to which the hard link `name` of `group` leads.
 pub(super) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
     let name = c_name(name)?;
-    Ok(create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT))?)
+    create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
 }
 
 /// The extents of a virtual dataset as recorded at its creation, slowest axis first; its sources are not opened. `None` if it
 /// has no source.
 pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
     let mut count = 0;
-    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
+    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
     if count == 0 {
         return Ok(None);
     }
-    let space = create!(Dataspace, h5p::H5Pget_virtual_vspace(creation.id(), 0))?;
+    let space = create!(Dataspace, h5p::H5Pget_virtual_vspace(creation.id(), 0)).h5()?;
     Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
 }
 
@@ -279,7 +280,7 @@ pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64
 /// `most` sources.
 pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
-    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
+    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
     if count > most {
         return Ok(None);
     }
@@ -292,8 +293,8 @@ pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<O
         Ok(String::from_utf8_lossy(&text).into_owned())
     };
     let source = |index| {
-        let file = name(&|to, size| Ok(call!(h5p::H5Pget_virtual_filename(id, index, to, size))?))?;
-        let dataset = name(&|to, size| Ok(call!(h5p::H5Pget_virtual_dsetname(id, index, to, size))?))?;
+        let file = name(&|to, size| call!(h5p::H5Pget_virtual_filename(id, index, to, size)).h5())?;
+        let dataset = name(&|to, size| call!(h5p::H5Pget_virtual_dsetname(id, index, to, size)).h5())?;
         Ok((file, dataset))
     };
     (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
@@ -302,7 +303,7 @@ pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<O
 /// Offset in bytes of the end of the HDF5 data in a file; later bytes of the file are not HDF5.
 pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
-    call!(H5Fget_eoa(file.id(), &mut end))?;
+    call!(H5Fget_eoa(file.id(), &mut end)).h5()?;
     Ok(end)
 }
 
@@ -350,38 +351,16 @@ fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> st
 
 /// The file descriptor of an open HDF5 file, if it has one.
 fn raw_descriptor(file: &hdf5::File) -> Result<Option<c_int>> {
-    let access = file.access_plist()?;
-    let is_own = call!(h5p::H5Pget_driver(access.id()))? == source_driver()?;
-    if !is_own && !matches!(access.get_driver()?, FileDriver::Sec2 | FileDriver::Log) {
+    let access = file.access_plist().h5()?;
+    let is_own = call!(h5p::H5Pget_driver(access.id())).h5()? == source_driver()?;
+    if !is_own && !matches!(access.get_driver().h5()?, FileDriver::Sec2 | FileDriver::Log) {
         return Ok(None);
     }
     let mut handle: *mut c_void = ptr::null_mut();
-    call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle))?;
+    call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle)).h5()?;
     // SAFETY: the handle of these drivers points to a C int while the file is open
     let descriptor = unsafe { *handle.cast::<c_int>() };
     Ok((descriptor >= 0).then_some(descriptor))
-}
-
-/// Smallest size in bytes of memory for which huge pages are requested; for less, the system call costs more than it saves.
-const HUGE_PAGES_FROM: usize = 4 << 20;
-/// Size of a huge page in bytes on most machines; the range passed to `madvise` is aligned to it.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// Asks the operating system to use huge pages for `memory`, if it is large, which avoids most page faults when it is first
-/// written. Does nothing where huge pages are not supported.
-pub(crate) fn prefer_huge_pages<T>(memory: &mut [T]) {
-    let start = memory.as_mut_ptr().cast::<c_void>();
-    let len = size_of_val(memory);
-    let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
-    let whole = len.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
-    let Some(start) =
-        ptr::NonNull::new(start.wrapping_byte_add(skipped)).filter(|_| len >= HUGE_PAGES_FROM && whole > 0)
-    else {
-        return;
-    };
-    #[cfg(target_os = "linux")]
-    // SAFETY: the range is within `memory`, which is borrowed; the advice leaves its content as it is
-    let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
 }
 
 /// Makes an HDF5 dataspace with `extents`, slowest axis first; if `unlimited`, the first axis may grow without limit.
@@ -400,7 +379,7 @@ fn dataspace_with(extents: &[u64], is_unlimited: impl Fn(usize, u64) -> bool) ->
     let limit = |(axis, &extent): (usize, &u64)| if is_unlimited(axis, extent) { H5S_UNLIMITED } else { extent };
     let limits: Vec<u64> = extents.iter().enumerate().map(limit).collect();
     let axes = extents.len() as c_int;
-    Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
+    create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr())).h5()
 }
 
 /// Makes the dataspace of a memory buffer for selected elements of a dataset: `extents` are those of the selection,
@@ -412,7 +391,7 @@ pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
 
 /// Makes the dataspace of a single value.
 pub(super) fn scalar() -> Result<Dataspace> {
-    Ok(create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR))?)
+    create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR)).h5()
 }
 
 /// Selects a box of a dataspace by the index of its first element and its extents, slowest axis first.
@@ -429,7 +408,8 @@ pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result
             ptr::null(),
             extent.as_ptr(),
             ptr::null()
-        ))?;
+        ))
+        .h5()?;
     }
     Ok(())
 }
@@ -449,7 +429,8 @@ pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count
             step.as_ptr(),
             count.as_ptr(),
             ptr::null()
-        ))?;
+        ))
+        .h5()?;
     }
     Ok(())
 }
@@ -472,7 +453,7 @@ pub(super) fn number_type(element: DataType) -> Result<Datatype> {
             return Err(Error::usage(format!("{element} elements have no fixed size in HDF5")));
         }
     };
-    Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+    create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
 /// HDF5 number types that this program writes (in attributes, counters and dimension scales), but that no casacore type
@@ -490,15 +471,15 @@ pub(super) fn foreign_type(which: Foreign) -> Result<Datatype> {
         Foreign::UInt64 => *H5T_STD_U64LE,
         Foreign::FloatBigEndian => *H5T_IEEE_F32BE,
     };
-    Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+    create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
 /// The HDF5 type of a compound of 32-bit signed integers, packed, whose members are called `names`.
 pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
-    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len()))?;
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len())).h5()?;
     for (number, name) in names.iter().enumerate() {
         let name = c_name(name)?;
-        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), 4 * number, *H5T_STD_I32LE))?;
+        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), 4 * number, *H5T_STD_I32LE)).h5()?;
     }
     Ok(record)
 }
@@ -511,12 +492,14 @@ pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
         StoredElement::Complex(_) => return complex_type(DataType::DComplex),
         StoredElement::Text(bytes) => return fixed_string_type(bytes),
         StoredElement::Bytes(bytes) => {
-            let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
-            call!(h5t::H5Tset_size(string.id(), bytes))?;
-            call!(h5t::H5Tset_strpad(string.id(), H5T_str_t::H5T_STR_NULLPAD))?;
+            let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1)).h5()?;
+            call!(h5t::H5Tset_size(string.id(), bytes)).h5()?;
+            call!(h5t::H5Tset_strpad(string.id(), H5T_str_t::H5T_STR_NULLPAD)).h5()?;
             return Ok(string);
         }
-        StoredElement::Opaque(bytes) => return Ok(create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_OPAQUE, bytes))?),
+        StoredElement::Opaque(bytes) => {
+            return create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_OPAQUE, bytes)).h5();
+        }
         StoredElement::Float(2) => return half_type(),
         StoredElement::Int(1) => *H5T_STD_I8LE,
         StoredElement::Int(2) => *H5T_STD_I16LE,
@@ -530,27 +513,27 @@ pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
         StoredElement::Float(8) => *H5T_IEEE_F64LE,
         ref other => return Err(Error::unsupported(format!("HDF5 has no elements {other:?}"))),
     };
-    Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
+    create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
 /// The HDF5 type of little-endian IEEE 754 numbers of 16 bits.
 fn half_type() -> Result<Datatype> {
-    let half = create!(Datatype, h5t::H5Tcopy(*H5T_IEEE_F32LE))?;
+    let half = create!(Datatype, h5t::H5Tcopy(*H5T_IEEE_F32LE)).h5()?;
     // sign at bit 15, 5 bits of the exponent from bit 10 on, 10 bits of the mantissa
-    call!(h5t::H5Tset_fields(half.id(), 15, 10, 5, 0, 10))?;
-    call!(h5t::H5Tset_size(half.id(), 2))?;
-    call!(h5t::H5Tset_ebias(half.id(), 15))?;
+    call!(h5t::H5Tset_fields(half.id(), 15, 10, 5, 0, 10)).h5()?;
+    call!(h5t::H5Tset_size(half.id(), 2)).h5()?;
+    call!(h5t::H5Tset_ebias(half.id(), 15)).h5()?;
     Ok(half)
 }
 
 /// The HDF5 type of a compound with these members (name and type), packed one after the other.
 pub(super) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     let size = members.iter().map(|(_, member)| member.size()).sum();
-    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size)).h5()?;
     let mut offset = 0;
     for (name, member) in members {
         let name = c_name(name)?;
-        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), offset, member.id()))?;
+        call!(h5t::H5Tinsert(record.id(), name.as_ptr(), offset, member.id())).h5()?;
         offset += member.size();
     }
     Ok(record)
@@ -558,14 +541,14 @@ pub(super) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
 
 /// The HDF5 type of an array of `element` with these extents, slowest axis first.
 pub(super) fn array_type(element: &Datatype, extents: &[u64]) -> Result<Datatype> {
-    Ok(create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr()))?)
+    create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr())).h5()
 }
 
 /// The HDF5 type of Bools: `enum int8 {FALSE = 0, TRUE = 1}`, as h5py writes its bool.
 fn bool_type() -> Result<Datatype> {
-    let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE))?;
+    let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE)).h5()?;
     for (name, value) in [(c"FALSE", 0i8), (c"TRUE", 1)] {
-        call!(h5t::H5Tenum_insert(bool.id(), name.as_ptr(), ptr::from_ref(&value).cast()))?;
+        call!(h5t::H5Tenum_insert(bool.id(), name.as_ptr(), ptr::from_ref(&value).cast())).h5()?;
     }
     Ok(bool)
 }
@@ -573,10 +556,10 @@ fn bool_type() -> Result<Datatype> {
 /// The HDF5 type of the complex type `element`: a packed compound `{r, i}`, as h5py writes it.
 fn complex_type(element: DataType) -> Result<Datatype> {
     let size = element.size();
-    let complex = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
+    let complex = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size)).h5()?;
     let part = if element == DataType::Complex { *H5T_IEEE_F32LE } else { *H5T_IEEE_F64LE };
-    call!(h5t::H5Tinsert(complex.id(), c"r".as_ptr(), 0, part))?;
-    call!(h5t::H5Tinsert(complex.id(), c"i".as_ptr(), size / 2, part))?;
+    call!(h5t::H5Tinsert(complex.id(), c"r".as_ptr(), 0, part)).h5()?;
+    call!(h5t::H5Tinsert(complex.id(), c"i".as_ptr(), size / 2, part)).h5()?;
     Ok(complex)
 }
 
@@ -590,22 +573,22 @@ pub(super) enum Charset {
 /// The HDF5 type of variable-length strings with the character set `charset`; h5py stores Python's `str` as the type
 /// with UTF-8.
 pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
-    let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
-    call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
+    let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1)).h5()?;
+    call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE)).h5()?;
     let charset = match charset {
         Charset::Ascii => H5T_cset_t::H5T_CSET_ASCII,
         Charset::Utf8 => H5T_cset_t::H5T_CSET_UTF8,
     };
-    call!(h5t::H5Tset_cset(string.id(), charset))?;
+    call!(h5t::H5Tset_cset(string.id(), charset)).h5()?;
     Ok(string)
 }
 
 /// The HDF5 type of UTF-8 strings with a fixed length of `bytes` bytes, padded with NUL.
 pub(super) fn fixed_string_type(bytes: usize) -> Result<Datatype> {
-    let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
-    call!(h5t::H5Tset_size(string.id(), bytes))?;
-    call!(h5t::H5Tset_cset(string.id(), H5T_cset_t::H5T_CSET_UTF8))?;
-    call!(h5t::H5Tset_strpad(string.id(), H5T_str_t::H5T_STR_NULLPAD))?;
+    let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1)).h5()?;
+    call!(h5t::H5Tset_size(string.id(), bytes)).h5()?;
+    call!(h5t::H5Tset_cset(string.id(), H5T_cset_t::H5T_CSET_UTF8)).h5()?;
+    call!(h5t::H5Tset_strpad(string.id(), H5T_str_t::H5T_STR_NULLPAD)).h5()?;
     Ok(string)
 }
 
@@ -623,10 +606,11 @@ pub(super) fn create_dataset(
     create: &DatasetCreate,
 ) -> Result<hdf5::Dataset> {
     let name = c_name(name)?;
-    Ok(create!(
+    create!(
         hdf5::Dataset,
         h5d::H5Dcreate2(parent.id(), name.as_ptr(), datatype.id(), space.id(), link.id(), create.id(), H5P_DEFAULT)
-    )?)
+    )
+    .h5()
 }
 
 /// Sets the fill value of a new dataset in its creation properties: `element`, the bytes of the element that is read where
@@ -635,7 +619,7 @@ pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
     if element.len() != datatype.size() {
         return Err(Error::usage(format!("the fill value has {} bytes, expected {}", element.len(), datatype.size())));
     }
-    call!(h5p::H5Pset_fill_value(creation.id(), datatype.id(), element.as_ptr().cast()))?;
+    call!(h5p::H5Pset_fill_value(creation.id(), datatype.id(), element.as_ptr().cast())).h5()?;
     Ok(())
 }
 
@@ -646,7 +630,7 @@ pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<
         return Err(Error::unsupported("the fill value has a variable length"));
     }
     let mut element = vec![0u8; datatype.size()];
-    call!(h5p::H5Pget_fill_value(creation.id(), datatype.id(), element.as_mut_ptr().cast()))?;
+    call!(h5p::H5Pget_fill_value(creation.id(), datatype.id(), element.as_mut_ptr().cast())).h5()?;
     Ok(element)
 }
 
@@ -661,7 +645,8 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
         offset.as_ptr(),
         bytes.len(),
         bytes.as_ptr().cast()
-    ))?;
+    ))
+    .h5()?;
     Ok(())
 }
 
@@ -681,7 +666,8 @@ pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
         return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
     }
     let (mut filter_mask, mut address, mut bytes) = (0, 0, 0);
-    call!(h5d::H5Dget_chunk_info_by_coord(dataset.id(), offset.as_ptr(), &mut filter_mask, &mut address, &mut bytes))?;
+    call!(h5d::H5Dget_chunk_info_by_coord(dataset.id(), offset.as_ptr(), &mut filter_mask, &mut address, &mut bytes))
+        .h5()?;
     Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
 }
 
@@ -691,7 +677,7 @@ const OBJECT_REFERENCE: c_int = 0;
 /// Offset of the header of a dataset from where libhdf5 counts addresses, in bytes.
 pub(super) fn header_address(dataset: &hdf5::Dataset) -> Result<u64> {
     let mut address = 0;
-    call!(H5Rcreate(&mut address, dataset.id(), c".".as_ptr(), OBJECT_REFERENCE, h5i::H5I_INVALID_HID))?;
+    call!(H5Rcreate(&mut address, dataset.id(), c".".as_ptr(), OBJECT_REFERENCE, h5i::H5I_INVALID_HID)).h5()?;
     Ok(address)
 }
 
@@ -706,7 +692,7 @@ pub(super) struct StoredFilter {
 
 /// The filters of a dataset, in the order in which a writer applies them.
 pub(super) fn filters(creation: &DatasetCreate) -> Result<Vec<StoredFilter>> {
-    let count = call!(h5p::H5Pget_nfilters(creation.id()))?;
+    let count = call!(h5p::H5Pget_nfilters(creation.id())).h5()?;
     (0..count as c_uint).map(|number| filter(creation, number)).collect()
 }
 
@@ -726,7 +712,8 @@ fn filter(creation: &DatasetCreate, number: c_uint) -> Result<StoredFilter> {
             name.len() - 1, // the last byte stays NUL
             name.as_mut_ptr(),
             ptr::null_mut()
-        ))?;
+        ))
+        .h5()?;
         if count > parameters.len() && parameters.len() < MAX_PARAMETERS {
             parameters.resize(MAX_PARAMETERS, 0);
             continue;
@@ -739,7 +726,7 @@ fn filter(creation: &DatasetCreate, number: c_uint) -> Result<StoredFilter> {
 
 /// Whether libhdf5 contains the filter with the number `id`, or finds it in a plugin, which it then loads.
 pub(super) fn is_filter_available(id: i32) -> Result<bool> {
-    Ok(call!(h5z::H5Zfilter_avail(id))? > 0)
+    Ok(call!(h5z::H5Zfilter_avail(id)).h5()? > 0)
 }
 
 /// Registers with libhdf5, once per process, the compression codecs of this program that libhdf5 lacks, so that libhdf5
@@ -761,7 +748,7 @@ fn register_codecs() -> Result<()> {
                 set_local: None,
                 filter: Some(callback),
             };
-            call!(h5z::H5Zregister((&raw const class).cast()))?;
+            call!(h5z::H5Zregister((&raw const class).cast())).h5()?;
         }
         Ok(())
     };
@@ -826,50 +813,51 @@ unsafe extern "C" fn run_codec<const NUMBER: usize>(
 /// The kind of index by which the chunks of a dataset are found, as libhdf5's number (`H5D_chunk_index_t`).
 pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     let mut index = 0;
-    call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index))?;
+    call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index)).h5()?;
     Ok(index)
 }
 
 /// Changes the extents of a dataset that can grow, slowest axis first.
 pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
-    call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
+    call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr())).h5()?;
     Ok(())
 }
 
 /// Writes the changes of a dataset that are in memory to the file.
 pub(super) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
-    call!(h5d::H5Dflush(dataset.id()))?;
+    call!(h5d::H5Dflush(dataset.id())).h5()?;
     Ok(())
 }
 
 /// Makes libhdf5 drop what it holds in memory of a dataset that another process writes, so that it is read from the file again.
 pub(super) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
-    call!(h5d::H5Drefresh(dataset.id()))?;
+    call!(h5d::H5Drefresh(dataset.id())).h5()?;
     Ok(())
 }
 
 pub(super) fn set_scale(dataset: &hdf5::Dataset, name: &str) -> Result<()> {
     let name = c_name(name)?;
-    call!(H5DSset_scale(dataset.id(), name.as_ptr()))?;
+    call!(H5DSset_scale(dataset.id(), name.as_ptr())).h5()?;
     Ok(())
 }
 
 pub(super) fn attach_scale(dataset: &hdf5::Dataset, scale: &hdf5::Dataset, axis: u32) -> Result<()> {
-    call!(H5DSattach_scale(dataset.id(), scale.id(), axis))?;
+    call!(H5DSattach_scale(dataset.id(), scale.id(), axis)).h5()?;
     Ok(())
 }
 
 /// Sets the attribute `DIMENSION_LIST` of a dataset that has none: for each axis, slowest first, the reference to its scale,
 /// which is the address of the scale's header.
 pub(super) fn set_dimension_list(dataset: &hdf5::Dataset, scales: &[u64]) -> Result<()> {
-    let list = create!(Datatype, h5t::H5Tvlen_create(*H5T_STD_REF_OBJ))?;
+    let list = create!(Datatype, h5t::H5Tvlen_create(*H5T_STD_REF_OBJ)).h5()?;
     let space = dataspace(&[scales.len() as u64], false)?;
-    let attribute = create_attribute(dataset, "DIMENSION_LIST", &list, &space, &AttributeCreate::build().finish()?)?;
+    let attribute =
+        create_attribute(dataset, "DIMENSION_LIST", &list, &space, &AttributeCreate::build().finish().h5()?)?;
     let one = |address: &u64| h5t::hvl_t { len: 1, p: ptr::from_ref(address).cast_mut().cast() };
     let lists: Vec<h5t::hvl_t> = scales.iter().map(one).collect();
     // SAFETY: one sequence per axis, each of one reference, which is an address of 64 bits; libhdf5 does not write to them
-    Ok(unsafe { Target::Attribute(&attribute).write(&list, lists.as_ptr().cast()) }?)
+    unsafe { Target::Attribute(&attribute).write(&list, lists.as_ptr().cast()) }.h5()
 }
 
 /// Sets the attribute `REFERENCE_LIST` of a scale that has none: for each use the reference to the dataset, which is the address
@@ -881,19 +869,20 @@ pub(super) fn set_reference_list(scale: &hdf5::Dataset, users: &[(u64, u32)]) ->
         dimension: u32,
         padding: u32,
     }
-    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size_of::<Use>()))?;
-    call!(h5t::H5Tinsert(record.id(), c"dataset".as_ptr(), 0, *H5T_STD_REF_OBJ))?;
-    call!(h5t::H5Tinsert(record.id(), c"dimension".as_ptr(), size_of::<u64>(), *H5T_NATIVE_UINT))?;
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size_of::<Use>())).h5()?;
+    call!(h5t::H5Tinsert(record.id(), c"dataset".as_ptr(), 0, *H5T_STD_REF_OBJ)).h5()?;
+    call!(h5t::H5Tinsert(record.id(), c"dimension".as_ptr(), size_of::<u64>(), *H5T_NATIVE_UINT)).h5()?;
     let space = dataspace(&[users.len() as u64], false)?;
-    let attribute = create_attribute(scale, "REFERENCE_LIST", &record, &space, &AttributeCreate::build().finish()?)?;
+    let attribute =
+        create_attribute(scale, "REFERENCE_LIST", &record, &space, &AttributeCreate::build().finish().h5()?)?;
     let uses: Vec<Use> = users.iter().map(|&(dataset, dimension)| Use { dataset, dimension, padding: 0 }).collect();
     // SAFETY: one element of the type for each use
-    Ok(unsafe { Target::Attribute(&attribute).write(&record, uses.as_ptr().cast()) }?)
+    unsafe { Target::Attribute(&attribute).write(&record, uses.as_ptr().cast()) }.h5()
 }
 
 pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
     let name = c_name(name)?;
-    Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr()))? > 0)
+    Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr())).h5()? > 0)
 }
 
 /// The names of the attributes of an object, sorted by the index `order`: by name, or by order of creation.
@@ -921,7 +910,7 @@ pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     match call!(h5a::H5Aiterate2(owner.id(), order, increasing, ptr::null_mut(), Some(collect), data)) {
         Ok(_) => Ok(names),
         // it opens the object again, which fails while a dataset is open with a prefix for its external files
-        Err(error) => attribute_names_by_number(owner, order)?.ok_or_else(|| error.into()),
+        Err(error) => attribute_names_by_number(owner, order)?.ok_or_else(|| from_hdf5(error)),
     }
 }
 
@@ -940,8 +929,8 @@ fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Opti
     };
     let mut names = Vec::new();
     for number in 0..count {
-        let mut name = vec![0; by_number(number, &mut [])? as usize + 1];
-        by_number(number, &mut name)?;
+        let mut name = vec![0; by_number(number, &mut []).h5()? as usize + 1];
+        by_number(number, &mut name).h5()?;
         name.pop();
         names.push(String::from_utf8_lossy(&name).into_owned());
     }
@@ -956,10 +945,11 @@ pub(super) fn create_attribute(
     create: &AttributeCreate,
 ) -> Result<hdf5::Attribute> {
     let name = c_name(name)?;
-    Ok(create!(
+    create!(
         hdf5::Attribute,
         h5a::H5Acreate2(owner.id(), name.as_ptr(), datatype.id(), space.id(), create.id(), H5P_DEFAULT)
-    )?)
+    )
+    .h5()
 }
 
 /// The values that a call reads or writes: all values of an attribute, or those elements of a dataset that the dataspace `file`
@@ -974,7 +964,7 @@ impl Target<'_> {
     /// must hold as many.
     fn count(&self) -> Result<usize> {
         match self {
-            Target::Attribute(attribute) => Ok(attribute.space()?.size()),
+            Target::Attribute(attribute) => Ok(attribute.space().h5()?.size()),
             Target::Dataset { memory, .. } => Ok(memory.size()),
         }
     }
@@ -1023,24 +1013,24 @@ impl Target<'_> {
 /// Whether values of an HDF5 type are or contain addresses in memory, as strings and sequences of variable length do.
 /// References count as well.
 fn has_pointers(datatype: &Datatype) -> Result<bool> {
-    let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class))? > 0) };
+    let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class)).h5()? > 0) };
     if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {
         return Ok(true);
     }
     // a variable-length string counts as a string, not as variable-length
     match class(datatype) {
-        H5T_class_t::H5T_STRING => Ok(call!(h5t::H5Tis_variable_str(datatype.id()))? > 0),
+        H5T_class_t::H5T_STRING => Ok(call!(h5t::H5Tis_variable_str(datatype.id())).h5()? > 0),
         _ if !has(H5T_class_t::H5T_STRING)? => Ok(false),
         H5T_class_t::H5T_COMPOUND => {
-            for member in 0..call!(h5t::H5Tget_nmembers(datatype.id()))? {
-                let member = create!(Datatype, h5t::H5Tget_member_type(datatype.id(), member as c_uint))?;
+            for member in 0..call!(h5t::H5Tget_nmembers(datatype.id())).h5()? {
+                let member = create!(Datatype, h5t::H5Tget_member_type(datatype.id(), member as c_uint)).h5()?;
                 if has_pointers(&member)? {
                     return Ok(true);
                 }
             }
             Ok(false)
         }
-        H5T_class_t::H5T_ARRAY => has_pointers(&create!(Datatype, h5t::H5Tget_super(datatype.id()))?),
+        H5T_class_t::H5T_ARRAY => has_pointers(&create!(Datatype, h5t::H5Tget_super(datatype.id())).h5()?),
         _ => Ok(true),
     }
 }
@@ -1050,7 +1040,7 @@ fn has_pointers(datatype: &Datatype) -> Result<bool> {
 pub(super) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
-    Ok(unsafe { target.read(datatype, out.as_mut_ptr().cast()) }?)
+    unsafe { target.read(datatype, out.as_mut_ptr().cast()) }.h5()
 }
 
 /// Writes `bytes`, values of the type `datatype` with a fixed size, to `target`: an attribute or selected elements of a
@@ -1058,7 +1048,7 @@ pub(super) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> 
 pub(super) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
-    Ok(unsafe { target.write(datatype, bytes.as_ptr().cast()) }?)
+    unsafe { target.write(datatype, bytes.as_ptr().cast()) }.h5()
 }
 
 /// Reads the strings of `target`, an attribute or selected elements of a dataset, stored as `datatype` with a variable
@@ -1068,20 +1058,20 @@ pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut V
         return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
     }
     let count = target.count()?;
-    if call!(h5t::H5Tis_variable_str(datatype.id()))? == 0 {
+    if call!(h5t::H5Tis_variable_str(datatype.id())).h5()? == 0 {
         let size = datatype.size();
         // SAFETY: the lock is held and the identifier is live
         let padding = sync(|| unsafe { h5t::H5Tget_strpad(datatype.id()) });
         let bytes = count.checked_mul(size).ok_or_else(|| Error::format("the strings have 2^64 bytes or more"))?;
         let mut buffer = vec![0u8; bytes];
         // SAFETY: `buffer` was made for `count` strings of `size` bytes
-        unsafe { target.read(datatype, buffer.as_mut_ptr().cast()) }?;
+        unsafe { target.read(datatype, buffer.as_mut_ptr().cast()) }.h5()?;
         out.extend(buffer.chunks_exact(size.max(1)).map(|bytes| unpadded(bytes, padding).into()));
         return Ok(());
     }
     let mut pointers: Vec<*mut c_char> = vec![ptr::null_mut(); count];
     let memory = match target {
-        Target::Attribute(attribute) => attribute.space()?,
+        Target::Attribute(attribute) => attribute.space().h5()?,
         Target::Dataset { memory, .. } => memory.copy(),
     };
     // SAFETY: `pointers` holds `count` elements; a variable-length string is one pointer
@@ -1101,7 +1091,7 @@ pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut V
     use hdf5_sys::h5t::H5Treclaim as reclaim;
     // the pointers are null or were allocated by libhdf5 in the call above, and are not used after this
     let _ = call!(reclaim(datatype.id(), memory.id(), H5P_DEFAULT, pointers.as_mut_ptr().cast()));
-    Ok(read?)
+    read.h5()
 }
 
 fn unpadded(bytes: &[u8], padding: H5T_str_t) -> &[u8] {
@@ -1147,7 +1137,7 @@ pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Str
     }
     let datatype = string_type(charset)?;
     // SAFETY: one pointer per value, each to a NUL-terminated string that outlives the call
-    Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
+    unsafe { target.write(&datatype, pointers.as_ptr().cast()) }.h5()
 }
 
 /// The type of the elements of a dataset or attribute: the HDF5 handle, and a description in Rust.
@@ -1177,7 +1167,7 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     }
     let id = datatype.id();
     let size = datatype.size();
-    let base = || -> Result<_> { Ok(Box::new(any_type(&create!(Datatype, h5t::H5Tget_super(id))?, depth + 1)?)) };
+    let base = || -> Result<_> { Ok(Box::new(any_type(&create!(Datatype, h5t::H5Tget_super(id)).h5()?, depth + 1)?)) };
     let class = match class(datatype) {
         H5T_class_t::H5T_INTEGER => AnyClass::Integer(integer_layout(datatype)?),
         H5T_class_t::H5T_BITFIELD => AnyClass::Bits(integer_layout(datatype)?),
@@ -1193,7 +1183,7 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
                 H5T_str_t::H5T_STR_SPACEPAD => Padding::Space,
                 other => Padding::Other(other as i32),
             },
-            variable: call!(h5t::H5Tis_variable_str(id))? > 0,
+            variable: call!(h5t::H5Tis_variable_str(id)).h5()? > 0,
         },
         H5T_class_t::H5T_OPAQUE => {
             // SAFETY: the lock is held and the identifier is live
@@ -1201,9 +1191,9 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
             AnyClass::Opaque { tag: tag.unwrap_or_default() }
         }
         H5T_class_t::H5T_COMPOUND => {
-            let count = call!(h5t::H5Tget_nmembers(id))?;
+            let count = call!(h5t::H5Tget_nmembers(id)).h5()?;
             let member = |number: c_uint| -> Result<AnyMember> {
-                let element = create!(Datatype, h5t::H5Tget_member_type(id, number))?;
+                let element = create!(Datatype, h5t::H5Tget_member_type(id, number)).h5()?;
                 // SAFETY: the lock is held and the identifier is live
                 let offset = sync(|| unsafe { h5t::H5Tget_member_offset(id, number) });
                 Ok(AnyMember { name: member_name(datatype, number)?, offset, element: any_type(&element, depth + 1)? })
@@ -1215,7 +1205,7 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
             AnyClass::Compound(members)
         }
         H5T_class_t::H5T_REFERENCE => {
-            let is = |kind| -> Result<bool> { Ok(call!(h5t::H5Tequal(id, kind))? > 0) };
+            let is = |kind| -> Result<bool> { Ok(call!(h5t::H5Tequal(id, kind)).h5()? > 0) };
             AnyClass::Reference(match () {
                 () if is(*H5T_STD_REF_OBJ)? => ReferenceKind::Object,
                 () if is(*H5T_STD_REF_DSETREG)? => ReferenceKind::Region,
@@ -1223,11 +1213,11 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
             })
         }
         H5T_class_t::H5T_ENUM => {
-            let count = call!(h5t::H5Tget_nmembers(id))?;
+            let count = call!(h5t::H5Tget_nmembers(id)).h5()?;
             let member = |number: c_uint| -> Result<(String, Vec<u8>)> {
                 // the value has the bytes of an element
                 let mut value = vec![0u8; size];
-                call!(h5t::H5Tget_member_value(id, number, value.as_mut_ptr().cast()))?;
+                call!(h5t::H5Tget_member_value(id, number, value.as_mut_ptr().cast())).h5()?;
                 Ok((member_name(datatype, number)?, value))
             };
             let members = (0..count as c_uint).map(member).collect::<Result<_>>()?;
@@ -1235,9 +1225,9 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
         }
         H5T_class_t::H5T_VLEN => AnyClass::Sequence(base()?),
         H5T_class_t::H5T_ARRAY => {
-            let axes = call!(h5t::H5Tget_array_ndims(id))?;
+            let axes = call!(h5t::H5Tget_array_ndims(id)).h5()?;
             let mut extents = vec![0; axes as usize];
-            call!(h5t::H5Tget_array_dims2(id, extents.as_mut_ptr()))?;
+            call!(h5t::H5Tget_array_dims2(id, extents.as_mut_ptr())).h5()?;
             let element = base()?;
             let bytes = extents.iter().try_fold(element.size as u64, |bytes, &extent| bytes.checked_mul(extent));
             if bytes != Some(size as u64) {
@@ -1295,7 +1285,7 @@ fn integer_layout(datatype: &Datatype) -> Result<IntegerLayout> {
     let id = datatype.id();
     // SAFETY: the lock is held and the identifier is live
     let (sign, precision) = sync(|| unsafe { (h5t::H5Tget_sign(id), h5t::H5Tget_precision(id)) });
-    let shift = call!(h5t::H5Tget_offset(id))? as usize;
+    let shift = call!(h5t::H5Tget_offset(id)).h5()? as usize;
     if precision == 0 || precision.saturating_add(shift) > 8 * datatype.size() {
         return Err(Error::format(format!(
             "an integer of {precision} bits does not fit its {} bytes",
@@ -1309,7 +1299,8 @@ fn integer_layout(datatype: &Datatype) -> Result<IntegerLayout> {
 fn float_layout(datatype: &Datatype) -> Result<FloatLayout> {
     let id = datatype.id();
     let [mut sign, mut exponent, mut exponent_bits, mut mantissa, mut mantissa_bits] = [0; 5];
-    call!(h5t::H5Tget_fields(id, &mut sign, &mut exponent, &mut exponent_bits, &mut mantissa, &mut mantissa_bits))?;
+    call!(h5t::H5Tget_fields(id, &mut sign, &mut exponent, &mut exponent_bits, &mut mantissa, &mut mantissa_bits))
+        .h5()?;
     // SAFETY: the lock is held and the identifier is live
     let (bias, norm) = sync(|| unsafe { (h5t::H5Tget_ebias(id), h5t::H5Tget_norm(id)) });
     let bits = 8 * datatype.size();
@@ -1501,10 +1492,10 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
     let has_pointers = stored.element.has_pointers();
     match target {
         Target::Dataset { dataset, memory, file } if has_pointers => {
-            let transfer = create!(hdf5::PropertyList, h5p::H5Pcreate(*H5P_DATASET_XFER))?;
+            let transfer = create!(hdf5::PropertyList, h5p::H5Pcreate(*H5P_DATASET_XFER)).h5()?;
             let mut arena = Box::new(Arena { blocks: Vec::new(), bytes: 0, full: false });
             let info: *mut c_void = (&raw mut *arena).cast();
-            call!(h5p::H5Pset_vlen_mem_manager(transfer.id(), Some(allocate), info, Some(keep_block), info))?;
+            call!(h5p::H5Pset_vlen_mem_manager(transfer.id(), Some(allocate), info, Some(keep_block), info)).h5()?;
             let (id, datatype) = (dataset.id(), stored.datatype.id());
             // the buffer was made for the elements of `memory`, and the arena outlives the call
             let read = call!(h5d::H5Dread(id, datatype, memory.id(), file.id(), transfer.id(), buffer));
@@ -1513,14 +1504,14 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
                     "strings or sequences of {count} elements have more than {MAX_SEQUENCE_BYTES} bytes"
                 )));
             }
-            read?;
+            read.h5()?;
             values.memory = PointerMemory::Arena { _arena: arena };
         }
         // SAFETY: the buffer was made for `count` elements of the type
-        _ => unsafe { target.read(&stored.datatype, buffer) }?,
+        _ => unsafe { target.read(&stored.datatype, buffer) }.h5()?,
     }
     if let (Target::Attribute(attribute), true) = (target, has_pointers) {
-        values.memory = PointerMemory::Library(attribute.space()?);
+        values.memory = PointerMemory::Library(attribute.space().h5()?);
     }
     Ok(values)
 }
@@ -1613,11 +1604,11 @@ pub(super) fn open_live(path: &Path, source: FileSource, access: &FileAccess) ->
 fn open_driven(name: &CStr, source: (Arc<dyn ReadAt>, c_int), mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let driver = source_driver()?;
-    call!(h5p::H5Pset_driver(access.id(), driver, ptr::null()))?;
+    call!(h5p::H5Pset_driver(access.id(), driver, ptr::null())).h5()?;
     OPENING.set(Some(source));
     let opened = create!(hdf5::File, h5f::H5Fopen(name.as_ptr(), mode.flags(), access.id()));
     OPENING.set(None);
-    Ok(opened?)
+    opened.h5()
 }
 
 /// Always fails: the file driver that reads from a source exists only for the libhdf5 that the feature `static-hdf5` builds in.
@@ -1696,7 +1687,7 @@ fn source_driver() -> Result<hid_t> {
             free_lists: [1; 7],
         };
         // libhdf5 copies the class; the name is static
-        Ok(call!(hdf5_sys::h5fd::H5FDregister((&raw const class).cast()))?)
+        call!(hdf5_sys::h5fd::H5FDregister((&raw const class).cast())).h5()
     };
     DRIVER.get_or_init(register).clone()
 }

@@ -5,6 +5,7 @@ use hdf5::dataset::DatasetCreateBuilder;
 use hdf5::plist::link_create::LinkCreate;
 use hdf5::{Hyperslab, Selection, SliceOrIndex};
 
+use super::error::Hdf5Result;
 use super::{datatype, sys};
 use crate::error::{Error, Result};
 use crate::value::{DataType, Shape};
@@ -46,7 +47,7 @@ impl VirtualSpec<'_> {
         mut creation: DatasetCreateBuilder,
     ) -> Result<hdf5::Dataset> {
         self.map(&mut creation)?;
-        let creation = creation.finish()?;
+        let creation = creation.finish().h5()?;
         let datatype = datatype::create(self.element)?;
         sys::set_fill(&creation, &datatype, self.fill)?;
         let space = sys::dataspace(&self.shape.reversed(), false)?;

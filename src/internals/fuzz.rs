@@ -17,7 +17,6 @@ use crate::container::{
     MultiHdf5Mut, SION, VT, vt_archive_of,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::h5::Compression;
 use crate::hash::HashKind;
 use crate::io::{ByteOrder, read_all};
 use crate::native;
@@ -321,7 +320,7 @@ fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
         let options = FormatOptions {
             block_bytes: 512,
             checksums: false,
-            compression: Compression::NONE,
+            compression: None,
             archive: true,
             hash: HashKind::Blake3,
             appendable: false,
@@ -381,7 +380,7 @@ fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     let options = FormatOptions {
         block_bytes: 64,
         checksums: true,
-        compression: Compression::NONE,
+        compression: None,
         archive: true,
         hash: HashKind::Blake3,
         appendable: false,

@@ -126,7 +126,7 @@ fn encode_spec(spec: &ColumnSpec) -> Vec<u8> {
         Storage::Direct => 1,
         Storage::Indirect => 2,
     };
-    let data_type = TYPES.iter().position(|known| *known == spec.data_type).unwrap_or_default();
+    let data_type = stman::TYPES.iter().position(|known| *known == spec.data_type).unwrap_or_default();
     let mut bytes = vec![data_type as u8, storage, spec.ndim as u8];
     bytes.extend((spec.max_length as u16).to_le_bytes());
     bytes.push(spec.shape.as_ref().map_or(u8::MAX, |shape| shape.len() as u8));
@@ -160,29 +160,13 @@ fn decode_spec(bytes: &[u8]) -> Result<ColumnSpec> {
     };
     Ok(ColumnSpec {
         name: BString::from(rest),
-        data_type: TYPES[usize::from(data_type) % TYPES.len()],
+        data_type: stman::TYPES[usize::from(data_type) % stman::TYPES.len()],
         storage,
         ndim: shape.as_ref().map_or(i32::from(ndim as i8), |shape| shape.len() as i32),
         shape,
         max_length: u16::from_le_bytes([low, high]).into(),
     })
 }
-
-/// All data types that cells of a fuzzed column may have; records are left out.
-pub(crate) const TYPES: [DataType; 12] = [
-    DataType::Bool,
-    DataType::UChar,
-    DataType::Short,
-    DataType::UShort,
-    DataType::Int,
-    DataType::UInt,
-    DataType::Int64,
-    DataType::Float,
-    DataType::Double,
-    DataType::Complex,
-    DataType::DComplex,
-    DataType::String,
-];
 
 /// A table for fuzzing engines, all of whose other columns have the values 0, 1, 0, 1, …
 #[derive(Debug)]

@@ -6,6 +6,3 @@
 pub mod fuzz;
 pub mod kernels;
 mod managers;
-
-#[cfg(test)]
-pub(crate) use managers::TYPES;

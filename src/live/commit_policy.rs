@@ -11,8 +11,8 @@ pub struct CommitPolicy {
     /// A call of [`Batch::append`](super::Batch::append) commits (makes rows visible to readers) if the last commit is
     /// at least this long ago; `None`: time does not matter. Without a call nothing is committed.
     pub every: Option<Duration>,
-    /// A call of [`Batch::append`](super::Batch::append) commits (makes rows visible to readers) if at least this many
-    /// rows, of all tables together, are not yet committed; `None`: their number does not matter.
+    /// A call of [`Batch::append`](super::Batch::append) commits if at least this many rows, of all
+    /// tables together, are not yet committed; `None`: their number does not matter.
     pub rows: Option<u64>,
     /// Whether a commit waits until the data are on the disk.
     pub durability: Durability,
@@ -39,9 +39,9 @@ impl CommitPolicy {
         self
     }
 
-    /// Sets the number of appended rows that are committed (made visible to readers) together: each call of
-    /// [`Batch::append`](super::Batch::append) commits if at least `rows` rows, of all tables together, are not
-    /// committed.
+    /// Sets the number of appended rows that are committed together: each call of
+    /// [`Batch::append`](super::Batch::append) commits if at least `rows` rows, of all tables
+    /// together, are not committed.
     #[must_use]
     pub fn every_rows(mut self, rows: u64) -> Self {
         self.rows = Some(rows);

@@ -56,7 +56,7 @@ impl TableSpec {
     }
 }
 
-/// Declaration of a column of a table of a live file (HDF5 that is read while it is written).
+/// Declaration of a column of a table of a live file.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
     /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.

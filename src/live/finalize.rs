@@ -29,9 +29,9 @@ pub struct FinalizeSummary {
     pub not_followed: NotFollowed,
 }
 
-/// Converts a live file (HDF5, to which rows were appended while others read it) to an archive file: HDF5 with large
-/// chunks, filters, fixed extents and digests, as [`ToHdf5`](crate::convert::ToHdf5) makes it. The archive file is
-/// compared value by value with its source before it receives its name, which may be that of the live file.
+/// Converts a live file to an archive file: HDF5 with large chunks, filters, fixed extents and
+/// digests, as [`ToHdf5`](crate::convert::ToHdf5) makes it. The archive file is compared value by
+/// value with its source before it receives its name, which may be that of the live file.
 ///
 /// ```
 /// use ctds_hdf5::live::{ColumnSpec, Finalize, Schema, TableSpec};
@@ -114,9 +114,9 @@ impl<'a> Finalize<'a> {
 
     call_setters!(target);
 
-    /// Writes the archive file, a finished HDF5 file, and compares it value by value with its source: the live file
-    /// (HDF5, to which rows were appended while others read it), or the table given by [`source`](Self::source). Only
-    /// then it gets the name `target`. If `target` is the live file, the archive file replaces it.
+    /// Writes the archive file, a finished HDF5 file, and compares it value by value with its
+    /// source: the live file, or the table given by [`source`](Self::source). Only then it gets the
+    /// name `target`. If `target` is the live file, the archive file replaces it.
     ///
     /// # Errors
     /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and

@@ -26,8 +26,7 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl WriterLock {
-    /// Acquires the lock that the only writer of the live file at `path` (HDF5, read by others while rows are appended)
-    /// holds.
+    /// Acquires the lock that the only writer of the live file at `path` holds.
     ///
     /// # Errors
     /// `Locked` with the process that has it.

@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, File, Group};
+use crate::native::NOT_FOLLOWED;
 use crate::value::Values;
-
-/// Name of the root attribute with the JSON document; absent if the file holds all.
-const NAME: &str = "not_followed";
 
 /// The parts of a table that the live file which `follow` made of it does not hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,14 +29,14 @@ impl NotFollowed {
             return Ok(());
         }
         let text = serde_json::to_string(self).map_err(|error| Error::format(error.to_string()))?;
-        root.set_attribute(NAME, &Attribute::string(text))
+        root.set_attribute(NOT_FOLLOWED, &Attribute::string(text))
     }
 
     /// Reads the attribute of the live file at `path`; nothing if it has none.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let attribute = File::open_shared(path)?.root()?.attribute(NAME)?;
+        let attribute = File::open_shared(path)?.root()?.attribute(NOT_FOLLOWED)?;
         let Some(Values::String(texts)) = attribute.as_ref().map(Attribute::values) else { return Ok(Self::default()) };
         let text = texts.first().map_or(&b""[..], |text| text);
-        serde_json::from_slice(text).map_err(|error| Error::format(error.to_string())).context(NAME)
+        serde_json::from_slice(text).map_err(|error| Error::format(error.to_string())).context(NOT_FOLLOWED)
     }
 }

@@ -94,8 +94,8 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// The state of a live file (HDF5, to which rows were appended while others read it) before its repair: its length,
-/// numbers of its datasets and incomplete chunks, and what is to be done with each table.
+/// The state of a live file before its repair: its length, numbers of its datasets and incomplete
+/// chunks, and what is to be done with each table.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
@@ -115,8 +115,7 @@ struct Trim {
     rows: u64,
 }
 
-/// Reads all metadata of a live file (HDF5, to which rows were appended while others read it), so that damage is found
-/// before anything is changed.
+/// Reads all metadata of a live file, so that damage is found before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;

@@ -284,8 +284,8 @@ impl Accumulator {
         Accumulator { sums, part: None, state: None, inverse_wavelengths, misfits: 0, unshown: 0 }
     }
 
-    /// Whether rows with this TIME (seconds of MJD) can contribute to the plot. False if only the newest integration is
-    /// plotted, and a newer one is known.
+    /// Whether rows with this TIME can contribute to the plot. False if only the newest integration
+    /// is plotted, and a newer one is known.
     pub(super) fn wants(&self, time: f64) -> bool {
         match &self.state {
             Some(State::Spectrum { newest: Some(newest), .. }) => time >= *newest,

@@ -88,9 +88,9 @@ impl<T: Merge> Times<T> {
         self.lines.truncate(self.lines.len() / 2);
     }
 
-    /// The sums (of amplitudes, visibilities or flags) in each time bin, in ascending order of time. The slice of a
-    /// time bin has one element for each frequency bin in waterfalls, one for each correlation in lines against time,
-    /// and a single one for flags against time.
+    /// The sums in each time bin, in ascending order of time. The slice of a time bin has one
+    /// element for each frequency bin in waterfalls, one for each correlation in lines against
+    /// time, and a single one for flags against time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }

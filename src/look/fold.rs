@@ -22,7 +22,7 @@ const BLOCK_ROWS: u64 = 1 << 16;
 const MAX_BLOCKS: u64 = 1 << 17;
 /// Maximum number of rows that are searched for the end of an integration, to which the boundary of a block is moved.
 const SEARCHED_ROWS: u64 = 1 << 14;
-/// Approximate bytes of the scalar cells (TIME, ANTENNA1 …) of one row, to estimate the size of blocks.
+/// Approximate bytes of the scalar cells of one row, to estimate the size of blocks.
 const SCALAR_BYTES: u64 = 64;
 
 /// A range of rows that is read at once for plots.
@@ -389,9 +389,10 @@ impl Read {
     }
 }
 
-/// Rows (half-open, from 0) to read for `block`, so that an integration (rows of equal TIME) is in one block only. The
-/// start and the end of `block.rows`, if below row number `block.align`, move forward to the first row of an
-/// integration, at most to row `block.align`. Either one stays where it is if the next 16384 rows have the same TIME.
+/// Rows (half-open, from 0) to read for `block`, so that an integration is in one block only. The
+/// start and the end of `block.rows`, if below row number `block.align`, move forward to the first
+/// row of an integration, at most to row `block.align`. Either one stays where it is if the next
+/// 16384 rows have the same TIME.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

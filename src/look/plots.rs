@@ -316,9 +316,10 @@ impl<'a> Maker<'a> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// Frequency axis in MHz of the channels that a plot uses (selected by `part`), or axis of channel numbers (from 0)
-    /// if frequencies are unknown or unordered. Also the edges of its bins, ascending, and for each bin in this order
-    /// the index (from 0) of its element in the list of sums by frequency bin, which is in the order of the channels.
+    /// Frequency axis in MHz of the channels that a plot uses, or axis of channel numbers (from 0)
+    /// if frequencies are unknown or unordered. Also the edges of its bins, ascending, and for each
+    /// bin in this order the index (from 0) of its element in the list of sums by frequency bin,
+    /// which is in the order of the channels.
     fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -340,9 +341,10 @@ impl<'a> Maker<'a> {
         (axis, edges, places)
     }
 
-    /// Frequency axis in MHz of the channels that a plot uses (selected by `part`), or axis of channel numbers (from 0)
-    /// if frequencies are unknown or unordered. Also the centres of its bins, ascending, and for each bin in this order
-    /// the index (from 0) of its element in the list of sums by frequency bin, which is in the order of the channels.
+    /// Frequency axis in MHz of the channels that a plot uses, or axis of channel numbers (from 0)
+    /// if frequencies are unknown or unordered. Also the centres of its bins, ascending, and for
+    /// each bin in this order the index (from 0) of its element in the list of sums by frequency
+    /// bin, which is in the order of the channels.
     fn channel_centres(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let mut places: Vec<usize> = (0..part.places()).collect();
         let range = |place: usize| place * part.each..((place + 1) * part.each).min(part.channels.len());

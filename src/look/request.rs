@@ -51,7 +51,7 @@ pub enum Kind {
     FlagChannel,
     /// Plot of the percentage of flagged visibilities by time.
     FlagTime,
-    /// Image of amplitude (or another quantity) by the two antennas of a baseline.
+    /// Image of amplitude by the two antennas of a baseline.
     Baselines,
     /// Plot of the positions of the antennas, in metres east and north of the centre of the array.
     Antennas,

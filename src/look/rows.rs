@@ -66,8 +66,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The elements of all cells in this [`Group`] (cells of one column with the same shape), one cell after the other,
-    /// as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
+    /// The elements of all cells in this [`Group`], one cell after the other, as doubles:
+    /// amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
     pub(super) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),

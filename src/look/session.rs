@@ -22,8 +22,8 @@ use crate::error::Result;
 /// Maximum number of selections (of rows, correlations and channels) whose sums are kept, unless a larger one is set;
 /// the least recently used sums are discarded.
 const SELECTIONS: usize = 8;
-/// Average memory in bytes for the sums of one selection (of rows, correlations and channels): all sums together are
-/// limited to this size times the maximum number of selections.
+/// Average memory in bytes for the sums of one selection: all sums together are limited to this
+/// size times the maximum number of selections.
 const SUMS_BYTES: usize = 12 << 20;
 /// Number of recent requests for plots: rows that are read for one plot are added to the sums of other plots only if
 /// one of these requests has used those sums.
@@ -86,7 +86,7 @@ pub struct Session {
     budget: Duration,
     limit: u64,
     block_bytes: Option<u64>,
-    /// Maximum number of selections (of rows, correlations and channels) whose sums are kept.
+    /// Maximum number of selections whose sums are kept.
     selections: usize,
     sample: SampleOptions,
     clock: Clock,
@@ -121,9 +121,9 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a file or table for polls (checks for changes) and plots: a native HDF5 file (tables in this project's
-    /// layout), a live file (one that is read while rows are appended to it), a table directory, or a container (a file
-    /// that holds other files) with a packed table.
+    /// Opens a file or table for polls and plots: a native HDF5 file (tables in this project's
+    /// layout), a live file (one that is read while rows are appended to it), a table directory, or
+    /// a container (a file that holds other files) with a packed table.
     ///
     /// # Errors
     /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
@@ -187,8 +187,8 @@ impl Session {
         self.limit = bytes.max(1);
     }
 
-    /// Sets the maximum number of selections (of rows, correlations and channels) whose sums are kept: 8 by default,
-    /// and never fewer. A block of rows that is read for one plot is also added to the recently used sums of other
+    /// Sets the maximum number of selections whose sums are kept: 8 by default, and never fewer. A
+    /// block of rows that is read for one plot is also added to the recently used sums of other
     /// plots that need this block next.
     pub fn set_selections(&mut self, count: usize) {
         self.selections = count.max(SELECTIONS);
@@ -451,9 +451,9 @@ impl Session {
         Ok(plots::frame(request, &self.folds[index], &self.known, &progress))
     }
 
-    /// Discards sums of plots, the least recently used first, until they are of at most `self.selections` selections
-    /// (of rows, correlations and channels) and take at most 12 MiB times this number. The sums at index `kept` of
-    /// `self.folds` always stay; returns their new index.
+    /// Discards sums of plots, the least recently used first, until they are of at most
+    /// `self.selections` selections and take at most 12 MiB times this number. The sums at index
+    /// `kept` of `self.folds` always stay; returns their new index.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {

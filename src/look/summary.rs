@@ -327,8 +327,9 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// This column's elements in the block of rows that was read last, if the column has integers; else empty. Each element of
-    /// DATA_DESC_ID is replaced by the SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0) to which it leads, -1 if unknown.
+    /// This column's elements in the block of rows that was read last, if the column has integers;
+    /// else empty. Each element of DATA_DESC_ID is replaced by the SPECTRAL_WINDOW_ID to which it
+    /// leads, -1 if unknown.
     ids: Vec<i64>,
 }
 
@@ -394,8 +395,7 @@ struct ScanColumns<'a> {
     scans: &'a [i64],
     times: &'a [f64],
     fields: &'a [i64],
-    /// Spectral window of each row of the block: its SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0), -1 if
-    /// unknown.
+    /// Spectral window of each row of the block: its SPECTRAL_WINDOW_ID, -1 if unknown.
     windows: &'a [i64],
     states: &'a [i64],
 }
@@ -572,8 +572,8 @@ fn windows(source: &Source) -> Vec<WindowSummary> {
     (0..rows(source, TABLE)).map(window).collect()
 }
 
-/// Names of the correlations, such as `XX`, of each spectral window, by its SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW,
-/// from 0): those of all polarization setups that DATA_DESCRIPTION combines with the window, each name once.
+/// Names of the correlations, such as `XX`, of each spectral window, by its SPECTRAL_WINDOW_ID:
+/// those of all polarization setups that DATA_DESCRIPTION combines with the window, each name once.
 fn correlations(source: &Source) -> BTreeMap<i64, Vec<String>> {
     let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
     let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");

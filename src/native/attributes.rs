@@ -82,8 +82,8 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// What a readable attribute (one that shows a keyword or property to any HDF5 reader) is made from: a keyword, the
-/// shape of an array keyword, or another property of the table or column.
+/// What a readable attribute is made from: a keyword, the shape of an array keyword, or another
+/// property of the table or column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A property of the table or column that is not a keyword, such as `units`; holds the name of its attribute, which has a
@@ -117,8 +117,8 @@ impl Attributes {
         attributes
     }
 
-    /// Makes the readable attributes of a column (those that any HDF5 reader can show) from its comment and keywords;
-    /// `table_path` returns the path of the group of a subtable to which a keyword refers.
+    /// Makes the readable attributes of a column from its comment and keywords; `table_path`
+    /// returns the path of the group of a subtable to which a keyword refers.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -248,35 +248,32 @@ pub(crate) enum Object {
 impl Object {
     /// The attributes of the object, in the order of the file, without those that HDF5 and netCDF use themselves.
     fn attributes(&self) -> Result<Found> {
-        let names = match self {
+        Ok(Found(self.names()?.into_iter().map(|name| self.found(name)).collect()))
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let mut names = match self {
             Object::Group(group) => group.attributes()?,
             Object::Dataset(dataset) => dataset.attributes()?,
         };
-        let names = names.into_iter().filter(|name| !RESERVED.contains(&name.as_str()));
-        let read = |name: String| {
-            let value = self.attribute(&name).ok().flatten();
-            let extents = match &value {
-                Some(Attribute::Array(_)) => self.extents(&name).unwrap_or_default(),
-                _ => Vec::new(),
-            };
-            FoundAttribute { axes: Some(Shape::from_reversed(&extents)).filter(|axes| axes.len() > 1), name, value }
+        names.retain(|name| !RESERVED.contains(&name.as_str()));
+        Ok(names)
+    }
+
+    fn found(&self, name: String) -> FoundAttribute {
+        let read = match self {
+            Object::Group(group) => group.shaped_attribute(&name),
+            Object::Dataset(dataset) => dataset.shaped_attribute(&name),
         };
-        Ok(Found(names.map(read).collect()))
+        let (value, extents) = read.map_or((None, Vec::new()), |(value, extents)| (Some(value), extents));
+        FoundAttribute { axes: Some(Shape::from_reversed(&extents)).filter(|axes| axes.len() > 1), name, value }
     }
 
     /// Names of the attributes that the object was not written with: all but `own`, and those of HDF5 and netCDF.
     pub(super) fn strangers(&self, own: &[&str]) -> Result<Vec<String>> {
-        let mut found = self.attributes()?.0;
-        found.retain(|attribute| !own.contains(&attribute.name.as_str()) && !self.is_mark_of_bool(attribute));
-        Ok(found.into_iter().map(|attribute| attribute.name).collect())
-    }
-
-    /// The extents of the attribute `name`, slowest axis first; none for a single value.
-    fn extents(&self, name: &str) -> Result<Vec<u64>> {
-        match self {
-            Object::Group(group) => group.attribute_extents(name),
-            Object::Dataset(dataset) => dataset.attribute_extents(name),
-        }
+        let mut names = self.names()?;
+        names.retain(|name| !own.contains(&name.as_str()) && !self.is_mark_of_bool(&self.found(name.clone())));
+        Ok(names)
     }
 
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {

@@ -187,8 +187,8 @@ impl<'a> AxisNames<'a> {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// The coordinates and attributes to write in the dimension scale for an axis with this role (its meaning: `chan`,
-    /// `corr` …) and length.
+    /// The coordinates and attributes to write in the dimension scale for an axis with this role
+    /// and length.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };

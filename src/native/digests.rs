@@ -117,8 +117,9 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5 file (columns as datasets).
-    /// If the attribute would exceed 60,000 bytes, the marks (digests of the beginnings of columns) are left out.
+    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5
+    /// file (columns as datasets). If the attribute would exceed 60,000 bytes, the marks are left
+    /// out.
     pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
         let mut text = json::encode(&self)?;
         if text.len() > LARGEST {

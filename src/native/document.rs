@@ -38,8 +38,11 @@ pub(crate) const SOURCE: &str = "source";
 pub(crate) const AVERAGED: &str = "averaged";
 
 /// Names of the attributes that the root group of a native HDF5 file may be written with.
-pub(super) const ROOT_ATTRIBUTES: [&str; 6] = [FORMAT.0, FORMAT_VERSION.0, CREATOR, SOURCE, SOURCE_DIGEST, AVERAGED];
+pub(super) const ROOT_ATTRIBUTES: [&str; 7] =
+    [FORMAT.0, FORMAT_VERSION.0, CREATOR, SOURCE, SOURCE_DIGEST, AVERAGED, NOT_FOLLOWED];
 const CREATOR: &str = "creator";
+/// Name of the root attribute of a live file with the parts of the followed table that it does not hold.
+pub(crate) const NOT_FOLLOWED: &str = "not_followed";
 
 /// Name of the HDF5 attribute with the JSON document that describes a table exactly (its keywords, its storage before
 /// the conversion), on the group `/_ctds/TABLE` of a native HDF5 file.

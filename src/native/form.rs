@@ -119,8 +119,8 @@ impl<T> Members<T> {
         }
     }
 
-    /// Returns the `T` of each dataset of the column (the dataset itself, its path …) by value: first for the datasets
-    /// with the cells, then for those that locate cells or tell which are defined.
+    /// Returns the `T` of each dataset of the column by value: first for the datasets with the
+    /// cells, then for those that locate cells or tell which are defined.
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -131,8 +131,8 @@ impl<T> Members<T> {
 }
 
 impl<T> Members<T> {
-    /// The `T` of each dataset of the column (the dataset itself, its path …), with the part of the column that the
-    /// dataset holds: first for the datasets with the cells, then for those that locate cells or tell which are
+    /// The `T` of each dataset of the column, with the part of the column that the dataset holds:
+    /// first for the datasets with the cells, then for those that locate cells or tell which are
     /// defined.
     pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
         match self {
@@ -149,9 +149,9 @@ impl<T> Members<T> {
         }
     }
 
-    /// Applies `make` to the `T` of each dataset of the column (the dataset itself, its path …): first of the datasets
-    /// with the cells, then of those that locate cells or tell which are defined. Returns the results or the first
-    /// error.
+    /// Applies `make` to the `T` of each dataset of the column: first of the datasets with the
+    /// cells, then of those that locate cells or tell which are defined. Returns the results or the
+    /// first error.
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {
             Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
@@ -426,11 +426,11 @@ pub enum Part {
     RowIndex,
     /// The elements of all cells of a ragged column (one whose cells differ in shape), one cell after the other.
     Values,
-    /// The index (from 0) in [`Part::Values`] of the first element of each row's cell in a ragged column (one whose
-    /// cells differ in shape), then the end of the last cell: one entry more than rows.
+    /// The index (from 0) in [`Part::Values`] of the first element of each row's cell in a ragged
+    /// column, then the end of the last cell: one entry more than rows.
     Offset,
-    /// The extents of each row's cell in a ragged column (one whose cells differ in shape), slowest axis first, filled
-    /// up with -1 for cells with fewer axes.
+    /// The extents of each row's cell in a ragged column, slowest axis first, filled up with -1 for
+    /// cells with fewer axes.
     Shape,
     /// One boolean for each row: whether its cell is defined. Part of every ragged column (cells of differing shapes),
     /// and of a dense column (cells of one shape, in one dataset) that has undefined cells.

@@ -21,8 +21,8 @@ pub(crate) use attributes::{Attributes, DIMENSION_LIST, LONG_NAME, UNITS, taql_o
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
 pub(crate) use digests::{StoredColumnDigests, StoredDigests, StoredMarks};
 pub(crate) use document::{
-    AVERAGED, ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE, SOURCE_DIGEST, TableDocument, begin,
-    described_columns, described_tables, open_dataset, open_path, root_attributes,
+    AVERAGED, ColumnDocument, DescribedColumn, DescribedTable, Layout, NOT_FOLLOWED, SOURCE, SOURCE_DIGEST,
+    TableDocument, begin, described_columns, described_tables, open_dataset, open_path, root_attributes,
 };
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use document::{documents_of, read_any};

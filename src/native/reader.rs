@@ -166,7 +166,7 @@ impl Reader {
         self.read(&region, out)
     }
 
-    /// The elements `range` (half-open, from 0) of a dataset of integers with one axis.
+    /// The elements `range` of a dataset of integers with one axis.
     pub(crate) fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
         let mut values = Values::new(self.data_type);
         self.read_range(range, &mut values)?;

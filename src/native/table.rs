@@ -22,7 +22,8 @@ use crate::container;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, ChunkReader, Dataset, File, Group, Plugin};
-use crate::io::{FileSource, ReadAt, remote};
+use crate::io::{FileSource, ReadAt};
+use crate::remote;
 use crate::schema::TableInfo;
 use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
@@ -437,8 +438,8 @@ impl NativeTable {
         &self.damage
     }
 
-    /// Fails unless a dataset of a column has the expected number of rows, by its number `found`. It may be larger in a live
-    /// file (an HDF5 file that is read while it is written), where rows may not be committed yet.
+    /// Fails unless a dataset of a column has the expected number of rows, by its number `found`.
+    /// It may be larger in a live file, where rows may not be committed yet.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -646,9 +647,9 @@ impl NativeTable {
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
-    /// The hypercubes of the column number `index` (from 0), if the chunks of each are plain little-endian elements in
-    /// one contiguous block of the file; else empty. A dense column (cells of one shape, in one dataset) counts as one
-    /// hypercube.
+    /// The hypercubes of the column number `index` (from 0), if the chunks of each are plain
+    /// little-endian elements in one contiguous block of the file; else empty. A dense column
+    /// counts as one hypercube.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if self.live {
@@ -828,9 +829,9 @@ pub struct Elsewhere {
     /// object in the file, `other.h5:/MAIN/DATA`. The file `.` is the native HDF5 file itself. For a user-defined link,
     /// the number of its class: `class 100`.
     pub targets: Vec<String>,
-    /// The reference out of a native HDF5 file (columns as datasets) in words, for the user: its kind (external storage,
-    /// virtual dataset, external or user-defined link) and at most three targets, such as
-    /// `external link to other.h5:/MAIN/DATA`.
+    /// The reference out of a native HDF5 file in words, for the user: its kind (external storage,
+    /// virtual dataset, external or user-defined link) and at most three targets, such as `external
+    /// link to other.h5:/MAIN/DATA`.
     pub text: String,
 }
 

@@ -63,7 +63,7 @@ pub(super) fn in_table(
             if kind == LinkKind::Dataset && (form.has_member(&name) || role_of_scale(&name).is_some()) {
                 note_attributes(&Object::Dataset(group.header(&name)?), &path, own, &mut notes)?;
             } else if !form.has_member(&name) {
-                notes.push(format!("{path} is not converted: it is no part of the column"));
+                notes.push(format!("{path} is not converted: it is not part of the column"));
             }
         }
     }

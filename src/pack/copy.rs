@@ -19,7 +19,7 @@ const LARGE_BYTES: u64 = 1 << 20;
 
 /// Largest block size of a container, in bytes, for which files are copied in whole blocks; with larger blocks, in parts of
 /// blocks.
-const MOST_BLOCK_BYTES: u64 = 4 << 20;
+const MAX_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Copies the files of a table into a container, one after the other.
 pub(super) struct Copier<'a> {
@@ -138,6 +138,6 @@ pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
 
 /// Number of bytes that are copied at a time into the container `target`: whole blocks of the container, so that no block is written in two parts.
 fn piece_bytes(target: &dyn ContainerMut) -> u64 {
-    let block = target.describe().block_bytes.filter(|&bytes| bytes <= MOST_BLOCK_BYTES);
+    let block = target.describe().block_bytes.filter(|&bytes| bytes <= MAX_BLOCK_BYTES);
     (PIECE_BYTES as u64).next_multiple_of(block.unwrap_or(1))
 }

@@ -316,7 +316,7 @@ impl FileSet {
                 false if search.wanted == Wanted::Files => (locate_files(&path)?, None),
                 false => (container::locate(&path)?, None),
             };
-            let format = Format::named(container.describe().format);
+            let format = container::FORMATS.named(container.describe().format);
             let is_accepted = match search.wanted {
                 Wanted::Table => format.is_some_and(|format| !format.is_for_tables()),
                 Wanted::Packed => format.is_some(),
@@ -607,7 +607,7 @@ impl Folder {
         let Body::Plain(body) = decoded.body else { return Ok(None) };
         let set = body.1;
         self.packable = Some(packable(&set));
-        let Some(format) = Format::of_option(set.storage.code()) else { return Ok(None) };
+        let Some(format) = container::FORMATS.of_option(set.storage.code()) else { return Ok(None) };
         let bytes = read_all(&file)?;
         let mut plain_dat = with_storage(&bytes, StorageOption::SepFile, None)?;
         let mut packed = match container::of_table(&**container, Some(format)) {

@@ -34,7 +34,7 @@ impl PackFormat {
 
     /// All container formats that this program can write.
     pub fn all() -> impl Iterator<Item = Self> {
-        container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
+        container::FORMATS.list.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
 
     /// Name of the format on the command line and in listings: `multifile`, `multihdf5`, `vt` (content-addressed archive).

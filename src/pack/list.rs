@@ -146,7 +146,7 @@ impl Contents {
                     Ok(Contents::File(Box::new(StoredFile { listed, container })))
                 }
                 Ok(Found::Container(container)) => {
-                    let format = Format::named(container.describe().format);
+                    let format = container::FORMATS.named(container.describe().format);
                     let is_table = container.open(TABLE_DAT).is_ok() || format.is_some_and(Format::is_for_tables);
                     if is_table {
                         return Ok(Contents::Table);
@@ -436,7 +436,7 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
     if directory.path(name).is_none() {
         return Ok(None);
     }
-    let named = Format::of_file_name(name);
+    let named = container::FORMATS.of_file_name(name);
     named.map_or_else(|| container::recognise(directory, name), |format| Ok(Some(format)))
 }
 

@@ -58,7 +58,10 @@ fn from_each_container_into_each() {
         assert_eq!((summary.files, summary.bytes), (first.files(), first.bytes()));
         let packed = open(&next);
         assert_eq!(compare(&first, &packed, &()).unwrap().differences, []);
-        assert_eq!(Table::open(&next).unwrap().rows(), Table::open(folder.path().join("source.tab")).unwrap().rows());
+        assert_eq!(
+            crate::open_table(&next).unwrap().rows(),
+            Table::open(folder.path().join("source.tab")).unwrap().rows()
+        );
         let mut check = Check::open(&next).unwrap();
         check.read(&()).unwrap();
         assert!(check.damaged.is_empty() && check.files > 0, "{check:?}");
@@ -139,15 +142,15 @@ fn paths_lead_into_files() {
         let packed = folder.path().join(format!("{form:?}"));
         pack(&open(&source), &packed, &options(form)).unwrap();
         for path in ["SUB", "./SUB/", "SUB/../SUB"] {
-            let table = Table::open(packed.join(path)).unwrap();
-            assert_eq!(table.rows(), Table::open(source.join("SUB")).unwrap().rows());
+            let table = crate::open_table(packed.join(path)).unwrap();
+            assert_eq!(table.rows(), crate::open_table(source.join("SUB")).unwrap().rows());
             assert_eq!(table.storage().unwrap().block_bytes, Some(512));
         }
         for path in ["NONE", "SUB/SUB", "..", "table.dat"] {
-            assert_eq!(Table::open(packed.join(path)).unwrap_err().kind(), ErrorKind::NotFound, "{path}");
+            assert_eq!(crate::open_table(packed.join(path)).unwrap_err().kind(), ErrorKind::NotFound, "{path}");
         }
     }
-    assert_eq!(Table::open(source.join("table.info")).unwrap_err().kind(), ErrorKind::Format);
+    assert_eq!(crate::open_table(source.join("table.info")).unwrap_err().kind(), ErrorKind::Format);
 }
 
 #[test]
@@ -205,12 +208,12 @@ fn a_format_that_is_only_read_needs_a_file_and_a_line() {
         let path = shelf.join("table.toy");
         toy(&table, &path, elsewhere);
 
-        let opened = Table::open(&path).unwrap();
+        let opened = crate::open_table(&path).unwrap();
         assert_eq!(opened.storage().unwrap().format, "toy");
-        assert_eq!(opened.rows(), Table::open(&table).unwrap().rows());
+        assert_eq!(opened.rows(), crate::open_table(&table).unwrap().rows());
         for column in opened.columns() {
             let name = column.desc.name.to_string();
-            let both = [&path, &table].map(|path| Table::open(path).unwrap());
+            let both = [&path, &table].map(|path| crate::open_table(path).unwrap());
             for row in 0..opened.rows() {
                 let [one, other] = both.each_ref().map(|table| table.column(&name).unwrap().cell_shape(row).unwrap());
                 assert_eq!(one, other, "{name}");

@@ -246,7 +246,14 @@ fn make_container(
 
 fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     let PackOptions { checksums, compression, single_file: archive, hash, .. } = *options;
-    FormatOptions { block_bytes, checksums, compression, archive, hash: hash.unwrap_or_default(), appendable: false }
+    FormatOptions {
+        block_bytes,
+        checksums,
+        compression: compression.into(),
+        archive,
+        hash: hash.unwrap_or_default(),
+        appendable: false,
+    }
 }
 
 /// The size in bytes of the blocks of a container for files of the given sizes, unless the options set one: an eighth

@@ -221,7 +221,7 @@ impl Iterator for RowBlocks<'_> {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
-    use crate::stman::samples::Contradictory;
+    use crate::stman::contradictory::Contradictory;
 
     /// Cells of two elements each, whose shapes must not be asked for.
     struct Known;

@@ -17,8 +17,7 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values};
 
-/// Result of comparing two sources (tables with their subtables) value by value, or a native HDF5 file with its stored
-/// digests.
+/// Result of comparing two sources value by value, or a native HDF5 file with its stored digests.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
@@ -260,7 +259,7 @@ impl Comparison {
     }
 }
 
-/// Compares two tables and adds the result to `all`. `chosen`: the rows (half-open ranges, from 0) whose cells are compared;
+/// Compares two tables and adds the result to `all`. `chosen`: the rows whose cells are compared;
 /// `None`: all that are intact.
 fn compare_tables(
     name: &str,

@@ -455,7 +455,7 @@ pub(super) struct JoinedPart {
 }
 
 impl Joined {
-    /// Joins the main tables of at least one native HDF5 file (columns as datasets) to one table: the rows of each file
+    /// Joins the main tables of at least one native HDF5 file to one table: the rows of each file
     /// follow those of the file before it in `parts`.
     pub(super) fn new(parts: Vec<JoinedPart>) -> Self {
         let columns = join_columns(&parts);
@@ -487,9 +487,9 @@ impl Joined {
         Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
     }
 
-    /// The datasets, one from each joined file that has rows, that a virtual dataset of shape `dataset` (fastest axis
-    /// first) joins along its slowest axis to hold the elements of a column, by the column's number from 0. `None` for
-    /// strings and records, and if the datasets do not form this shape.
+    /// The datasets, one from each joined file that has rows, that a virtual dataset of shape
+    /// `dataset` joins along its slowest axis to hold the elements of a column, by the column's
+    /// number from 0. `None` for strings and records, and if the datasets do not form this shape.
     pub(super) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         if !self.columns[index].data_type().is_fixed_size() {
             return Ok(None);

@@ -15,7 +15,7 @@ use crate::table::{ColumnInfo, OpenOptions};
 
 /// Maximum number of files that are joined: HDF5 opens each of them when a virtual dataset is read, and a process may
 /// have 1024 files open.
-pub(crate) const MOST_PARTS: usize = 512;
+pub(crate) const MAX_PARTS: usize = 512;
 
 /// A native HDF5 file that is to be joined with others to one table.
 pub(crate) struct PartFile {
@@ -31,9 +31,9 @@ impl Source {
     /// # Errors
     /// `Usage` if they are not parts of one table, or not in order; those of opening and reading them.
     pub(crate) fn join(parts: &[PartFile], options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
-        if parts.len() > MOST_PARTS {
+        if parts.len() > MAX_PARTS {
             let message = format!(
-                "{} parts are too many, {MOST_PARTS} can be joined: HDF5 opens all of them to read one dataset; make fewer and larger parts",
+                "{} parts are too many, {MAX_PARTS} can be joined: HDF5 opens all of them to read one dataset; make fewer and larger parts",
                 parts.len()
             );
             return Err(Error::usage(message));

@@ -39,9 +39,9 @@ struct Mark {
 }
 
 impl Marks {
-    /// Adds a mark, a digest by which one finds where a column begins to differ, if one is due: that of all bytes which
-    /// `hasher` has hashed, the next multiple of `MARK_BYTES`. The last of these bytes is in one of `rows` (half-open,
-    /// from 0), which were hashed in one step.
+    /// Adds a mark, a digest by which one finds where a column begins to differ, if one is due:
+    /// that of all bytes which `hasher` has hashed, the next multiple of `MARK_BYTES`. The last of
+    /// these bytes is in one of `rows`, which were hashed in one step.
     pub(super) fn add(&mut self, hasher: &Hasher, rows: Range<u64>) {
         self.count += 1;
         if !self.count.is_multiple_of(self.step) {
@@ -73,10 +73,11 @@ impl Marks {
         (!digits.is_empty()).then_some(StoredMarks { every: self.every(), digits })
     }
 
-    /// Compares these marks (digests of the beginnings of a column) with marks `stored` earlier. Returns the range of rows
-    /// (half-open, from 0) in which the column, now of `rows` rows, begins to differ; the rows from the last mark on if no mark
-    /// differs. `None` if `stored` is malformed, or if the number of bytes from one mark to the next, here and in `stored`, is in
-    /// neither case a multiple of the other.
+    /// Compares these marks (digests of the beginnings of a column) with marks `stored` earlier.
+    /// Returns the range of rows in which the column, now of `rows` rows, begins to differ; the
+    /// rows from the last mark on if no mark differs. `None` if `stored` is malformed, or if the
+    /// number of bytes from one mark to the next, here and in `stored`, is in neither case a
+    /// multiple of the other.
     pub(super) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         let mut found = self.clone();
         let mut then = stored.numbers()?;

@@ -8,6 +8,7 @@ pub(crate) mod compare;
 mod content;
 mod coordinates;
 pub(crate) mod digest;
+mod edits;
 mod intact;
 mod join;
 mod joined;

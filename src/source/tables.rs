@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::ByteSlice;
 
-use super::{Content, coordinates};
-use crate::container::FileLayout;
+use super::Content;
+use crate::container::{FORMATS, FileLayout};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::io::{ReadAt, remote};
+use crate::io::ReadAt;
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, split_name, unique};
+use crate::remote;
 use crate::schema::TableInfo;
 use crate::suggest::instead;
-use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
+use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
 /// Number of columns of a native HDF5 file that stay open after they were read. Each open column keeps in memory the
@@ -127,7 +128,7 @@ impl Source {
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
     pub fn open_served(path: impl AsRef<Path>, is_served: &dyn Fn(&Path) -> bool) -> Result<Self> {
-        let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
+        let unlocked = OpenOptions { locking: Locking::None, ..OpenOptions::default() };
         Self::open_admitted(path.as_ref(), unlocked, Some(is_served))
     }
 
@@ -139,6 +140,7 @@ impl Source {
         if remote::is_remote(path) || path.is_file() && native::is_native(path).context(&place)? {
             return Self::of_native(path, place, options);
         }
+        let options = OpenOptions { formats: FORMATS, ..options };
         let table = Table::open_admitted(path, options, admits)?;
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
@@ -180,8 +182,8 @@ impl Source {
         Ok((source, number))
     }
 
-    /// Whether `path` is a native HDF5 file, with datasets for columns; false for a table directory, a container (a file with
-    /// all files of a table) and a URL.
+    /// Whether `path` is a native HDF5 file, with datasets for columns; false for a table
+    /// directory, a container and a URL.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -374,22 +376,6 @@ impl Source {
     /// read, or those of tables that hold their cells. They are not among the [tables](Self::tables).
     pub fn refused(&self) -> &[RefusedTable] {
         &self.refused
-    }
-
-    /// What users have changed in the native HDF5 file since it was made, and what they have added to it that no table has, in
-    /// sentences, for the tables with the numbers `is_chosen`.
-    ///
-    /// # Errors
-    /// Those of reading the file.
-    pub(crate) fn edits(&self, is_chosen: &dyn Fn(usize) -> bool) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        for (_, table) in self.tables.iter().enumerate().filter(|(number, _)| is_chosen(*number)) {
-            let Ok(content) = table.content() else { continue };
-            let is_main = table.name == MAIN_TABLE;
-            let found = content.edits(&|| if is_main { coordinates(self) } else { Vec::new() })?.into_iter();
-            notes.extend(found.map(|note| if is_main { note } else { format!("subtable {}: {note}", table.name) }));
-        }
-        Ok(notes)
     }
 
     /// Name of the table that a native HDF5 file was converted from, as its attribute `source` records it; `None` for

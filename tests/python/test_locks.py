@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+import support
 from support import h5bridge
 
 ROUNDS = 100 if support.LONG else 30

@@ -1,7 +1,6 @@
 """Wrong command lines, and sources that a verb cannot work on: each is refused with the words that say why.
 
-A table of commands for each kind of source; docs/all-messages.md shows what they print. What a verb does with damaged bytes is in
-the suites of the formats."""
+A table of commands for each kind of source. What a verb does with damaged bytes is in the suites of the formats."""
 import fcntl
 import json
 import os

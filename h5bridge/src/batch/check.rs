@@ -35,9 +35,9 @@ pub(super) enum Found {
     Outdated,
 }
 
-/// Judges whether `item` is done: compares the size of `target` and the fingerprint of the source (SHA-256 of paths,
-/// sizes and times of its files) with those in the receipt, the JSON file beside `target` that records how it was made.
-/// A source that cannot be read now, or could not when `target` was made, is not compared.
+/// Judges whether `item` is done: compares the size of `target` and the fingerprint of the source
+/// with those in the receipt, the JSON file beside `target` that records how it was made. A source
+/// that cannot be read now, or could not when `target` was made, is not compared.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {

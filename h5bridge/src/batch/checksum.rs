@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use ctds_hdf5::{Error, Result, files_below};
+use ctds_hdf5::program::files_below;
+use ctds_hdf5::{Error, Result};
 use libdeflater::Adler32;
 use md5::Md5;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum number of bytes kept of the stdout of a child process, and of its stderr.
-const MOST_PRINTED: u64 = 1 << 20;
+const MAX_PRINTED: u64 = 1 << 20;
 
 /// The command line that starts this program again, in a process of its own.
 #[derive(Debug, Clone)]
@@ -103,11 +103,11 @@ fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     }
 }
 
-/// Reads the output of a child process to its end, and returns the first 1 MiB (`MOST_PRINTED`) of it as text.
+/// Reads the output of a child process to its end, and returns the first 1 MiB (`MAX_PRINTED`) of it as text.
 fn read_all(from: Option<impl Read>) -> String {
     let Some(mut from) = from else { return String::new() };
     let mut kept = Vec::new();
-    let _ = from.by_ref().take(MOST_PRINTED).read_to_end(&mut kept);
+    let _ = from.by_ref().take(MAX_PRINTED).read_to_end(&mut kept);
     let _ = std::io::copy(&mut from, &mut std::io::sink());
     String::from_utf8_lossy(&kept).into_owned()
 }
@@ -174,7 +174,7 @@ mod tests {
         assert!(is_transient(137) && is_transient(7) && is_transient(1) && !is_transient(3) && !is_transient(0));
         // more than a pipe holds
         let ended = shell("yes | head -c 3000000").run(&[], &never).unwrap();
-        assert_eq!((ended.code(), ended.stdout.len() as u64), (0, MOST_PRINTED));
+        assert_eq!((ended.code(), ended.stdout.len() as u64), (0, MAX_PRINTED));
     }
 
     #[test]

@@ -116,7 +116,7 @@ pub(crate) struct Item {
     /// with the source. `None` without a second path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// Options of the verb (subcommand of h5bridge) for this item, as words of the command line.
+    /// Options of the verb for this item, as words of the command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
     /// Size of the source of the item in bytes; 0 if it is not known.

@@ -133,8 +133,8 @@ impl Ledger {
         Ok(Ledger { path, file: Mutex::new(file) })
     }
 
-    /// Appends a record (the result of one attempt at an item) as a line to this process's file in the ledger, with one
-    /// call of the operating system.
+    /// Appends a record as a line to this process's file in the ledger, with one call of the
+    /// operating system.
     ///
     /// # Errors
     /// `Io`, `NoSpace`: nothing may be written after that.
@@ -154,8 +154,8 @@ impl Drop for Ledger {
     }
 }
 
-/// The fields of a ledger line (the result of one attempt at an item) that are kept in memory for the newest line of
-/// each item. `time`, and for equal times `state`, decide which line is the newest.
+/// The fields of a ledger line that are kept in memory for the newest line of each item. `time`,
+/// and for equal times `state`, decide which line is the newest.
 #[derive(Deserialize)]
 struct Line {
     id: Id,
@@ -218,8 +218,9 @@ impl Folded {
         Folded { files: Vec::new(), items: vec![none; manifest.len()], unreadable: 0, span: None }
     }
 
-    /// Reads all files of a ledger, the directory with the results of all runs, and keeps the newest record (result of
-    /// an attempt) of each item (job) of `manifest`. Other records are skipped. A missing directory has no records.
+    /// Reads all files of a ledger, the directory with the results of all runs, and keeps the
+    /// newest record of each item (job) of `manifest`. Other records are skipped. A missing
+    /// directory has no records.
     ///
     /// # Errors
     /// `Io`; `Format` for a line longer than 1 MiB.
@@ -258,8 +259,9 @@ impl Folded {
         })
     }
 
-    /// The main fields of the newest record (result of an attempt) of an item: state, exit code, duration, size of the
-    /// target. Without a record, the state is `Waiting`. `item` is the item's number in the manifest, from 0.
+    /// The main fields of the newest record of an item: state, exit code, duration, size of the
+    /// target. Without a record, the state is `Waiting`. `item` is the item's number in the
+    /// manifest, from 0.
     pub(crate) fn last(&self, item: usize) -> Last {
         self.items[item]
     }
@@ -270,8 +272,9 @@ impl Folded {
         self.items[item].state
     }
 
-    /// Reads the newest record (result of an attempt) of each item in `items`, which has the items' numbers in the
-    /// manifest, from 0. `visit` gets each number with its record, or with `None` if no attempt is recorded.
+    /// Reads the newest record of each item in `items`, which has the items' numbers in the
+    /// manifest, from 0. `visit` gets each number with its record, or with `None` if no attempt is
+    /// recorded.
     ///
     /// # Errors
     /// `Io`; `Format` if a file has changed other than by appending; those of `visit`.

@@ -14,12 +14,12 @@ pub(crate) struct Limits {
     /// Maximum number of repetitions of an item (one job of the batch) that fails for a reason that may pass, such as a
     /// lock.
     pub(crate) retries: u32,
-    /// Pause before a failed item (one job of the batch) is repeated for the first time. Each later pause is six times
-    /// as long as this first one.
+    /// Pause before a failed item is repeated for the first time. Each later pause is six times as
+    /// long as this first one.
     pub(crate) retry_wait: Duration,
-    /// Time from the start of the run after which no more items (jobs of the batch) are started; `None`: no limit.
+    /// Time from the start of the run after which no more items are started; `None`: no limit.
     pub(crate) stop_after: Option<Duration>,
-    /// Limit in bytes per second: items (jobs of the batch) are started so late that the sizes of their sources stay
+    /// Limit in bytes per second: items are started so late that the sizes of their sources stay
     /// below this rate on average. `None` or 0: no limit.
     pub(crate) read_rate: Option<u64>,
     /// Bytes that must be free on the file system of a target (output) before the item that writes it is started.
@@ -27,8 +27,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Pause before a failed item (one job of the batch) is repeated; `repetition` is the number of the repetition,
-    /// from 1.
+    /// Pause before a failed item is repeated; `repetition` is the number of the repetition, from
+    /// 1.
     pub(super) fn pause(&self, repetition: u32) -> Duration {
         if repetition <= 1 { self.retry_wait } else { self.retry_wait.saturating_mul(6) }
     }

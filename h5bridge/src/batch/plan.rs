@@ -59,7 +59,6 @@ pub(crate) struct Plan<'a, W> {
     planned: Planned,
 }
 
-#[cfg_attr(feature = "record-messages", track_caller)]
 fn usage(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Usage, message)
 }
@@ -188,8 +187,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Ends the manifest (list of jobs for `h5bridge batch run`): flushes `out`, to which it was written, and returns
-    /// the counts of its items (jobs). The caller closes `out` and gives a file its name.
+    /// Ends the manifest: flushes `out`, to which it was written, and returns the counts of its
+    /// items (jobs). The caller closes `out` and gives a file its name.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.

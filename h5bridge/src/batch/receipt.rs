@@ -7,7 +7,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ctds_hdf5::{Error, ErrorKind, Result, files_below};
+use ctds_hdf5::program::files_below;
+use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

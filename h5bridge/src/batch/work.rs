@@ -19,8 +19,8 @@ use crate::exit::Status;
 
 /// Maximum number of warnings that the ledger (the directory with the results of all runs) keeps of one attempt at an
 /// item (job).
-const MOST_WARNINGS: usize = 10;
-const MOST_CHARACTERS: usize = 500;
+const MAX_WARNINGS: usize = 10;
+const MAX_CHARACTERS: usize = 500;
 
 /// How the items (jobs) of a batch are done: by which program, with which options, and how results are checked.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Outcome {
         let document: Json = serde_json::from_str(&ended.stdout).unwrap_or(Json::Null);
         let text = |name: &str| document[name].as_str().map(str::to_owned);
         let warnings = document["warnings"].as_array().into_iter().flatten();
-        let warnings = warnings.filter_map(Json::as_str).take(MOST_WARNINGS).map(shortened).collect();
+        let warnings = warnings.filter_map(Json::as_str).take(MAX_WARNINGS).map(shortened).collect();
         let code = ended.code();
         let different = || {
             let first = document["differences"].get(0).map(Json::to_string).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Outcome {
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(MOST_CHARACTERS).collect()
+    text.chars().take(MAX_CHARACTERS).collect()
 }
 
 impl Work {
@@ -115,8 +115,8 @@ impl Work {
         self
     }
 
-    /// The evidence by which an item (job) is accepted as done: the ledger (the directory with the results of all
-    /// runs), the receipt (the JSON file beside the target), or digests and checksums.
+    /// The evidence by which an item (job) is accepted as done: the ledger, the receipt (the JSON
+    /// file beside the target), or digests and checksums.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }

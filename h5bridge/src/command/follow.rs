@@ -46,7 +46,7 @@ pub(crate) struct Args {
 /// `--until-closed` and `--idle` ends this.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
-    let timeout = global.open_options().lock_timeout.unwrap_or_default();
+    let timeout = global.patience().unwrap_or_default();
     let options = FollowOptions::default()
         .timeout(timeout)
         .durability(if args.fsync { Durability::Disk } else { Durability::PageCache })

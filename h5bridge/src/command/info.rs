@@ -19,7 +19,8 @@ use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
 use ctds_hdf5::look::{Summary, utc_of_mjd};
 use ctds_hdf5::pack::Contents;
-use ctds_hdf5::{Error, ErrorKind, shown_path};
+use ctds_hdf5::program::shown_path;
+use ctds_hdf5::{Error, ErrorKind};
 use serde_json::{Map, json};
 
 use self::attention::Finding;
@@ -123,7 +124,7 @@ impl Args {
                 source.tables().iter().position(|table| table.name == *name || display_name(&table.name) == name);
             found.ok_or_else(|| {
                 let names: Vec<&str> = source.tables().iter().map(|table| display_name(&table.name)).collect();
-                let message = format!("no table {name}{}", ctds_hdf5::instead(name, names));
+                let message = format!("no table {name}{}", ctds_hdf5::program::instead(name, names));
                 anyhow::Error::new(Error::new(ErrorKind::NotFound, message).context(shown_path(&self.source)))
             })
         };

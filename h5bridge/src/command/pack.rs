@@ -142,7 +142,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Writes arrays to `target` in a format with Blosc chunks (BLZ, bcolz or bloscpack), and prints a summary; `options`
+/// Writes arrays to `target` in a format with Blosc chunks, and prints a summary; `options`
 /// configures the export.
 pub(super) fn export(
     source: &Path,

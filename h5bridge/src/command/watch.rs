@@ -47,8 +47,8 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Runs `h5bridge watch`: polls a live file (a native HDF5 file to which a program appends rows) until a signal comes
-/// or `--count` polls are made, or until the file is removed or replaced by one that is not live.
+/// Runs `h5bridge watch`: polls a live file until a signal comes or `--count` polls are made, or
+/// until the file is removed or replaced by one that is not live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::value::{DataType, Shape, Values};
 const OPTIONS: FormatOptions = FormatOptions {
     block_bytes: 512,
     checksums: false,
-    compression: Compression::NONE,
+    compression: None,
     archive: true,
     hash: HashKind::Blake3,
     appendable: false,

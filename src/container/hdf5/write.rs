@@ -57,7 +57,7 @@ impl FilesMut {
         group.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![VERSION])))?;
         let target = Arc::new(FileTarget::open(path)?);
         let shared = Arc::new(Mutex::new(Some(Open { file, target, first: HashMap::new() })));
-        Self::new(shared, group, files.clone(), options.compression, true)
+        Self::new(shared, group, files.clone(), Compression::of_filter(options.compression)?, true)
     }
 
     fn new(

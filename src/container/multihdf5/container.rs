@@ -11,7 +11,7 @@ use super::read::stored_hash;
 use super::store::Store;
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::h5::{Compression, Group};
+use crate::h5::Group;
 use crate::hash::HashKind;
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
@@ -29,7 +29,7 @@ use crate::sync::LockUnpoisoned;
 /// use ctds_hdf5::io::{ReadAt, WriteAt};
 /// use ctds_hdf5::{Compression, Container, ContainerMut, FormatOptions, HashKind, MultiHdf5Mut};
 ///
-/// let (compression, hash) = (Compression::gzip(4), HashKind::Blake3);
+/// let (compression, hash) = (Compression::gzip(4).into(), HashKind::Blake3);
 /// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression, archive: true, hash, appendable: false };
 /// let packed = MultiHdf5Mut::create(&path, &options)?;
 /// packed.create("table.f0")?.write_at(0, b"some bytes")?;
@@ -100,7 +100,7 @@ impl MultiHdf5Mut {
         if options.appendable && !options.archive {
             return Err(Error::usage("only files of an archive can grow while others read them"));
         }
-        if options.appendable && (!options.compression.is_none() || options.checksums) {
+        if options.appendable && (options.compression.is_some() || options.checksums) {
             return Err(Error::usage("what grows while others read it cannot have filters"));
         }
         let store = Arc::new(Store::create(path, options)?);
@@ -282,14 +282,7 @@ fn stored_options(root: &Group) -> Result<FormatOptions> {
     let names = files.into_iter().map(|(name, _)| name).filter(|name| archive && root.has(name));
     let mut hashes = names.map(|name| stored_hash(&root.group(&name)?)).filter_map(Result::transpose);
     let hash = hashes.next().transpose()?.map_or(HashKind::default(), |(kind, _)| kind);
-    Ok(FormatOptions {
-        block_bytes,
-        checksums: false,
-        compression: Compression::NONE,
-        archive,
-        hash,
-        appendable: root.has(COMMITS),
-    })
+    Ok(FormatOptions { block_bytes, checksums: false, compression: None, archive, hash, appendable: root.has(COMMITS) })
 }
 
 impl Container for MultiHdf5Mut {

@@ -11,7 +11,7 @@ use super::names::{DATA, NEXT_DATA};
 use super::store::{Access, Store};
 use super::virtual_file::VirtualFile;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch, Pipeline, Storage};
+use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Compression, Dataset, FilterScratch, Pipeline, Storage};
 use crate::hash::{Hash, Hasher};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sync::LockUnpoisoned;
@@ -212,7 +212,10 @@ impl StoredFile {
     }
 
     fn filters(&self) -> ByteFilters {
-        ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
+        ByteFilters {
+            compression: Compression::of_filter(self.store.options.compression).unwrap_or(Compression::NONE),
+            checksums: self.store.options.checksums,
+        }
     }
 
     /// Opens the dataset of the virtual file in the HDF5 file that the container has open now: the committed one, or a
@@ -540,6 +543,9 @@ impl WriteAt for StoredFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         let state = &mut *self.state();
         state.check_attached().with_context(|| Context::member(&self.path))?;
+        if data.is_empty() {
+            return Ok(());
+        }
         state.changed = true;
         let mut hash = if self.store.options.archive { state.hash.take() } else { None };
         let written = match &mut hash {

@@ -9,7 +9,7 @@ use crate::h5::{Attribute, Bounds, Group};
 use crate::value::Values;
 
 /// Largest number of file names that casacore reads from a MultiHDF5 header; it cuts off further ones.
-const MOST_NAMES: usize = 4000;
+const MAX_NAMES: usize = 4000;
 
 /// The header of a MultiHDF5 container: the content of its group `__MultiHDF5_Header__`.
 ///
@@ -116,7 +116,7 @@ impl Header {
         if !name.is_ascii() {
             return Err(Error::usage(format!("{name:?} is not ASCII, as casacore's MultiHDF5 needs it")));
         }
-        if count >= MOST_NAMES {
+        if count >= MAX_NAMES {
             return Err(Error::usage(format!("the container has {count} files, the most that casacore reads")));
         }
         Ok(())

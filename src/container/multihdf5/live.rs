@@ -9,7 +9,7 @@ use super::header::Header;
 use super::names::DATA;
 use crate::container::{ContainerMut, FormatOptions};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Compression, Dataset, Group};
+use crate::h5::{self, Dataset, Group};
 use crate::hash::HashKind;
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
@@ -79,7 +79,7 @@ impl LiveContainer {
         let options = FormatOptions {
             block_bytes,
             checksums: false,
-            compression: Compression::NONE,
+            compression: None,
             archive: true,
             hash: HashKind::default(),
             appendable: true,

@@ -117,7 +117,7 @@ impl Seal {
         Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
     }
 
-    /// Compares the bytes of the HDF5 file `file` with this seal (checksums after its end) and returns the damaged ranges;
+    /// Compares the bytes of the HDF5 file `file` with this seal and returns the damaged ranges;
     /// empty if all match.
     ///
     /// # Errors
@@ -135,8 +135,8 @@ impl Seal {
         Ok(found)
     }
 
-    /// Whether `file` has a seal (checksums after the end of the HDF5 file). Refuses a file with damaged bytes outside of
-    /// all virtual files: libhdf5 may crash or loop forever on these.
+    /// Whether `file` has a seal. Refuses a file with damaged bytes outside of all virtual files:
+    /// libhdf5 may crash or loop forever on these.
     ///
     /// # Errors
     /// `Format`; not for a damaged seal, of which nothing is known.
@@ -150,8 +150,8 @@ impl Seal {
         }
     }
 
-    /// Reads the whole seal (checksums after the end of the HDF5 file): the ranges of bytes with their checksums, and the
-    /// paths of the virtual files to which they belong.
+    /// Reads the whole seal: the ranges of bytes with their checksums, and the paths of the virtual
+    /// files to which they belong.
     fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<String>)> {
         let file_len = file.len()?;
         if !self.fits(file_len) {

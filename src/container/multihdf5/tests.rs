@@ -21,14 +21,14 @@ use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
 use crate::error::ErrorKind;
 use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, Compression, DatasetSpec, IndexKind, LinkKind};
-use crate::hash::HashKind;
+use crate::hash::{Hash, HashKind};
 use crate::io::{ReadAt, read_all};
 use crate::value::{DataType, Region, Shape, Values};
 
 const COMPATIBLE: FormatOptions = FormatOptions {
     block_bytes: 64,
     checksums: false,
-    compression: Compression::NONE,
+    compression: None,
     archive: false,
     hash: HashKind::Blake3,
     appendable: false,
@@ -38,10 +38,10 @@ const ARCHIVE: FormatOptions = FormatOptions { archive: true, ..COMPATIBLE };
 fn all_options() -> [FormatOptions; 6] {
     [
         COMPATIBLE,
-        FormatOptions { checksums: true, compression: Compression::gzip(3), ..COMPATIBLE },
+        FormatOptions { checksums: true, compression: Compression::gzip(3).into(), ..COMPATIBLE },
         ARCHIVE,
-        FormatOptions { compression: Compression::gzip(1), ..ARCHIVE },
-        FormatOptions { checksums: true, compression: Compression::gzip(6), ..ARCHIVE },
+        FormatOptions { compression: Compression::gzip(1).into(), ..ARCHIVE },
+        FormatOptions { checksums: true, compression: Compression::gzip(6).into(), ..ARCHIVE },
         FormatOptions { appendable: true, ..ARCHIVE },
     ]
 }
@@ -108,7 +108,7 @@ fn a_length_known_before_changes_no_byte() {
                 let layout = read.layout(name).unwrap();
                 let kind = if layout.blocks == 1 { IndexKind::Single } else { IndexKind::FixedArray };
                 assert_eq!(layout.index, Some(kind.to_string()), "{name} {options:?}");
-                let hash = HashKind::Blake3.hash(&expected[name]).to_string();
+                let hash = Hash::of(HashKind::Blake3, &expected[name]).to_string();
                 assert_eq!(layout.hash, Some((HashKind::Blake3, hash)), "{name} {options:?}");
             }
             let most = expected.values().map(|bytes| bytes.len() as u64 + block_bytes).sum::<u64>() + (1 << 17);
@@ -232,7 +232,7 @@ fn any_writes_give_the_bytes_of_a_plain_file() {
 fn check_hashes(container: &dyn Container) {
     for name in container.names().unwrap() {
         let bytes = read_all(&*container.open(&name).unwrap()).unwrap();
-        let hash = HashKind::Blake3.hash(&bytes).to_string();
+        let hash = Hash::of(HashKind::Blake3, &bytes).to_string();
         assert_eq!(container.layout(&name).unwrap().hash, Some((HashKind::Blake3, hash)), "{name}");
     }
 }
@@ -315,7 +315,7 @@ fn archives_have_the_index_that_their_files_need() {
     const ARCHIVE: FormatOptions = FormatOptions { block_bytes: 1 << 16, ..super::tests::ARCHIVE };
     assert_eq!(kinds(&ARCHIVE, true), [FixedArray, FixedArray]);
     assert_eq!(
-        kinds(&FormatOptions { compression: Compression::gzip(4), checksums: true, ..ARCHIVE }, true),
+        kinds(&FormatOptions { compression: Compression::gzip(4).into(), checksums: true, ..ARCHIVE }, true),
         [FixedArray, FixedArray]
     );
     // writers that do not announce the length of a file
@@ -650,7 +650,7 @@ fn checksums_find_every_flipped_byte_of_a_file() {
     let path = folder.path().join("a.mfh5");
     for options in [
         FormatOptions { checksums: true, ..ARCHIVE },
-        FormatOptions { checksums: true, compression: Compression::gzip(5), ..ARCHIVE },
+        FormatOptions { checksums: true, compression: Compression::gzip(5).into(), ..ARCHIVE },
     ] {
         let container = MultiHdf5Mut::create(&path, &options).unwrap();
         write(&*container, "f", &bytes(5, 1000));
@@ -893,7 +893,8 @@ fn snapshot(folder: &Path) -> tempfile::TempDir {
 /// Tests that a container is old or new at every moment between two steps of a commit at which a process may be killed.
 #[test]
 fn killed_at_any_moment_a_container_is_old_or_new() {
-    for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1), checksums: true, ..ARCHIVE }] {
+    for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1).into(), checksums: true, ..ARCHIVE }]
+    {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.mfh5");
         let container = MultiHdf5Mut::create(&path, &options).unwrap();

@@ -16,7 +16,7 @@ use crate::value::{DataType, Region, Shape, Values};
 /// decode the same chunk again.
 const CACHE_BYTES: u64 = 1 << 22;
 /// Maximum number of bytes of a compact dataset, which HDF5 stores in the object header.
-const MOST_COMPACT: u64 = 1 << 16;
+const MAX_COMPACT: u64 = 1 << 16;
 
 /// A virtual file of a MultiHDF5 container, open for reading: the positions of its bytes in the HDF5 file, found when
 /// the virtual file was opened.
@@ -129,9 +129,9 @@ impl VirtualFile {
             Storage::Block(Some(address)) => file.add_block(address, shape.elements()?)?,
             Storage::Header => {
                 let count = shape.elements()?;
-                if count > MOST_COMPACT {
+                if count > MAX_COMPACT {
                     return Err(Error::format(format!(
-                        "the object header holds {count} bytes, expected at most {MOST_COMPACT}"
+                        "the object header holds {count} bytes, expected at most {MAX_COMPACT}"
                     )));
                 }
                 let mut values = Values::new(DataType::UChar);

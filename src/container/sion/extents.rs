@@ -79,7 +79,7 @@ impl ReadAt for Stream {
     }
 }
 
-/// The stream of one task (a process of a parallel program) in a SION file, open for writing; its length is fixed.
+/// The stream of one task in a SION file, open for writing; its length is fixed.
 #[derive(Debug)]
 pub(super) struct StreamMut {
     pub(super) file: Arc<FileTarget>,

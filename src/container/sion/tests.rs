@@ -12,7 +12,14 @@ const FORMAT: &Format = &super::FORMAT;
 
 fn options(block_bytes: u64) -> FormatOptions {
     let (compression, hash) = (Compression::NONE, HashKind::Blake3);
-    FormatOptions { block_bytes, checksums: false, compression, archive: true, hash, appendable: false }
+    FormatOptions {
+        block_bytes,
+        checksums: false,
+        compression: compression.into(),
+        archive: true,
+        hash,
+        appendable: false,
+    }
 }
 
 fn announce(files: &[(&str, &[u8])]) -> Announced {

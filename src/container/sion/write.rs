@@ -72,7 +72,7 @@ pub(super) struct SionMut {
 
 impl SionMut {
     pub(super) fn create(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Self> {
-        if options.checksums || !options.compression.is_none() || options.appendable {
+        if options.checksums || options.compression.is_some() || options.appendable {
             return Err(Error::usage("a SION file has neither checksums nor compression"));
         }
         let index = Folder::index(files)?;

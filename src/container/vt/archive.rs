@@ -26,9 +26,8 @@ pub(super) struct Line {
     pub(super) entry: Result<Dirent>,
 }
 
-/// Splits a line of a vt archive (list of saved states of a directory, of cs.vt) into date and time in ISO form,
-/// seconds since 1970, and the rest: the text of the saved root directory, and a comment. `None` if the line has fewer
-/// parts.
+/// Splits a line of a vt archive into date and time in ISO form, seconds since 1970, and the rest:
+/// the text of the saved root directory, and a comment. `None` if the line has fewer parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -40,7 +39,7 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Whether a file that begins with the bytes `head` is a vt archive (list of saved states of a directory, of cs.vt).
+/// Whether a file that begins with the bytes `head` is a vt archive.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     let head = match std::str::from_utf8(head) {
         Ok(head) => head,
@@ -54,7 +53,7 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     date.starts_with(b"0000-00-00T00:00") && seconds.parse::<f64>().is_ok() && is_entry
 }
 
-/// Parses all lines of a vt archive (list of saved states of a directory, of cs.vt), the current state last.
+/// Parses all lines of a vt archive, the current state last.
 ///
 /// # Errors
 /// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be parsed.

@@ -5,8 +5,8 @@
 /// boundary in the content.
 const SMALLEST: usize = 2048;
 
-/// Largest block (piece of a file, stored once under its hash) in bytes that is cut by content, as in the original
-/// program, the Python package cs.vt.
+/// Largest block in bytes that is cut by content, as in the original program, the Python package
+/// cs.vt.
 pub(super) const LARGEST: usize = 16_383;
 
 /// Bits of the chunker's rolling hash that are all zero where a block ends; on average this happens 8 KiB after the smallest

@@ -49,8 +49,7 @@ pub(super) struct VtFile {
     len: u64,
 }
 
-/// A request for bytes of one block (piece of data stored once, under its hash) of a vt store, with the buffer for
-/// them.
+/// A request for bytes of one block of a vt store, with the buffer for them.
 struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
@@ -61,8 +60,7 @@ struct Wanted<'o> {
     out: &'o mut [u8],
 }
 
-/// A byte offset in a file that a vt archive (list of saved states of a directory, of cs.vt) has, and the length of the
-/// file in bytes.
+/// A byte offset in a file that a vt archive has, and the length of the file in bytes.
 #[derive(Clone, Copy)]
 struct Position {
     at: u64,
@@ -275,8 +273,8 @@ impl Reader {
 }
 
 impl VtFile {
-    /// Opens the file of a vt archive (list of saved states of a directory, of cs.vt) whose data the reference `block`
-    /// leads to; without a reference the file is empty.
+    /// Opens the file of a vt archive whose data the reference `block` leads to; without a
+    /// reference the file is empty.
     pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
         let len = match &block {
             Some(block) => reader.span(block, 0)?,

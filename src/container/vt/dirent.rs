@@ -22,8 +22,7 @@ const UUID: u64 = 8;
 const EARLIER: u64 = 16;
 const EXTENDED: u64 = 32;
 
-/// Kind of a directory entry in a vt archive (list of saved states of a directory, of cs.vt); as integers (from 0) the
-/// numbers in the binary form.
+/// Kind of a directory entry in a vt archive; as integers (from 0) the numbers in the binary form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -69,8 +68,7 @@ impl EntryKind {
 }
 
 impl Dirent {
-    /// Decodes the next entry (file, directory or link) of a directory in a vt archive (list of saved states of a
-    /// directory, of cs.vt) from its binary form.
+    /// Decodes the next entry of a directory in a vt archive from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let place = cursor.place();
         Self::decode_here(cursor).context(place)
@@ -99,8 +97,8 @@ impl Dirent {
         Ok(Dirent { kind, name, meta, uuid, block, earlier })
     }
 
-    /// Decodes all entries (file, directory or link each) in the data of a directory in a vt archive (list of saved
-    /// states of a directory, of cs.vt).
+    /// Decodes all entries (file, directory or link each) in the data of a directory in a vt
+    /// archive.
     pub(super) fn decode_all(data: &[u8]) -> Result<Vec<Self>> {
         let mut cursor = Cursor::new(data, "directory");
         let mut entries = Vec::new();
@@ -147,8 +145,8 @@ impl Meta {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }
 
-    /// The metadata (modification time, access rights …) of a file or directory in a vt archive (of cs.vt) as text,
-    /// JSON or `key:value;key:value`; `None` if it has none.
+    /// The metadata of a file or directory in a vt archive (of cs.vt) as text, JSON or
+    /// `key:value;key:value`; `None` if it has none.
     pub(super) fn stored(&self) -> Option<&str> {
         (!self.fields.is_empty()).then_some(&self.text)
     }

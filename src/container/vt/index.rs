@@ -33,7 +33,7 @@ pub(super) struct Place(u64);
 const OFFSET_BITS: u32 = 44;
 
 /// Largest number of data files in a content-addressed (vt) store.
-pub(super) const MOST_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
+pub(super) const MAX_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
 
 /// Largest data file of a content-addressed (vt) store in bytes that an index can address.
 pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
@@ -93,8 +93,8 @@ impl Entry {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// This index entry (where a vt, content-addressed, store has the block with a certain hash), with the number of
-    /// its data file replaced: file i becomes file `numbers[i]`, from 0.
+    /// This index entry, with the number of its data file replaced: file i becomes file
+    /// `numbers[i]`, from 0.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
@@ -178,7 +178,7 @@ impl IndexFile {
         let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
         let [count, entries, list] = [16, 24, 32].map(number);
         let damaged = || Error::format("the index contradicts itself: it is made from the data files, which remain");
-        if &head[..16] != MAGIC || list > LONGEST_LIST || count > MOST_FILES as u64 {
+        if &head[..16] != MAGIC || list > LONGEST_LIST || count > MAX_FILES as u64 {
             return Err(damaged());
         }
         let mut bytes = vec![0; list as usize + HASH_BYTES];
@@ -323,11 +323,11 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
 
 /// Maximum number of entries of a [`Growing`] index (where the blocks of a vt, content-addressed, store are) that are
 /// kept in memory before they are written to a sorted run, an unnamed file; enough for 2.5 GiB of blocks.
-const MOST_RECENT: usize = 1 << 18;
+const MAX_RECENT: usize = 1 << 18;
 
 /// Number of sorted runs (unnamed files with sorted entries) of a [`Growing`] index of a vt (content-addressed) store
 /// at which they are merged to one.
-const MOST_RUNS: usize = 8;
+const MAX_RUNS: usize = 8;
 
 /// Index of blocks (pieces of data stored once, under their hashes) that are added to a vt store one by one, with
 /// bounded memory: the newest entries are in memory, the others in sorted runs (unnamed files).
@@ -377,7 +377,7 @@ impl Growing {
     pub(super) fn new(directory: &Path) -> Self {
         let (recent, runs) = (HashMap::new(), Vec::new());
         let in_runs = Filter::default();
-        Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
+        Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MAX_RECENT }
     }
 
     /// Whether the block with this hash has been added to this index of a vt (content-addressed) store: searches the
@@ -403,9 +403,9 @@ impl Growing {
         self.recent.contains_key(&key_of(hash))
     }
 
-    /// Adds to this index of a vt (content-addressed) store the block with this hash, whose record (header and data)
-    /// begins at byte `offset` of the data file that is being written. If a block is added twice, one of the entries is
-    /// kept.
+    /// Adds to this index of a vt (content-addressed) store the block with this hash, whose record
+    /// begins at byte `offset` of the data file that is being written. If a block is added twice,
+    /// one of the entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key_of(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
@@ -415,7 +415,7 @@ impl Growing {
         index.entries.iter().for_each(|entry| self.in_runs.add(entry.key));
         let run = self.run(&[], &index)?;
         self.runs.push(run);
-        if self.runs.len() == MOST_RUNS {
+        if self.runs.len() == MAX_RUNS {
             let runs: Vec<&IndexFile> = self.runs.iter().collect();
             self.runs = vec![self.run(&runs, &Index::default())?];
         }
@@ -536,7 +536,7 @@ mod tests {
         for number in 0..2345 {
             assert!(!growing.contains(&hash(number)).unwrap());
             growing.add(&hash(number), number).unwrap();
-            assert!(growing.recent.len() < 100 && growing.runs.len() < MOST_RUNS);
+            assert!(growing.recent.len() < 100 && growing.runs.len() < MAX_RUNS);
         }
         assert!((0..2345).all(|number| growing.contains(&hash(number)).unwrap()));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -19,10 +19,10 @@ const INDEX: &str = "index-";
 
 /// Maximum number of files that are listed in the Platonic vt stores (content-addressed stores whose blocks are ranges
 /// of ordinary files) beside an archive; more are an error.
-const MOST_FILES: usize = 1 << 24;
+const MAX_FILES: usize = 1 << 24;
 
-/// Whether a directory without `.vtd` data files is a Platonic vt store (a content-addressed store whose blocks are
-/// ranges of ordinary files): it contains an index, `index-…`.
+/// Whether a directory without `.vtd` data files is a Platonic vt store: it contains an index,
+/// `index-…`.
 pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     let is_index = |name: &String| name.starts_with(INDEX);
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
@@ -47,8 +47,8 @@ pub(super) struct PlainFiles {
     /// Data directories of the Platonic vt stores (content-addressed stores without copies: their blocks are byte
     /// ranges of ordinary files), and their paths relative to the directory of the archive.
     directories: Vec<(String, Arc<dyn Container>)>,
-    /// All ordinary files of the Platonic vt stores (content-addressed stores without copies: their blocks are byte
-    /// ranges of ordinary files). They are listed on the first search for a block.
+    /// All ordinary files of the Platonic vt stores. They are listed on the first search for a
+    /// block.
     files: OnceLock<Result<Vec<PlainFile>>>,
     /// Index (from 0) in `files` of the ordinary file that had the last block read, and often has the next one. A block
     /// is a byte range that the vt (content-addressed) store knows by its hash.
@@ -68,10 +68,10 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches Platonic vt stores (content-addressed stores without copies: their blocks are byte ranges of ordinary
-    /// files) for the block with this hash. Returns its bytes, or `None` if no file has it. `place` gives the length of
-    /// the archived file that has the block, and the offset of the block in it: ordinary files are read at this offset, those of
-    /// this length first.
+    /// Searches Platonic vt stores for the block with this hash. Returns its bytes, or `None` if no
+    /// file has it. `place` gives the length of the archived file that has the block, and the
+    /// offset of the block in it: ordinary files are read at this offset, those of this length
+    /// first.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.
@@ -107,8 +107,8 @@ impl PlainFiles {
             for name in directory.names()? {
                 let file = format!("{path}/{name}");
                 let len = directory.open(&name)?.len().with_context(|| Context::member(&file))?;
-                if found.len() == MOST_FILES {
-                    return Err(Error::limit(format!("more than {MOST_FILES} files in the stores of an archive")));
+                if found.len() == MAX_FILES {
+                    return Err(Error::limit(format!("more than {MAX_FILES} files in the stores of an archive")));
                 }
                 found.push(PlainFile { path: file, directory: directory.clone(), name, len });
             }

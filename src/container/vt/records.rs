@@ -47,12 +47,12 @@ struct Head {
     stored: u64,
 }
 
-/// A record (header and data of one block) of a data file (`.vtd`) of a vt (content-addressed) store, in memory as it
-/// is stored: the data may be compressed.
+/// A record of a data file (`.vtd`) of a vt (content-addressed) store, in memory as it is stored:
+/// the data may be compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// Offset in bytes of the record (header and data of one block) from the start of the data file of the vt
-    /// (content-addressed) store.
+    /// Offset in bytes of the record from the start of the data file of the vt (content-addressed)
+    /// store.
     pub(super) offset: u64,
     is_compressed: bool,
     stored: &'a [u8],
@@ -92,15 +92,14 @@ impl Record<'_> {
         block.with_context(|| Context::offset("block", self.offset))
     }
 
-    /// Calls `f` with the decoded block (piece of data that a vt store has once, under its hash), which is copied only
-    /// if it is compressed.
+    /// Calls `f` with the decoded block, which is copied only if it is compressed.
     pub(super) fn with_block<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if self.is_compressed { Ok(f(&self.block()?)) } else { Ok(f(self.stored)) }
     }
 }
 
-/// Reads and decodes the block in the record (header and data of one block) that begins at byte `offset` of a data file
-/// (`.vtd`) of a vt (content-addressed) store.
+/// Reads and decodes the block in the record that begins at byte `offset` of a data file (`.vtd`)
+/// of a vt (content-addressed) store.
 pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
     let read = || {
         let rest = file.len()?.saturating_sub(offset);
@@ -192,7 +191,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// Decompresses the zlib stream of a block (piece of data stored once, under its hash) of a vt store.
+/// Decompresses the zlib stream of a block of a vt store.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {

@@ -118,8 +118,8 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Kind of hash by which this reference names a block (piece of data stored once, under its hash) of a vt store;
-    /// `None` if it has no hash, because it holds or describes its data itself.
+    /// Kind of hash by which this reference names a block of a vt store; `None` if it has no hash,
+    /// because it holds or describes its data itself.
     pub(super) fn hash_kind(&self) -> Option<HashKind> {
         match self {
             BlockRef::Hash { hash, .. } => Some(hash.kind()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
 use super::hash::{BlockHash, HashKind};
-use super::index::{Entry, HashKey, Index, IndexFile, Indexed, LARGEST_FILE, MOST_FILES, Place, key_of};
+use super::index::{Entry, HashKey, Index, IndexFile, Indexed, LARGEST_FILE, MAX_FILES, Place, key_of};
 use super::plain::{InFile, PlainFiles, is_platonic};
 use super::records::{self, Record};
 use crate::container::Container;
@@ -145,7 +145,7 @@ impl Known {
     }
 }
 
-/// Decoded blocks (pieces of data stored once, under their hashes) of vt stores that were read last, kept in memory.
+/// Decoded blocks of vt stores that were read last, kept in memory.
 #[derive(Debug, Default)]
 struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
@@ -183,8 +183,8 @@ impl Store {
                 }
             }
         }
-        if files.len() > MOST_FILES {
-            return Err(Error::limit(format!("the store has {} data files; the limit is {MOST_FILES}", files.len())));
+        if files.len() > MAX_FILES {
+            return Err(Error::limit(format!("the store has {} data files; the limit is {MAX_FILES}", files.len())));
         }
         let key = inside.path("").map(|path| {
             let files = files.iter().map(|file| (file.path.clone(), file.len));
@@ -496,7 +496,7 @@ fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T 
     })
 }
 
-/// Minimum number of records (one block each) of a data file (`.vtd`) of a vt (content-addressed) store that each
+/// Minimum number of records of a data file (`.vtd`) of a vt (content-addressed) store that each
 /// thread processes, except the last thread.
 const MIN_SHARE: usize = 32;
 

@@ -602,7 +602,7 @@ fn tables_are_opened_in_place() {
         let date = locate(&path(archive)).unwrap().history().unwrap().remove(0);
         for below in [String::new(), source.to_owned(), date.clone(), format!("{date}/{source}")] {
             let place = if below.is_empty() { path(archive) } else { path(archive).join(below) };
-            let table = crate::Table::open(&place).unwrap();
+            let table = crate::open_table(&place).unwrap();
             assert_eq!(table.rows(), 3, "{}", place.display());
             assert!(CompareBytes::new(path("my.ms"), &place).run().unwrap().differences.is_empty());
         }
@@ -617,17 +617,13 @@ fn limits_of_stores_and_wrong_names_are_told() {
     // one more file than an index can number
     let memory = Memory::new([]);
     let data = memory.create_nested("store").unwrap().create_nested("data").unwrap();
-    for number in 0..=super::index::MOST_FILES {
+    for number in 0..=super::index::MAX_FILES {
         data.create(&format!("{number}.vtd")).unwrap();
     }
     let error = error_of(super::store::Store::open(&memory));
     assert_eq!(
         error.to_string(),
-        format!(
-            "the store has {0} data files; the limit is {1}",
-            super::index::MOST_FILES + 1,
-            super::index::MOST_FILES
-        )
+        format!("the store has {0} data files; the limit is {1}", super::index::MAX_FILES + 1, super::index::MAX_FILES)
     );
     assert_eq!(error.kind(), ErrorKind::Limit);
     // a block that becomes larger than any

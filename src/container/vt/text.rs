@@ -197,8 +197,8 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// Parses a value in the metadata of a file or directory, in a line of a vt archive (list of saved states of a
-    /// directory, of cs.vt), that is a number, or a word of Python or JSON such as `True` or `null`.
+    /// Parses a value in the metadata of a file or directory, in a line of a vt archive, that is a
+    /// number, or a word of Python or JSON such as `True` or `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());
@@ -215,8 +215,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses the JSON array or object that begins at the current position in a line of a vt archive (list of saved
-    /// states of a directory, of cs.vt).
+    /// Parses the JSON array or object that begins at the current position in a line of a vt
+    /// archive.
     fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
         let value = values.next().transpose();
@@ -262,8 +262,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses a string in a line of a vt archive (list of saved states of a directory, of cs.vt): in double or single
-    /// quotes, with escapes.
+    /// Parses a string in a line of a vt archive: in double or single quotes, with escapes.
     fn quoted(&mut self) -> Result<String> {
         let quote = self.next()?;
         // as UTF-16, in which two escapes may make up one character
@@ -369,8 +368,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Quotes a name as a string for a line of a vt archive (list of saved states of a directory, of cs.vt), with escapes
-/// that every reader of the format knows.
+/// Quotes a name as a string for a line of a vt archive, with escapes that every reader of the
+/// format knows.
 pub(super) fn quote(name: &str) -> String {
     let mut quoted = String::from("\"");
     for next in name.chars() {

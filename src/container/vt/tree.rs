@@ -26,8 +26,7 @@ const NAMELESS: &str = "file";
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,
-    /// Name of the file or directory of which the vt archive (list of saved states of a directory, of cs.vt) has saved
-    /// this state.
+    /// Name of the file or directory of which the vt archive has saved this state.
     name: String,
     /// All lines of the vt archive (of cs.vt), each of which has a saved state of a directory, the newest last; empty
     /// if this container shows an earlier state.
@@ -35,7 +34,7 @@ pub(super) struct Archive {
     reader: Arc<Reader>,
 }
 
-/// A directory saved in a vt archive (list of saved states of a directory, of cs.vt), as a container.
+/// A directory saved in a vt archive, as a container.
 #[derive(Debug)]
 pub(super) struct Folder {
     reader: Arc<Reader>,
@@ -60,11 +59,11 @@ type ByUuid = HashMap<[u8; 16], Dirent>;
 
 /// Maximum number of entries in one saved state of a vt archive (of cs.vt) that are read to find the files that hard
 /// links lead to; more are an error.
-const MOST_ENTRIES: usize = 1 << 24;
+const MAX_ENTRIES: usize = 1 << 24;
 
 impl Archive {
-    /// Opens the vt archive (list of saved states of a directory, of cs.vt) in the file `name` of `inside`, and the
-    /// content-addressed stores in the same directory, which have the blocks of the files.
+    /// Opens the vt archive in the file `name` of `inside`, and the content-addressed stores in the
+    /// same directory, which have the blocks of the files.
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
         let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
         let reader = Arc::new(Reader::new(Store::open(inside)?));
@@ -123,8 +122,8 @@ impl Container for Archive {
         self.root.nested()
     }
 
-    /// Opens a directory in the saved state that this container shows, or another state of the vt archive (list of
-    /// saved states of a directory, of cs.vt), by its date or name, as a container.
+    /// Opens a directory in the saved state that this container shows, or another state of the vt
+    /// archive, by its date or name, as a container.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let error = match self.root.enter(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => error,
@@ -223,8 +222,8 @@ impl Folder {
     }
 }
 
-/// Entries (files, directories and links) of a directory in a vt archive (of cs.vt). If `dirent` is a file that was
-/// saved by itself, the list has only the file's entry.
+/// Entries of a directory in a vt archive (of cs.vt). If `dirent` is a file that was saved by
+/// itself, the list has only the file's entry.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -269,8 +268,8 @@ impl Tree {
             limits::depth(depth, "directories")?;
             let entries = entries(reader, &directory)?;
             count += entries.len();
-            if count > MOST_ENTRIES {
-                return Err(Error::limit(format!("a tree with hard links has more than {MOST_ENTRIES} entries")));
+            if count > MAX_ENTRIES {
+                return Err(Error::limit(format!("a tree with hard links has more than {MAX_ENTRIES} entries")));
             }
             for entry in entries {
                 match (entry.kind, entry.uuid) {
@@ -341,8 +340,8 @@ impl Container for Folder {
 /// place.
 const LONGEST_CONTENT: usize = 256;
 
-/// Properties of a file or directory by its entry in a vt archive (list of saved states of a directory, of cs.vt):
-/// identity of the content, metadata, time of modification and permissions.
+/// Properties of a file or directory by its entry in a vt archive: identity of the content,
+/// metadata, time of modification and permissions.
 fn properties_of(entry: &Dirent) -> Properties {
     let mut properties = Properties::default();
     if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
@@ -366,7 +365,7 @@ fn properties_of(entry: &Dirent) -> Properties {
 /// a vt archive (of cs.vt) has for them.
 pub(super) const META: &str = "vt_meta";
 
-/// Whether the file `name` is a vt archive (list of saved states of a directory, of cs.vt), by its first bytes.
+/// Whether the file `name` is a vt archive, by its first bytes.
 pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];

@@ -13,8 +13,8 @@ pub(super) const LONGEST_UINT: usize = 10;
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Name of the decoded structure, such as `directory` or `block reference` (of the Python package cs.vt), for the context
-    /// of errors.
+    /// Name of the decoded structure, such as `directory` or `block reference`, for the context of
+    /// errors.
     structure: &'static str,
 }
 
@@ -33,8 +33,7 @@ impl<'a> Cursor<'a> {
         Context::offset(self.structure, self.at as u64)
     }
 
-    /// Takes the next `count` bytes of the structure that is decoded (a directory or block reference of cs.vt); fails
-    /// if fewer are left.
+    /// Takes the next `count` bytes of the structure that is decoded; fails if fewer are left.
     pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         let Some(taken) = usize::try_from(count).ok().and_then(|count| rest.get(..count)) else {
@@ -45,15 +44,15 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// Takes all bytes that are left of the structure that is decoded (a directory or block reference of cs.vt).
+    /// Takes all bytes that are left of the structure that is decoded.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
-    /// Decodes the next integer of the structure (a directory or block reference of cs.vt). It has 7 bits in each byte,
-    /// the most significant first; the high bit of a byte is set if another byte follows.
+    /// Decodes the next integer of the structure. It has 7 bits in each byte, the most significant
+    /// first; the high bit of a byte is set if another byte follows.
     pub(super) fn uint(&mut self) -> Result<u64> {
         match decode_uint(&self.bytes[self.at..]).with_context(|| self.place())? {
             Some((value, len)) => {
@@ -64,15 +63,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Decodes the next run of bytes in the structure (a directory or block reference of cs.vt). Its length in bytes,
-    /// an integer of variable length, is encoded before it.
+    /// Decodes the next run of bytes in the structure. Its length in bytes, an integer of variable
+    /// length, is encoded before it.
     pub(super) fn data(&mut self) -> Result<&'a [u8]> {
         let len = self.uint()?;
         self.take(len)
     }
 
-    /// Decodes the next UTF-8 text in the structure (a directory or block reference of cs.vt). Its length in bytes, an
-    /// integer of variable length, is encoded before it.
+    /// Decodes the next UTF-8 text in the structure. Its length in bytes, an integer of variable
+    /// length, is encoded before it.
     pub(super) fn string(&mut self) -> Result<&'a str> {
         let place = self.place();
         std::str::from_utf8(self.data()?).map_err(|_| Error::format("the text is not UTF-8").context(place))

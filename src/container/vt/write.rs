@@ -152,8 +152,8 @@ struct DataFile {
     bytes: u64,
     /// Encoded records (one block each) that are not yet written to the data file of the vt (content-addressed) store.
     buffer: Vec<u8>,
-    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the data file of the vt
-    /// (content-addressed) store: of whole records (one block each), about 1 MiB each.
+    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the data file
+    /// of the vt (content-addressed) store: of whole records, about 1 MiB each.
     ends: Vec<usize>,
     /// Asks the system early to write the data file of the vt (content-addressed) store to the disk.
     growth: Growth,
@@ -186,14 +186,14 @@ impl Window {
         (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// Number of a file's bytes in memory that were cut into blocks (for a vt, content-addressed, store); those after
-    /// them are not in a block yet.
+    /// Number of a file's bytes in memory that were cut into blocks; those after them are not in a
+    /// block yet.
     fn cut(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// A file's bytes in memory after the last block (for a vt, content-addressed, store) that was cut from them; they
-    /// are not in a block yet.
+    /// A file's bytes in memory after the last block that was cut from them; they are not in a
+    /// block yet.
     fn rest(&self) -> &[u8] {
         &self.bytes[self.cut()..]
     }
@@ -461,11 +461,11 @@ impl Levels {
     }
 }
 
-/// Minimum size in bytes at which the buffered records (one block each) are written to the data file of the vt
+/// Minimum size in bytes at which the buffered records are written to the data file of the vt
 /// (content-addressed) store while other blocks are prepared.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Maximum size in bytes of the buffered records (one block each) for a vt (content-addressed) store: if the next
+/// Maximum size in bytes of the buffered records for a vt (content-addressed) store: if the next
 /// record would exceed it, the buffer is written to the data file before.
 const BUFFER_BYTES: usize = 2 * WINDOW;
 
@@ -509,14 +509,15 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the buffered records (one block each) to the data file of the vt (content-addressed) store if they have
-    /// at least `WRITTEN_BYTES` (1 MiB) together.
+    /// Writes the buffered records to the data file of the vt (content-addressed) store if they
+    /// have at least `WRITTEN_BYTES` (1 MiB) together.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffered records (one block each) to the data file of the vt (content-addressed) store, about 1 MiB
-    /// at a time. After an error those that were written stay in the data file, and the others are dropped.
+    /// Writes the buffered records to the data file of the vt (content-addressed) store, about 1
+    /// MiB at a time. After an error those that were written stay in the data file, and the others
+    /// are dropped.
     fn flush(&mut self) -> Result<()> {
         let mut start = 0;
         let mut write = |end: usize| {
@@ -538,9 +539,9 @@ impl DataFile {
     }
 }
 
-/// Writes the records (one block each) that are still in the buffer to the data file of the vt (content-addressed)
-/// store when this writer is dropped, even after an error: a later attempt to write the same files then finds these
-/// blocks stored.
+/// Writes the records that are still in the buffer to the data file of the vt (content-addressed)
+/// store when this writer is dropped, even after an error: a later attempt to write the same files
+/// then finds these blocks stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
@@ -584,22 +585,22 @@ fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Re
 /// original program, the Python package cs.vt.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// Content of the lock file of a vt archive (list of saved states of a directory, of cs.vt) that this program made.
+/// Content of the lock file of a vt archive that this program made.
 const LOCK_MARK: &[u8] = b"h5bridge\n";
 
-/// How long to wait for another program that has a vt archive (list of saved states of a directory, of cs.vt) locked.
+/// How long to wait for another program that has a vt archive locked.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// The lock file of a vt archive (list of saved states of a directory), as the original program, the Python package
-/// cs.vt, uses it; removed when dropped.
+/// The lock file of a vt archive, as the original program, the Python package cs.vt, uses it;
+/// removed when dropped.
 #[derive(Debug)]
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Creates the lock file of a vt archive (list of saved states of a directory, of cs.vt). The caller holds `flock`
-    /// on the archive, so a lock file with this program's mark is left from a killed process, and is replaced. A lock
-    /// file without the mark belongs to another program: waits at most `wait` until it is removed.
+    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so a lock
+    /// file with this program's mark is left from a killed process, and is replaced. A lock file
+    /// without the mark belongs to another program: waits at most `wait` until it is removed.
     ///
     /// # Errors
     /// `Locked` if the lock file of another program still exists after `wait`.

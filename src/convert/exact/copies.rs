@@ -25,8 +25,9 @@ struct Copy<'a> {
     /// The native HDF5 file (to which the table was converted), opened. It may contain bytes of an original casacore
     /// file, which the restored file can then share.
     file: &'a dyn ReadAt,
-    /// Offset, in bytes from the start of the native HDF5 file (the converted table), of contiguous bytes that may
-    /// equal the range `bytes` of the original casacore file. The restored file shares those that do (reflink).
+    /// Offset, in bytes from the start of the native HDF5 file, of contiguous bytes that may equal
+    /// the range `bytes` of the original casacore file. The restored file shares those that do
+    /// (reflink).
     offset: u64,
 }
 

@@ -89,8 +89,8 @@ pub(super) struct Placing<'a> {
     group: String,
     /// Whether the column is a single hypercube, stored as one dataset.
     is_cube: bool,
-    /// Reader of the dataset with the index of each row's first element in the dataset `values`, for a ragged column
-    /// (cells of differing shapes); `None` for other columns.
+    /// Reader of the dataset with the index of each row's first element in the dataset `values`,
+    /// for a ragged column; `None` for other columns.
     offsets: Option<Reader>,
     known: (u64, Vec<i64>),
 }

@@ -34,8 +34,8 @@ pub(super) struct Window {
     segments: Vec<Segment>,
 }
 
-/// Iterator that cuts an original casacore file into blocks of `WINDOW_BYTES`, each with the segments (ranges of the
-/// file that one dataset supplies) that may reach into it.
+/// Iterator that cuts an original casacore file into blocks of `WINDOW_BYTES`, each with the
+/// segments that may reach into it.
 struct Windows<'a> {
     segments: &'a [Segment],
     /// Segments (ranges of the original casacore file that one dataset supplies) that begin before the next window (the
@@ -372,7 +372,8 @@ mod tests {
     use crate::pool::thread_pool;
 
     fn files(count: u64) -> Vec<File> {
-        let file = |len| File { path: format!("f{len}").into(), len, hash: HashKind::default().hash(b""), segments: 0 };
+        let file =
+            |len| File { path: format!("f{len}").into(), len, hash: Hash::of(HashKind::default(), b""), segments: 0 };
         (0..count).map(file).collect()
     }
 

@@ -122,8 +122,7 @@ impl Segment {
     }
 }
 
-/// An original casacore file that can be rebuilt: path, length, hash and number of segments (ranges that one dataset
-/// supplies).
+/// An original casacore file that can be rebuilt: path, length, hash and number of segments.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     /// Path of the original casacore file relative to the table's directory, with `/`; empty if the source was this
@@ -322,8 +321,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Reads the segments (ranges that one dataset supplies) of original casacore file `number`, from 0, and opens
-    /// these datasets; fails if the segments do not fit the file's length or the datasets.
+    /// Reads the segments of original casacore file `number`, from 0, and opens these datasets;
+    /// fails if the segments do not fit the file's length or the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {

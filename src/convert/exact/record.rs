@@ -133,9 +133,10 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests whether the segments of an original casacore file (ranges that one dataset supplies) have the bytes of the file at `path`, and
-    /// stores the segments in the HDF5 file, with literals for all other bytes. If every supplied byte is that of the file and supplied
-    /// once, adds the number of elements in the file to `elements`, by the index (from 0) of their dataset in `Recipe::streams`.
+    /// Tests whether the segments of an original casacore file have the bytes of the file at
+    /// `path`, and stores the segments in the HDF5 file, with literals for all other bytes. If
+    /// every supplied byte is that of the file and supplied once, adds the number of elements in
+    /// the file to `elements`, by the index (from 0) of their dataset in `Recipe::streams`.
     fn file(
         &mut self,
         name: &BString,
@@ -266,11 +267,11 @@ struct WindowTrial {
     /// Half-open ranges, in bytes from the start of this window of the original casacore file, that the datasets of
     /// columns do not supply correctly. Their bytes are stored in the HDF5 file as they are (literals).
     wrong: Vec<Range<usize>>,
-    /// Number of bytes of this window (a block of the original casacore file) for which the datasets of columns supply
-    /// a byte, be it equal to the original one or not. Each is counted once.
+    /// Number of bytes of this window for which the datasets of columns supply a byte, be it equal
+    /// to the original one or not. Each is counted once.
     covered: u64,
-    /// Whether every byte that the datasets of columns supply for this window (a block of the original casacore file)
-    /// equals the byte of that file. Bytes that they do not supply do not count.
+    /// Whether every byte that the datasets of columns supply for this window equals the byte of
+    /// that file. Bytes that they do not supply do not count.
     as_expected: bool,
 }
 

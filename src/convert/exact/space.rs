@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::{File, Group, LinkKind};
-use crate::io::remote;
 use crate::limits;
 use crate::native::{self, restore_path};
+use crate::remote;
 
 /// Space in bytes that the parts of a native HDF5 file (to which a casacore table was converted) use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,9 +32,10 @@ pub struct SpaceUsage {
 }
 
 impl SpaceUsage {
-    /// Measures how many bytes of the native HDF5 file (a converted table) at `path` its datasets take, how many the
-    /// data to restore the original casacore files, and how many the rest. `None` if a file at `path` is missing,
-    /// is not HDF5, or is a container (an HDF5 file that holds the packed files of tables).
+    /// Measures how many bytes of the native HDF5 file at `path` its datasets take, how many the
+    /// data to restore the original casacore files, and how many the rest. `None` if a file at
+    /// `path` is missing, is not HDF5, or is a container (an HDF5 file that holds the packed files
+    /// of tables).
     ///
     /// # Errors
     /// Those of reading it.

@@ -32,8 +32,8 @@ const ROW_NUMBERS: u64 = 1 << 17;
 /// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Inputs from which the arrays of a manifest (a list of references to chunks) are made: the source, the plan of its
-/// conversion to HDF5, its tiles, and the files that have the bytes of chunks.
+/// Inputs from which the arrays of a manifest are made: the source, the plan of its conversion to
+/// HDF5, its tiles, and the files that have the bytes of chunks.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
@@ -61,8 +61,8 @@ pub(super) struct Counts {
     pub(super) left_out: Vec<LeftOutColumn>,
 }
 
-/// Where the elements of an array of a manifest (JSON references to chunks) are: in tiles, in an HDF5 file, or in the
-/// manifest itself.
+/// Where the elements of an array of a manifest are: in tiles, in an HDF5 file, or in the manifest
+/// itself.
 enum Elements<'a> {
     Tiles(&'a Tiles),
     Stored(Box<StoredArray>),
@@ -99,9 +99,9 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays of the manifest (JSON references to chunks, for readers of Zarr). Returns the
-    /// number of columns with arrays, the number of those with elements in the manifest itself, and `left_out`, the
-    /// columns without arrays.
+    /// Writes all groups and arrays of the manifest. Returns the number of columns with arrays, the
+    /// number of those with elements in the manifest itself, and `left_out`, the columns without
+    /// arrays.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,
@@ -164,8 +164,8 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// Finds the datasets that a column would become in a native HDF5 file, and where the elements of each are. The inner
-    /// error is the reason why the manifest (JSON references to chunks) cannot refer to them.
+    /// Finds the datasets that a column would become in a native HDF5 file, and where the elements
+    /// of each are. The inner error is the reason why the manifest cannot refer to them.
     fn column(
         &self,
         table: usize,
@@ -260,9 +260,9 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// Writes the row numbers of a table into the manifest (JSON references to chunks) as an array, the coordinate of the
-    /// axis of the rows: references to the dimension scale in the HDF5 file (the native source, or the companion file
-    /// beside the manifest) if possible, else the numbers.
+    /// Writes the row numbers of a table into the manifest as an array, the coordinate of the axis
+    /// of the rows: references to the dimension scale in the HDF5 file if possible, else the
+    /// numbers.
     fn write_row_numbers<W: Write>(
         &self,
         table: &TablePlan,

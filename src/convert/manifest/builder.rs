@@ -18,10 +18,10 @@ use super::tiles::{TableDirectory, Tiles};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::h5::{self, Compression};
-use crate::io::remote;
 use crate::output::{COMPANION, Output};
 use crate::progress::{Phase, Progress};
 use crate::publishing::{IfExists, Publishing};
+use crate::remote;
 use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::value::DataType;
@@ -71,10 +71,10 @@ pub struct ManifestSummary {
     pub columns: usize,
     /// Number of columns that the manifest represents by references to their tiles in the files of the table.
     pub tiled_columns: usize,
-    /// Number of columns with elements in the manifest (JSON references to chunks) itself.
+    /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,
-    /// Number of rows of the main table in the manifest (JSON references to chunks) or, if the manifest is restricted to
-    /// one subtable, of that one.
+    /// Number of rows of the main table in the manifest or, if the manifest is restricted to one
+    /// subtable, of that one.
     pub rows: u64,
     /// Number of chunks of all arrays in the manifest (a JSON file in the format of kerchunk, for readers of Zarr).
     /// Each chunk is a reference (file, offset and length) or its bytes as text.
@@ -124,16 +124,15 @@ impl<'a> ToManifest<'a> {
         self
     }
 
-    /// Sets the number of threads that decode and compress the elements of the companion (an HDF5 file with the elements that are not in tiles); 0, the default:
-    /// one for each processor.
+    /// Sets the number of threads that decode and compress the elements of the companion; 0, the
+    /// default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the manifest `target` (JSON references to chunks) and, unless the source is a native HDF5 file, its
-    /// companion (an HDF5 file with the elements that are not in tiles). Both appear under their names when they are
-    /// complete.
+    /// Writes the manifest `target` and, unless the source is a native HDF5 file, its companion.
+    /// Both appear under their names when they are complete.
     ///
     /// # Errors
     /// `Unsupported` for a table inside a container, one with files that are symbolic links, or a source that is a URL; `Usage`
@@ -271,8 +270,8 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Finds the tiles to which the manifest (JSON references to chunks) refers, by table, column (both in the order of
-    /// the conversion plan `plan`) and hypercube; `None` for columns that are not in tiles.
+    /// Finds the tiles to which the manifest refers, by table, column (both in the order of the
+    /// conversion plan `plan`) and hypercube; `None` for columns that are not in tiles.
     fn tiles(
         &self,
         source: &Source,
@@ -301,8 +300,8 @@ impl<'a> ToManifest<'a> {
         Ok(found)
     }
 
-    /// Writes the companion, the HDF5 file beside a manifest (JSON references to chunks), at `path`: all columns of
-    /// numbers and Bools, except those to whose tiles in the table the manifest refers. Returns warnings of the
+    /// Writes the companion, the HDF5 file beside a manifest, at `path`: all columns of numbers and
+    /// Bools, except those to whose tiles in the table the manifest refers. Returns warnings of the
     /// conversion.
     fn write_companion(
         &self,
@@ -347,7 +346,10 @@ fn write_document<W: Write>(
         .iter()
         .map(|column| json!({ "table": column.table, "column": column.column, "reason": column.reason }));
     record["left_out"] = missing.collect();
-    record["warnings"] = warnings(arrays.plan).into();
+    let warnings = warnings(arrays.plan);
+    if !warnings.is_empty() {
+        record["warnings"] = warnings.into();
+    }
     let mut document = References::begin(out, &record)?;
     let counts = arrays.write(left_out, &mut document, progress)?;
     let (out, references) = document.end()?;
@@ -363,8 +365,9 @@ fn warnings(plan: &Plan) -> Vec<String> {
     plan.warnings.iter().filter(is_new).cloned().collect()
 }
 
-/// The summary of a manifest (JSON references to chunks): numbers of tables, columns, rows and references, columns left
-/// out, and warnings. The caller sets the size of the manifest, and the path and size of its companion HDF5 file.
+/// The summary of a manifest: numbers of tables, columns, rows and references, columns left out,
+/// and warnings. The caller sets the size of the manifest, and the path and size of its companion
+/// HDF5 file.
 fn summary(
     plan: &Plan,
     tiles: &[Vec<Option<Vec<Tiles>>>],
@@ -406,8 +409,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Path of the companion of a manifest (an HDF5 file with the elements that are not in tiles): the path of the manifest with
-/// `.rest.h5` appended.
+/// Path of the companion of a manifest: the path of the manifest with `.rest.h5` appended.
 fn companion_of(manifest: &Path) -> PathBuf {
     let mut path = manifest.as_os_str().to_owned();
     path.push(COMPANION);

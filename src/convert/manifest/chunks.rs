@@ -16,15 +16,15 @@ const BLOCK_BYTES: u64 = 16 << 20;
 /// manifest (JSON references to chunks).
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
-/// The HDF5 file to which arrays of a manifest (JSON references for readers of Zarr) refer: `file` is its index in
-/// [`Files`], from 0, and `bytes` is its size.
+/// The HDF5 file to which arrays of a manifest refer: `file` is its index in [`Files`], from 0, and
+/// `bytes` is its size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredIn {
     pub(super) file: FileNumber,
     pub(super) bytes: u64,
 }
 
-/// A dataset of an HDF5 file to whose elements a manifest (JSON references for readers of Zarr) refers.
+/// A dataset of an HDF5 file to whose elements a manifest refers.
 pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
@@ -33,12 +33,12 @@ pub(super) struct StoredArray {
     block: Option<u64>,
 }
 
-/// A dataset to which a manifest (JSON references for readers of Zarr) can refer, or the reason why it cannot.
+/// A dataset to which a manifest can refer, or the reason why it cannot.
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// Examines whether a manifest (JSON references to chunks) can refer to the elements of `dataset`, which becomes an
-    /// array of shape `shape` (fastest axis first). Returns the array, or the reason why it cannot.
+    /// Examines whether a manifest can refer to the elements of `dataset`, which becomes an array
+    /// of shape `shape` (fastest axis first). Returns the array, or the reason why it cannot.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
@@ -81,7 +81,7 @@ impl StoredArray {
         }
     }
 
-    /// The reason why a manifest (JSON references to chunks) cannot refer to all chunks of the dataset; `None` if it can.
+    /// The reason why a manifest cannot refer to all chunks of the dataset; `None` if it can.
     fn problem(&self, stored: StoredIn) -> Result<Option<String>> {
         let total = self.grid.counts().elements()?;
         let plain_bytes = self.chunk_bytes()?;

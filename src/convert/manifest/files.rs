@@ -30,9 +30,9 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// Name of the file or directory at `path` in the references of a manifest (JSON references to chunks): its
-    /// absolute path or, if [`ToManifest::base`](super::ToManifest::base) sets a directory or URL for readers, that and
-    /// the file name.
+    /// Name of the file or directory at `path` in the references of a manifest: its absolute path
+    /// or, if [`ToManifest::base`](super::ToManifest::base) sets a directory or URL for readers,
+    /// that and the file name.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -46,9 +46,9 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path under which the manifest (JSON references to chunks) records the file at `local`, to check later whether it
-    /// has changed: `local` itself or, if a directory or URL for readers is set (`base`), the path relative to the
-    /// directory of the manifest.
+    /// Path under which the manifest records the file at `local`, to check later whether it has
+    /// changed: `local` itself or, if a directory or URL for readers is set (`base`), the path
+    /// relative to the directory of the manifest.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -114,8 +114,8 @@ impl Files {
         Ok(number)
     }
 
-    /// Name of a file in the references of the manifest (JSON references to chunks): an absolute path, or the path or
-    /// URL at which readers find the file.
+    /// Name of a file in the references of the manifest: an absolute path, or the path or URL at
+    /// which readers find the file.
     pub(super) fn name(&self, file: FileNumber) -> &FileName {
         &self.list[file].name
     }
@@ -190,8 +190,8 @@ pub struct ChangedFile {
     pub change: String,
 }
 
-/// The part of a manifest (JSON references to chunks) that is read to check whether the files of the table or the HDF5
-/// files on which it depends have changed.
+/// The part of a manifest that is read to check whether the files of the table or the HDF5 files on
+/// which it depends have changed.
 #[derive(Deserialize)]
 struct Document {
     version: u64,
@@ -224,7 +224,7 @@ impl<'a> CheckManifest<'a> {
         path.extension().is_some_and(|end| end == "json") && path.is_file() && first().is_ok_and(|byte| byte == b'{')
     }
 
-    /// Compares the sizes and modification times of the files that the manifest (JSON references to chunks) needs, such as
+    /// Compares the sizes and modification times of the files that the manifest needs, such as
     /// those with the chunks, with the recorded ones; the content of the files is not read.
     ///
     /// # Errors

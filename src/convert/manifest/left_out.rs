@@ -8,8 +8,8 @@ pub struct LeftOutColumn {
     /// Name of the table with the column that the manifest (JSON references to chunks) does not include; `MAIN` for the
     /// main table.
     pub table: String,
-    /// Name of the column that the manifest (JSON references to chunks) does not include.
+    /// Name of the column that the manifest does not include.
     pub column: String,
-    /// The reason why the column is left out of the manifest (JSON references to chunks).
+    /// The reason why the column is left out of the manifest.
     pub reason: String,
 }

@@ -105,8 +105,8 @@ pub(super) fn attributes(record: &Record) -> Map<String, Json> {
     record.fields.iter().map(|field_| field(&field_.name, &field_.value)).collect()
 }
 
-/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first. Its other attributes are the fields of
-/// `record`, a set of names with values (such as keywords), if given.
+/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first. Its other
+/// attributes are the fields of `record`, a set of names with values, if given.
 pub(super) fn array_attributes(record: Option<&Record>, dims: &[String]) -> Json {
     let mut found = record.map(attributes).unwrap_or_default();
     found.insert(DIMENSIONS.to_owned(), dims.into());

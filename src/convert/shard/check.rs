@@ -76,8 +76,8 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Hashes the bytes that a worker has written for an item (a range of chunks) of a contiguous dataset, where they are one byte range of the HDF5
-    /// file.
+    /// Hashes the bytes that a worker has written for an item of a contiguous dataset, where they
+    /// are one byte range of the HDF5 file.
     fn block(
         &self,
         item: &ShardItem,

@@ -95,8 +95,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces the content of `bytes` by uncompressed chunks of the dataset, made of whole rows of the source: those
-    /// with the numbers `chunks` (half-open, from 0).
+    /// Replaces the content of `bytes` by uncompressed chunks of the dataset, made of whole rows of
+    /// the source: those with the numbers `chunks`.
     fn read_rows(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
             return Err(Error::format("the dataset has no row axis"));

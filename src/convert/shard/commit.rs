@@ -24,11 +24,11 @@ use crate::publishing::SyncPolicy;
 /// Name of the lock file that a commit keeps locked, in the directory of a plan (the work list of a conversion by many
 /// processes).
 const LOCK: &str = "commit.lock";
-/// Name of the marker file, in the directory of a plan (the work list of a conversion by many processes), that commit
-/// makes before it changes the HDF5 file. If the marker exists, the next commit first undoes these changes.
+/// Name of the marker file, in the directory of a plan, that commit makes before it changes the
+/// HDF5 file. If the marker exists, the next commit first undoes these changes.
 const BEGUN: &str = "commit.begun";
-/// Name of the document, in the directory of a plan (the work list of a conversion by many processes), with the ranges
-/// of chunks or tiles and the workers' results for them. Commit then moves the document beside the published file.
+/// Name of the document, in the directory of a plan, with the ranges of chunks or tiles and the
+/// workers' results for them. Commit then moves the document beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
 /// Commit of a conversion by many processes: checks that workers have written all items of the plan (ranges of chunks
@@ -162,8 +162,8 @@ impl<'a> CommitShards<'a> {
         }
     }
 
-    /// All items of the plan (ranges of chunks or tiles), each with the result that a worker returned for it; fails if
-    /// a result is missing.
+    /// All items of the plan, each with the result that a worker returned for it; fails if a result
+    /// is missing.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());
@@ -182,10 +182,10 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks that the result of each item (a range of chunks or tiles) states the length of its separate file of
-    /// chunks, or else the size of the range. Ranges without a separate file are read back if `checks_ranges` is set or
-    /// the file system reports holes in them, and compared with the SHA-256 in the result. Returns how many bytes were
-    /// read back.
+    /// Checks that the result of each item states the length of its separate file of chunks, or
+    /// else the size of the range. Ranges without a separate file are read back if `checks_ranges`
+    /// is set or the file system reports holes in them, and compared with the SHA-256 in the
+    /// result. Returns how many bytes were read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -228,9 +228,9 @@ impl<'a> CommitShards<'a> {
         inserted
     }
 
-    /// Writes `ranges.ndjson` in the directory of the plan: the lines of `plan.ndjson` (the work list of a conversion
-    /// by many processes), with the worker's result added to each item (a range of chunks or tiles). This file then
-    /// stays beside the published one, so that the bytes can be verified later.
+    /// Writes `ranges.ndjson` in the directory of the plan: the lines of `plan.ndjson`, with the
+    /// worker's result added to each item. This file then stays beside the published one, so that
+    /// the bytes can be verified later.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -271,8 +271,8 @@ impl<'a> CommitShards<'a> {
     }
 }
 
-/// Removes the directory of a plan (the work list of a conversion by many processes). The plan's document is removed
-/// last, so that an interrupted commit can be repeated.
+/// Removes the directory of a plan. The plan's document is removed last, so that an interrupted
+/// commit can be repeated.
 fn remove_plan(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

@@ -113,8 +113,8 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Size in bytes of an item (a range of chunks that one worker writes) if the caller does not set it: 1/64 of the size
-/// of all `datasets`, at least 32 MiB, at most 512 MiB.
+/// Size in bytes of an item if the caller does not set it: 1/64 of the size of all `datasets`, at
+/// least 32 MiB, at most 512 MiB.
 pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     let mut all = 0u64;
     for dataset in datasets {

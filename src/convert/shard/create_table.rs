@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 
 use super::create::{LARGE_BYTES, LOCK_FILE, ShardPlanSummary, check_target, files_of, item_bytes};
-use super::document::{Dataset, Header, LEDGER, MOST_CHUNK_BYTES, NewDataset, PLAN, ShardPlan};
+use super::document::{Dataset, Header, LEDGER, MAX_CHUNK_BYTES, NewDataset, PLAN, ShardPlan};
 use super::tile_file::TileFile;
 use crate::convert::recorded_file::RecordedFile;
 use crate::convert::to_table::{HeldTable, HeldTiles, ToTableOptions, to_held_table};
@@ -46,7 +46,7 @@ pub(in crate::convert) fn create_table(
         output.partial().join(target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?);
     fs::create_dir(&root)?;
     let HeldTable { held, rows, warnings } =
-        to_held_table(source, options, target, &root, (least, MOST_CHUNK_BYTES), progress)?;
+        to_held_table(source, options, target, &root, (least, MAX_CHUNK_BYTES), progress)?;
     let datasets = held.iter().map(|held| dataset(source, held)).collect::<Result<Vec<_>>>()?;
     let table_files = table_files(&root)?;
     let file_bytes = table_files.iter().map(|file| file.size).sum();

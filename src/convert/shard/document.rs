@@ -20,12 +20,12 @@ use crate::value::Shape;
 /// Version of the document of a conversion plan for many processes; other versions are refused.
 const VERSION: u32 = 1;
 /// Largest number of items (ranges of chunks) in a conversion plan for many processes.
-const MOST_ITEMS: u64 = 1 << 20;
+const MAX_ITEMS: u64 = 1 << 20;
 /// Number of hexadecimal digits in the identifier of an item of a plan (a range of chunks that one worker writes).
 const ID_DIGITS: usize = 16;
 /// Maximum size in bytes of what a conversion plan leaves to other processes as one piece: a chunk of the HDF5 file, or on the way back all
 /// tiles of a hypercube that have the same rows. Four times the largest chunk that is made of a tile.
-pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
+pub(super) const MAX_CHUNK_BYTES: u64 = 64 << 20;
 /// Maximum length in bytes of a line of `plan.ndjson`, the work list of a conversion by many processes with a JSON
 /// object in each line. The first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
@@ -49,8 +49,8 @@ pub struct ShardPlan {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
-    /// Identifier of the item (a range of chunks or tiles that one worker writes): 16 hexadecimal digits of a hash of
-    /// the source's files (paths, sizes and times), of the dataset and of the range.
+    /// Identifier of the item: 16 hexadecimal digits of a hash of the source's files (paths, sizes
+    /// and times), of the dataset and of the range.
     pub id: String,
     /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
@@ -70,16 +70,15 @@ pub struct ShardItem {
     pub result: Option<ShardResult>,
 }
 
-/// Result of an item of a conversion by many processes (a range of chunks or tiles that one worker writes): number and
-/// hash of the written bytes.
+/// Result of an item of a conversion by many processes: number and hash of the written bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredResult", into = "StoredResult")]
 pub struct ShardResult {
-    /// Number of bytes that a worker has written for an item (a range of chunks or tiles): to the HDF5 file, to a
-    /// separate file of chunks, or to a file of tiles.
+    /// Number of bytes that a worker has written for an item: to the HDF5 file, to a separate file
+    /// of chunks, or to a file of tiles.
     pub file_bytes: u64,
-    /// Hash of the bytes that a worker has written for an item (a range of chunks or tiles): BLAKE3, or SHA-256 if an
-    /// older program has written them.
+    /// Hash of the bytes that a worker has written for an item: BLAKE3, or SHA-256 if an older
+    /// program has written them.
     pub hash: Hash,
 }
 
@@ -119,8 +118,8 @@ impl ShardResult {
         ShardResult { file_bytes, hash: hasher.finish() }
     }
 
-    /// Describes, as a sentence, how the bytes that were found for an item (a range of chunks or tiles) differ from
-    /// those that this result records; `None` if they do not.
+    /// Describes, as a sentence, how the bytes that were found for an item differ from those that
+    /// this result records; `None` if they do not.
     pub(super) fn difference(&self, found: &ShardResult) -> Option<String> {
         (found != self).then(|| {
             format!(
@@ -201,8 +200,8 @@ pub(super) enum Place<'a> {
     /// Workers write into the HDF5 file; the number is the offset in bytes of the first chunk of the dataset, not of
     /// the item (the range of chunks that one worker writes).
     Block(u64),
-    /// Workers write a separate file of chunks for each item (a range of chunks that one worker writes). Commit, the
-    /// last step of the conversion, inserts these chunks into the HDF5 file, because their offsets are not known
+    /// Workers write a separate file of chunks for each item. Commit, the last step of the
+    /// conversion, inserts these chunks into the HDF5 file, because their offsets are not known
     /// before.
     Chunks,
     /// Workers write tiles into a file of the new table; the value has the path of the file and the offsets of the
@@ -210,8 +209,8 @@ pub(super) enum Place<'a> {
     Tiles(&'a TileFile),
 }
 
-/// A line of `plan.ndjson`, the work list of a conversion by many processes, of one of three kinds: the conversion, a
-/// dataset, or an item (a range of chunks or tiles).
+/// A line of `plan.ndjson`, the work list of a conversion by many processes, of one of three kinds:
+/// the conversion, a dataset, or an item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<H, D, I> {
@@ -220,8 +219,7 @@ enum Line<H, D, I> {
     Item(I),
 }
 
-/// A line of `plan.ndjson` (the work list of a conversion by many processes) that owns its values, as parsing returns
-/// it.
+/// A line of `plan.ndjson` that owns its values, as parsing returns it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
 /// Properties of a dataset that workers (processes that share a conversion) write, from which its line in `plan.ndjson`,
@@ -266,8 +264,8 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Where workers (processes that share a conversion) write the bytes of the dataset: at an offset in the HDF5 file,
-    /// in separate files of chunks, or in a file of the new table.
+    /// Where workers write the bytes of the dataset: at an offset in the HDF5 file, in separate
+    /// files of chunks, or in a file of the new table.
     pub(super) fn place(&self) -> Place<'_> {
         match (&self.tiles, self.address) {
             (Some(tiles), _) => Place::Tiles(tiles),
@@ -323,9 +321,9 @@ impl Dataset {
         if let Some(tiles) = &self.tiles {
             tiles.check(grid.counts().elements()?)?;
         }
-        if self.chunk_bytes()? > MOST_CHUNK_BYTES {
+        if self.chunk_bytes()? > MAX_CHUNK_BYTES {
             return Err(Error::format(format!(
-                "a chunk has {} bytes, at most {MOST_CHUNK_BYTES} are expected",
+                "a chunk has {} bytes, at most {MAX_CHUNK_BYTES} are expected",
                 self.chunk_bytes()?
             )));
         }
@@ -451,8 +449,8 @@ impl ShardPlan {
         for (number, dataset) in datasets.iter().enumerate() {
             let (chunks, chunk_bytes) = (dataset.chunks()?, dataset.chunk_bytes()?);
             let of_item = (work_bytes / chunk_bytes.max(1)).max(1);
-            if chunks.div_ceil(of_item).saturating_add(items.len() as u64) > MOST_ITEMS {
-                let message = format!("the plan has more than {MOST_ITEMS} items: more bytes for each are needed");
+            if chunks.div_ceil(of_item).saturating_add(items.len() as u64) > MAX_ITEMS {
+                let message = format!("the plan has more than {MAX_ITEMS} items: more bytes for each are needed");
                 return Err(Error::usage(message));
             }
             let mut first = 0;
@@ -592,8 +590,8 @@ pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// Identifier of an item of a plan (a range of chunks or tiles that one worker writes): a hash of the source's files,
-/// the dataset and the range. `hasher` must have hashed the files already.
+/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range.
+/// `hasher` must have hashed the files already.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n").as_bytes());
@@ -602,9 +600,8 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails if an item (a range of chunks or tiles that one worker writes) names a dataset that the plan lacks, or if its
-/// range is empty or exceeds the dataset. Also fails if its identifier, a part of a file name, is not 16 hexadecimal
-/// digits.
+/// Fails if an item names a dataset that the plan lacks, or if its range is empty or exceeds the
+/// dataset. Also fails if its identifier, a part of a file name, is not 16 hexadecimal digits.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

@@ -32,9 +32,9 @@ fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, Str
     files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
 }
 
-/// Fails if a file of the new table has changed since the plan (the work list of the conversion) was made. The table is
-/// then still in the plan's directory, from which commit moves it to the target. Only the lengths of files of tiles,
-/// which workers write, are compared.
+/// Fails if a file of the new table has changed since the plan was made. The table is then still in
+/// the plan's directory, from which commit moves it to the target. Only the lengths of files of
+/// tiles, which workers write, are compared.
 pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     if let Some((path, change)) = change(plan, &directory) {

@@ -57,8 +57,8 @@ pub struct ShardWorker<'a> {
     target: Target,
     /// Columns of an HDF5 source that the worker keeps open, each with the index of its dataset in the plan; the least recently used is first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
-    /// Whether making the HDF5 file durable has failed once. The system does not report which bytes were lost, so that
-    /// all later items (ranges of chunks) that this worker writes into the file fail as well.
+    /// Whether making the HDF5 file durable has failed once. The system does not report which bytes
+    /// were lost, so that all later items that this worker writes into the file fail as well.
     is_lost: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ pub struct UnsyncedItem {
     written: Written,
 }
 
-/// Where a worker has written an item (a range of chunks or tiles): HDF5 file, file of chunks, or file of tiles.
+/// Where a worker has written an item: HDF5 file, file of chunks, or file of tiles.
 #[derive(Debug)]
 enum Written {
     /// The item (a range of chunks) was written into the HDF5 file itself, as a part of a contiguous dataset.
@@ -94,8 +94,7 @@ enum Written {
 }
 
 impl<'a> ShardWorker<'a> {
-    /// Opens the source of a plan, and the HDF5 file or table that the plan makes, to write items (ranges of chunks or
-    /// tiles).
+    /// Opens the source of a plan, and the HDF5 file or table that the plan makes, to write items.
     ///
     /// # Errors
     /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
@@ -110,8 +109,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { target, ..Self::for_digests(plan, options)? })
     }
 
-    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items (ranges of chunks or tiles)
-    /// without writing them.
+    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items without
+    /// writing them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -124,8 +123,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { plan, source, target, kept, is_lost: AtomicBool::new(false) })
     }
 
-    /// Writes an item (a range of chunks or tiles) and makes it durable. If the same item is written repeatedly, or
-    /// twice at the same time, the bytes are the same.
+    /// Writes an item and makes it durable. If the same item is written repeatedly, or twice at the
+    /// same time, the bytes are the same.
     ///
     /// # Errors
     /// `Format` if the source changed; `NoSpace`; `Interrupted`; those of reading the source.
@@ -134,8 +133,8 @@ impl<'a> ShardWorker<'a> {
         self.sync([written]).pop().unwrap_or_else(|| Err(Error::usage("the item was not made durable")))
     }
 
-    /// Writes an item (a range of chunks or tiles) without waiting for the disk. [`sync`](Self::sync) waits for it, so
-    /// that the next item can be read while the system writes this one to the disk.
+    /// Writes an item without waiting for the disk. [`sync`](Self::sync) waits for it, so that the
+    /// next item can be read while the system writes this one to the disk.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -170,9 +169,9 @@ impl<'a> ShardWorker<'a> {
         Ok(written)
     }
 
-    /// Makes the given items (ranges of chunks or tiles) durable and returns their results in the same order. Once this
-    /// has failed for the HDF5 file, all later items in that file fail as well: the lost bytes may be those of any
-    /// item.
+    /// Makes the given items durable and returns their results in the same order. Once this has
+    /// failed for the HDF5 file, all later items in that file fail as well: the lost bytes may be
+    /// those of any item.
     ///
     /// # Errors
     /// Each result may be `Io` or `NoSpace`.
@@ -213,7 +212,7 @@ impl<'a> ShardWorker<'a> {
         sync().with_context(|| Context::path(self.plan.file()))
     }
 
-    /// Computes number and hash, of the kind `kind`, of the bytes of an item (a range of chunks or tiles) from the source,
+    /// Computes number and hash, of the kind `kind`, of the bytes of an item from the source,
     /// without writing anything.
     ///
     /// # Errors
@@ -224,7 +223,7 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Writes an item (a range of chunks) to a file of chunks with a temporary name; [`sync`](Self::sync) renames the
+    /// Writes an item to a file of chunks with a temporary name; [`sync`](Self::sync) renames the
     /// file.
     fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let path = self.plan.chunk_file(item);
@@ -246,9 +245,10 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Makes the bytes of an item (a range of chunks or tiles) and passes them to `write` in order, with their offset
-    /// in bytes in the dataset or among all tiles of the hypercube. Callers ignore the offset for a file of chunks, a
-    /// separate file that commit inserts into the HDF5 file. Returns number and hash of the bytes.
+    /// Makes the bytes of an item and passes them to `write` in order, with their offset in bytes
+    /// in the dataset or among all tiles of the hypercube. Callers ignore the offset for a file of
+    /// chunks, a separate file that commit inserts into the HDF5 file. Returns number and hash of
+    /// the bytes.
     fn produce(
         &self,
         item: &ShardItem,

@@ -6,9 +6,9 @@ use crate::source::blocks::WRITE_BYTES;
 
 /// Maximum number of filtered chunks of a lane (a thread that converts columns) that wait for the writing thread.
 pub(super) const QUEUED_CHUNKS: usize = 2;
-/// How many chunks of a lane (a thread that converts columns) are being filtered while it makes the next one.
+/// How many chunks of a lane are being filtered while it makes the next one.
 pub(super) const CHUNKS_IN_FILTERS: usize = 3;
-/// Maximum number of chunks that a lane (a thread that converts columns) holds in memory.
+/// Maximum number of chunks that a lane holds in memory.
 const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * (CHUNKS_IN_FILTERS + 1) + 2) as u64;
 /// Maximum number of columns that are read, digested and filtered concurrently.
 const MAX_LANES: u64 = 4;
@@ -26,8 +26,8 @@ impl Plan {
         BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
     }
 
-    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, the rows that it reads, and the
-    /// memory for averaging rows, if that is wanted.
+    /// Bytes of memory that a lane holds: its chunks, the rows that it reads, and the memory for
+    /// averaging rows, if that is wanted.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
         largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes

@@ -21,7 +21,7 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Number of rows whose numbers are written together.
 const ROW_NUMBERS: usize = 4096;
 
-/// The result that a lane (a worker thread) reports for a finished column.
+/// The result that a lane reports for a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
@@ -60,7 +60,7 @@ pub(super) struct ColumnWriter<'a> {
     /// of tiles, are virtual, or are left to other processes.
     writes_cubes: bool,
     progress: &'a dyn Progress,
-    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
+    /// Strings of the column that HDF5 cannot represent, if one dataset holds its strings.
     pub(super) raw: RawStrings,
 }
 
@@ -356,14 +356,14 @@ impl<'a> RaggedSinks<'a> {
         }
     }
 
-    /// Writes, for a ragged column (cells of differing shapes), the index at which the elements of the first row begin:
-    /// 0.
+    /// Writes, for a ragged column, the index at which the elements of the first row begin: 0.
     fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes for each row of a block, in a ragged column (cells of differing shapes), the shape of its cell, the index
-    /// at which the next cell's elements begin, and whether the cell is defined. Elements are written separately.
+    /// Writes for each row of a block, in a ragged column, the shape of its cell, the index at
+    /// which the next cell's elements begin, and whether the cell is defined. Elements are written
+    /// separately.
     fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         let defined = defined_rows(block);
         let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());

@@ -24,20 +24,20 @@ use crate::value::{Region, Shape, Values};
 
 /// A message from a lane (a thread that converts columns) to the writing thread.
 pub(crate) enum Message<D> {
-    /// The lane (a thread that converts columns) has finished and filtered a chunk of the dataset `dataset`, an index
-    /// of `Writer::datasets`, from 0. `index` counts chunks along each axis, from 0, fastest axis first. `len` is the
-    /// size in bytes before filtering.
+    /// The lane has finished and filtered a chunk of the dataset `dataset`, an index of
+    /// `Writer::datasets`, from 0. `index` counts chunks along each axis, from 0, fastest axis
+    /// first. `len` is the size in bytes before filtering.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
-    /// The lane (a thread that converts columns) has read strings, which only libhdf5 can write: the elements of the
-    /// box `region` (fastest axis first) of the dataset `dataset`, an index of `Writer::datasets`, from 0.
+    /// The lane has read strings, which only libhdf5 can write: the elements of the box `region`
+    /// (fastest axis first) of the dataset `dataset`, an index of `Writer::datasets`, from 0.
     Strings { dataset: usize, region: Region, values: Values },
-    /// A column is finished; the lane (a thread that converts columns) reports its result.
+    /// A column is finished; the lane reports its result.
     Done(D),
-    /// The lane (a thread that converts columns) has failed and stops.
+    /// The lane has failed and stops.
     Failed(Error),
 }
 
-/// A dataset of the conversion, as a lane (a thread that converts columns) needs it to produce chunks.
+/// A dataset of the conversion, as a lane needs it to produce chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSink {
     /// Number of the dataset among those that the conversion writes: an index of `Writer::datasets`, from 0.
@@ -105,14 +105,14 @@ type Filtered = Receiver<Result<Vec<u8>>>;
 /// A lane, one of the threads that convert columns, from the side of that thread: it passes chunks to the writing thread.
 pub(crate) struct Lane<'a, D> {
     sender: SyncSender<Message<D>>,
-    /// Permits to work at the same time as other lanes (threads that convert columns): this lane holds one while
-    /// working, and returns it while waiting for filters or for the writing thread.
+    /// Permits to work at the same time as other lanes: this lane holds one while working, and
+    /// returns it while waiting for filters or for the writing thread.
     permits: &'a Permits,
     pub(crate) buffers: &'a Buffers,
     /// Lets another thread filter a chunk.
     filter: &'a dyn Fn(&Pipeline, Vec<u8>) -> Filtered,
-    /// Chunks that this lane (a thread that converts columns) has made and that are being filtered, in the order in which they
-    /// were made.
+    /// Chunks that this lane has made and that are being filtered, in the order in which they were
+    /// made.
     in_filters: VecDeque<InFilters>,
 }
 
@@ -170,9 +170,9 @@ impl<D: Send> Lane<'_, D> {
     }
 }
 
-/// Cuts a stream of bytes into chunks that follow each other along the slowest axis of a dataset (the rows, or the
-/// elements of cells of differing shapes), and passes them to a lane (a thread that converts columns), which filters
-/// them.
+/// Cuts a stream of bytes into chunks that follow each other along the slowest axis of a dataset
+/// (the rows, or the elements of cells of differing shapes), and passes them to a lane, which
+/// filters them.
 pub(crate) struct Appender<'a> {
     target: &'a DatasetSink,
     chunk: Vec<u8>,
@@ -211,8 +211,7 @@ impl<'a> Appender<'a> {
         Ok(())
     }
 
-    /// Pads the last chunk of the dataset with zeros, if it is incomplete, and passes it to `lane` (a thread that
-    /// converts columns).
+    /// Pads the last chunk of the dataset with zeros, if it is incomplete, and passes it to `lane`.
     pub(crate) fn finish<D: Send>(mut self, lane: &mut Lane<'_, D>) -> Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
@@ -310,7 +309,7 @@ fn filter_in<'scope>(
 /// A lane, one of the threads that convert columns, from the side of the writing thread, which receives its messages.
 struct LaneEnd<D> {
     receiver: Receiver<Message<D>>,
-    /// Number of bytes that the lane (a thread that converts columns) is expected to produce.
+    /// Number of bytes that the lane is expected to produce.
     total: u64,
     taken: u64,
 }

@@ -20,15 +20,15 @@ const MAX_CHANNELS: u64 = 512;
 /// levels of its quicklooks, small versions of the visibilities at several resolutions (levels). The limit is for all
 /// spectral windows together. It is exceeded only if the finest levels have a single time bin each and still more samples.
 const MAX_PLACES: u64 = 1 << 20;
-/// Number of spectral windows of a table above which no quicklook (a small version of the visibilities) is written.
+/// Number of spectral windows of a table above which no quicklook is written.
 const MAX_WINDOWS: usize = 256;
-/// Number of distinct times, added up over the spectral windows of a table, above which no quicklook (a small version
-/// of the visibilities) is written: the times are held in memory.
+/// Number of distinct times, added up over the spectral windows of a table, above which no
+/// quicklook is written: the times are held in memory.
 const MAX_DISTINCT: usize = 1 << 22;
 /// Maximum number of time bins, and of channel bins, in the coarsest level of a quicklook. A quicklook is a small
 /// version of the visibilities. Each of its levels has half the resolution of the one before.
 const COARSEST: usize = 64;
-/// Approximate number of bytes of cells that are read at a time for a quicklook (a small version of the visibilities).
+/// Approximate number of bytes of cells that are read at a time for a quicklook.
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
@@ -78,8 +78,8 @@ impl Sum {
     }
 }
 
-/// What a quicklook (a small version of the visibilities) needs from the scalar columns of a row: its time, spectral
-/// window and flag, and whether its baseline is between two antennas.
+/// What a quicklook needs from the scalar columns of a row: its time, spectral window and flag, and
+/// whether its baseline is between two antennas.
 struct Key {
     time: f64,
     window: i64,
@@ -87,8 +87,8 @@ struct Key {
     is_flagged: bool,
 }
 
-/// What a quicklook (a small version of the visibilities) needs to know of a spectral window: the distinct times of its
-/// rows, and the number of the row whose cell shape is taken as that of the window.
+/// What a quicklook needs to know of a spectral window: the distinct times of its rows, and the
+/// number of the row whose cell shape is taken as that of the window.
 #[derive(Debug, Default)]
 struct Window {
     /// Two lists of distinct times: those of baselines between two antennas, and those of the other rows. Times are in
@@ -100,14 +100,14 @@ struct Window {
 }
 
 impl Window {
-    /// Whether the quicklook (a small version of the visibilities) of the spectral window shows only baselines between
-    /// two antennas; true if the window has such rows.
+    /// Whether the quicklook of the spectral window shows only baselines between two antennas; true
+    /// if the window has such rows.
     fn is_cross(&self) -> bool {
         !self.times[0].is_empty()
     }
 
-    /// Distinct times of the rows that count for the quicklook (a small version of the visibilities) of the spectral
-    /// window, ascending once all rows were read: seconds, as in the column TIME, or row numbers without that column.
+    /// Distinct times of the rows that count for the quicklook of the spectral window, ascending
+    /// once all rows were read: seconds, as in the column TIME, or row numbers without that column.
     fn counted(&self) -> &[f64] {
         &self.times[usize::from(!self.is_cross())]
     }
@@ -125,8 +125,8 @@ struct Plane {
     times: usize,
     places: usize,
     sums: Vec<Sum>,
-    /// Number of rows that the quicklook (a small version of the visibilities) leaves out, because their cells have
-    /// another shape than the first cell of the spectral window.
+    /// Number of rows that the quicklook leaves out, because their cells have another shape than
+    /// the first cell of the spectral window.
     misfits: u64,
 }
 
@@ -197,9 +197,9 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// Reads what a quicklook (a small version of the visibilities) needs of each of `rows` (half-open, from 0) of the
-    /// main table: TIME (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else false),
-    /// and whether ANTENNA1 and ANTENNA2 differ (without these columns true).
+    /// Reads what a quicklook needs of each of `rows` (half-open, from 0) of the main table: TIME
+    /// (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else
+    /// false), and whether ANTENNA1 and ANTENNA2 differ (without these columns true).
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -229,9 +229,8 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the values of DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0) in the main table, called spectral windows
-    /// here, and the distinct times of each. `None` if there are more windows or times than a quicklook (a small
-    /// version of the visibilities) may have.
+    /// Finds the values of DATA_DESC_ID in the main table, called spectral windows here, and the
+    /// distinct times of each. `None` if there are more windows or times than a quicklook may have.
     fn windows(&self, progress: &dyn Progress) -> Result<Option<BTreeMap<i64, Window>>> {
         let mut windows = Windows::default();
         for rows in blocks(&self.main.rows, BLOCK_ROWS) {
@@ -245,9 +244,10 @@ impl Reader<'_> {
         Ok(Some(windows.by_number))
     }
 
-    /// Sums a column's visibilities for the finest level (resolution) of its quicklook, a small version of them. The
-    /// sums are by value of DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0). A value is left out if its first cell is
-    /// undefined, empty, without two axes, or has more than 2^20 ([`MAX_PLACES`]) pairs of correlation and channel bin.
+    /// Sums a column's visibilities for the finest level (resolution) of its quicklook, a small
+    /// version of them. The sums are by value of DATA_DESC_ID. A value is left out if its first
+    /// cell is undefined, empty, without two axes, or has more than 2^20 ([`MAX_PLACES`]) pairs of
+    /// correlation and channel bin.
     fn column(
         &self,
         name: &str,
@@ -286,9 +286,10 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes the quicklook (a small version of the visibilities) of a spectral window: the groups `level_0` (finest),
-    /// `level_1` … in `group`. From one to the next, the number of bins along time, and of those along channels, is
-    /// halved if it exceeds 64 ([`COARSEST`]). `id` is the DATA_DESC_ID, `times` are the distinct times, ascending.
+    /// Writes the quicklook of a spectral window: the groups `level_0` (finest), `level_1` … in
+    /// `group`. From one to the next, the number of bins along time, and of those along channels,
+    /// is halved if it exceeds 64 ([`COARSEST`]). `id` is the DATA_DESC_ID, `times` are the
+    /// distinct times, ascending.
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -334,8 +335,7 @@ impl Reader<'_> {
     }
 }
 
-/// The spectral windows of a main table, which are collected row by row for quicklooks (small versions of the
-/// visibilities).
+/// The spectral windows of a main table, which are collected row by row for quicklooks.
 #[derive(Debug, Default)]
 struct Windows {
     /// The windows that were found, by their numbers: DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0.
@@ -418,9 +418,10 @@ impl Plane {
         })
     }
 
-    /// Adds cells of `column` to the sums by correlation, time bin and channel bin, of which the quicklook (a small
-    /// version of the visibilities) is made. `first` is the number of the first row of a block of rows, `keys` describe
-    /// the rows of the block, and `numbers` are the positions in the block, from 0, of the rows to add.
+    /// Adds cells of `column` to the sums by correlation, time bin and channel bin, of which the
+    /// quicklook is made. `first` is the number of the first row of a block of rows, `keys`
+    /// describe the rows of the block, and `numbers` are the positions in the block, from 0, of the
+    /// rows to add.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -468,8 +469,9 @@ impl Plane {
         Ok(())
     }
 
-    /// Adds visibilities to the sums by correlation, time bin and channel bin, of which the quicklook (a small version
-    /// of the visibilities) is made. `values` has one of `cells` after the other, each with correlations fastest.
+    /// Adds visibilities to the sums by correlation, time bin and channel bin, of which the
+    /// quicklook is made. `values` has one of `cells` after the other, each with correlations
+    /// fastest.
     fn sum<T: Copy>(&mut self, values: &[T], cells: &Cells<'_>, amplitude: impl Fn(T) -> f64) {
         let len = self.correlations * self.channels;
         // of a place
@@ -493,10 +495,10 @@ impl Plane {
     }
 }
 
-/// Rows of one spectral window that are added at a time to its quicklook (a small version of the visibilities): rows
-/// whose cells have the shape of the window's first cell.
+/// Rows of one spectral window that are added at a time to its quicklook: rows whose cells have the
+/// shape of the window's first cell.
 struct Cells<'a> {
-    /// Time, spectral window and flag of each row that is added to the quicklook (a small version of the visibilities).
+    /// Time, spectral window and flag of each row that is added to the quicklook.
     keys: Vec<&'a Key>,
     /// Elements of the FLAG cells of the rows, one cell after the other, correlations fastest. `None` without these
     /// cells, or if one has another shape than the visibilities.
@@ -516,16 +518,16 @@ fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     Ok(array.into_raw_vec_and_offset().0)
 }
 
-/// One level (resolution) of a quicklook (a small version of the visibilities) for a spectral window.
+/// One level (resolution) of a quicklook for a spectral window.
 struct Level {
     /// Sums of the visibilities at this level (resolution) of the quicklook; the axes are correlation, time and
     /// channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time that each time bin of the quicklook (a small version of the visibilities) covers: seconds of
-    /// MJD, as in the column TIME, or row numbers without that column.
+    /// First and last time that each time bin of the quicklook covers: seconds of MJD, as in the
+    /// column TIME, or row numbers without that column.
     times: Vec<(f64, f64)>,
-    /// Channels that each channel bin of the quicklook (a small version of the visibilities) covers, as half-open
-    /// ranges of channel numbers, which count from 0.
+    /// Channels that each channel bin of the quicklook covers, as half-open ranges of channel
+    /// numbers, which count from 0.
     channels: Vec<Range<usize>>,
 }
 

@@ -63,8 +63,8 @@ pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// The number of elements of a ragged column (cells of differing shapes) before each block of 4096 rows, and that
-    /// of all elements; `count` computes these numbers when they are first needed.
+    /// The number of elements of a ragged column before each block of 4096 rows, and that of all
+    /// elements; `count` computes these numbers when they are first needed.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -87,9 +87,10 @@ pub(in crate::convert) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// Reads a box of elements of one of the column's datasets; `region` lists the fastest axis first. `starts` is
-    /// called only for ragged columns (cells of differing shapes), and must return the result of
-    /// [`starts`](Self::starts): the number of elements before each block of 4096 rows, and that of all elements.
+    /// Reads a box of elements of one of the column's datasets; `region` lists the fastest axis
+    /// first. `starts` is called only for ragged columns, and must return the result of
+    /// [`starts`](Self::starts): the number of elements before each block of 4096 rows, and that of
+    /// all elements.
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -175,8 +176,8 @@ impl StoredColumn<'_> {
         Ok(Values::Int(extents))
     }
 
-    /// The number of elements of a ragged column (cells of differing shapes) before each block of 4096 rows, followed
-    /// by the number of all elements.
+    /// The number of elements of a ragged column before each block of 4096 rows, followed by the
+    /// number of all elements.
     pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();
@@ -191,9 +192,10 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// The index at which the cell of each of `rows` begins, counted from 0 through all elements of a ragged column
-    /// (cells of differing shapes); for the row after the table's last, the number of all elements. `starts`, from
-    /// [`starts`](Self::starts), has the number of elements before each block of 4096 rows, so that few rows are read.
+    /// The index at which the cell of each of `rows` begins, counted from 0 through all elements of
+    /// a ragged column; for the row after the table's last, the number of all elements. `starts`,
+    /// from [`starts`](Self::starts), has the number of elements before each block of 4096 rows, so
+    /// that few rows are read.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;
@@ -212,9 +214,9 @@ impl StoredColumn<'_> {
         Ok(Values::Int64(offsets))
     }
 
-    /// Reads elements of a ragged column (cells of differing shapes): those with the indices `wanted` (half-open),
-    /// counted from 0 through all cells of the column. `starts`, from [`starts`](Self::starts), has the number of
-    /// elements before each block of 4096 rows.
+    /// Reads elements of a ragged column: those with the indices `wanted` (half-open), counted from
+    /// 0 through all cells of the column. `starts`, from [`starts`](Self::starts), has the number
+    /// of elements before each block of 4096 rows.
     fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
         let (content, cells) = self.content()?;
         let mut values = Values::new(self.column.data_type);

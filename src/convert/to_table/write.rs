@@ -21,7 +21,7 @@ use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
-use crate::table::{OpenOptions, Table, TableWriter};
+use crate::table::{Locking, OpenOptions, Table, TableWriter};
 
 /// Least size in bytes of a hypercube that is expected to share its bytes with the source on disk (by reflinks);
 /// smaller ones are expected to be copied.
@@ -282,8 +282,10 @@ fn store_inexact(
     let mut inexact = Vec::new();
     for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.filling == Filling::Engine)) {
         let content = source.tables[plan.source].content()?;
-        let table =
-            Table::open_with(root.join(&plan.directory), OpenOptions { lock_timeout: None, ..OpenOptions::default() })?;
+        let table = Table::open_with(
+            root.join(&plan.directory),
+            OpenOptions { locking: Locking::None, ..OpenOptions::default() },
+        )?;
         let table = Content::casacore(table);
         for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;

@@ -32,8 +32,8 @@ pub(super) struct CellBlock {
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` (from 0) of a casacore column as they are to be stored in a live file (HDF5, read by
-    /// others while rows are appended): with the cell shapes `form`, and with strings of at most `string_bytes` bytes.
+    /// Reads the cells of `rows` (from 0) of a casacore column as they are to be stored in a live
+    /// file: with the cell shapes `form`, and with strings of at most `string_bytes` bytes.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -93,8 +93,8 @@ impl CellBlock {
         }
     }
 
-    /// The cells that were read from the casacore column, as the [`Block`] that the writer of a live file (HDF5, read
-    /// by others while rows are appended) takes to append or overwrite rows.
+    /// The cells that were read from the casacore column, as the [`Block`] that the writer of a
+    /// live file takes to append or overwrite rows.
     pub(super) fn block(&self) -> Result<Block<'_>> {
         let block = Block::try_from(&self.values)?;
         Ok(match &self.shapes {
@@ -117,9 +117,9 @@ impl CellBlock {
     }
 }
 
-/// Finds the shapes that the cells of a column may have in a live file (HDF5, read by others while rows are appended),
-/// from the first `rows` cells of the casacore column and its declared shape `fixed`. `None` if no shape is known, if
-/// they have more than 64 shapes, or if a shape has no elements.
+/// Finds the shapes that the cells of a column may have in a live file, from the first `rows` cells
+/// of the casacore column and its declared shape `fixed`. `None` if no shape is known, if they have
+/// more than 64 shapes, or if a shape has no elements.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(appendable(&shape).then_some(CellShapes::One(shape)));
@@ -151,9 +151,9 @@ fn appendable(shape: &Shape) -> bool {
     !shape.contains(&0)
 }
 
-/// Computes the length in bytes that a live file (HDF5, read by others while rows are appended) reserves for each
-/// string of a column: `declared` if it is not 0, otherwise twice the longest string in the first `rows` rows, at least
-/// 64, rounded up to a multiple of 8.
+/// Computes the length in bytes that a live file reserves for each string of a column: `declared`
+/// if it is not 0, otherwise twice the longest string in the first `rows` rows, at least 64,
+/// rounded up to a multiple of 8.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);

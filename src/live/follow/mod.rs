@@ -20,7 +20,7 @@ use crate::native::{MAIN_TABLE, display_name, is_main};
 use crate::progress::CancelToken;
 use crate::publishing::IfExists;
 use crate::source::{Source, SourceTable, coordinates};
-use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
+use crate::table::{Locking, OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
 /// Pause between two attempts to read a casacore table that another program is changing, in [`Follow::start`] and
@@ -280,7 +280,7 @@ impl Follow {
     /// `Unsupported` if `live` is not a live file; `Interrupted` if the token in `options` is cancelled.
     pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: &FollowOptions) -> Result<Self> {
         let (source, live) = (source.as_ref(), live.as_ref());
-        let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
+        let unlocked = OpenOptions { locking: Locking::None, ..OpenOptions::default() };
         let mut watch = Watch::new(source)?;
         if live.exists() {
             // a writer holds this lock for its lifetime: fail now instead of waiting
@@ -415,9 +415,9 @@ struct FoundTable {
 }
 
 impl FoundTables {
-    /// Reads the number of rows and the columns of each casacore table of `source`. If `shapes` is true, also reads the
-    /// shapes of the cells, and makes the `TableSpec` of each table, with which a new live file (HDF5, read by others
-    /// while rows are appended) is created.
+    /// Reads the number of rows and the columns of each casacore table of `source`. If `shapes` is
+    /// true, also reads the shapes of the cells, and makes the `TableSpec` of each table, with
+    /// which a new live file is created.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
@@ -500,12 +500,11 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
     }
 }
 
-/// Name of each table of a live file (HDF5, read by others while rows are appended), with the table's columns and their
-/// cell shapes.
+/// Name of each table of a live file, with the table's columns and their cell shapes.
 type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 
-/// Creates the live file at `live` (HDF5, read by others while rows are appended), without rows, for the casacore
-/// tables `found` at `source`. Fails with `NotFound` if the main table has no row yet.
+/// Creates the live file at `live`, without rows, for the casacore tables `found` at `source`.
+/// Fails with `NotFound` if the main table has no row yet.
 fn begin(
     source: &Path,
     live: &Path,
@@ -527,8 +526,8 @@ fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Opens the existing live file at `live` (HDF5, read by others while rows are appended) to append more rows. Fails
-/// with `Exists` if it was not made from the casacore tables `found`.
+/// Opens the existing live file at `live` to append more rows. Fails with `Exists` if it was not
+/// made from the casacore tables `found`.
 fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

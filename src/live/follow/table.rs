@@ -168,8 +168,8 @@ pub struct Activity {
 }
 
 impl Followed {
-    /// Makes the `TableSpec` with which the table `name` of a live file (HDF5, read by others while rows are appended)
-    /// is created: keywords, columns and cell shapes as in the casacore table `table`. Also returns the names of the
+    /// Makes the `TableSpec` with which the table `name` of a live file is created: keywords,
+    /// columns and cell shapes as in the casacore table `table`. Also returns the names of the
     /// columns that a live file cannot store, each with the reason.
     pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
         let mut spec = TableSpec::new(name);
@@ -367,8 +367,8 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares copied rows with the casacore table for about 20 ms, and overwrites in the live HDF5 file those that
-    /// differ. Returns the number of overwritten blocks (4096 rows of a column, or fewer).
+    /// Compares copied rows with the casacore table for about 20 ms, and overwrites in the live
+    /// HDF5 file those that differ. Returns the number of overwritten blocks.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -432,9 +432,8 @@ impl Followed {
     }
 }
 
-/// Makes the `ColumnSpec` with which a column of a live file (HDF5, read by others while rows are appended) is created
-/// for the column `index` (from 0) of the casacore table. Fails with `Unsupported` if a live file cannot store the
-/// column.
+/// Makes the `ColumnSpec` with which a column of a live file is created for the column `index`
+/// (from 0) of the casacore table. Fails with `Unsupported` if a live file cannot store the column.
 fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
     if info.data_type() == DataType::Record {
         return Err(Error::unsupported("it holds records, which a live file cannot"));

@@ -107,7 +107,7 @@ impl Source {
         Ok(averaged)
     }
 
-    /// Reduces the main table of this opened MeasurementSet to the consecutive rows `rows` (half-open, from 0).
+    /// Reduces the main table of this opened MeasurementSet to the consecutive rows `rows`.
     fn take_rows(&mut self, rows: Range<u64>) -> Result<()> {
         let all = self.tables[0].content()?.rows();
         limits::row_range(&rows, all)?;

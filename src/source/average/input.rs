@@ -35,7 +35,7 @@ pub(super) struct InputRow<'b> {
     /// cells of several rows; `None` if the cell is undefined.
     pub(super) cell: Option<(&'b Shape, Range<usize>)>,
     pub(super) values: &'b Values,
-    /// Flags of the row's samples, with their shape (fastest axis first); `None` if the row has no defined cell of FLAG.
+    /// Flags of the row's samples, with their shape; `None` if the row has no defined cell of FLAG.
     pub(super) flags: Option<(&'b Shape, &'b [bool])>,
     pub(super) is_flagged: bool,
     pub(super) weights: Weights<'b>,
@@ -88,7 +88,7 @@ impl InputRow<'_> {
         }
     }
 
-    /// Whether the sample of the row with this flat index (fastest axis first) is flagged by FLAG, or the whole row by
+    /// Whether the sample of the row with this flat index is flagged by FLAG, or the whole row by
     /// FLAG_ROW.
     pub(super) fn is_flagged(&self, sample: usize) -> bool {
         self.is_flagged || self.flags.is_some_and(|(_, flags)| flags[sample])
@@ -241,7 +241,7 @@ impl Cells {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
-    use crate::stman::samples::Contradictory;
+    use crate::stman::contradictory::Contradictory;
 
     #[test]
     fn cells_have_the_elements_of_their_shapes() {

@@ -29,8 +29,8 @@ struct RowSums {
     /// the cell.
     all: Vec<f64>,
     count: f64,
-    /// The sums over all rows of the bin of (weight of the row) * (value in the row - value in the bin's first row),
-    /// one for each element of the cell.
+    /// The sums over all rows of the bin of (weight of the row) *, one for each element of the
+    /// cell.
     weighted: Vec<f64>,
     weight: f64,
     /// Sums of the column's cells, element by element, over those rows of the bin of which not all samples

@@ -126,8 +126,8 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends to `out` the averaged cell of one time bin; its sums are those in `sums` with the indices `numbers`
-    /// (half-open, from 0).
+    /// Appends to `out` the averaged cell of one time bin; its sums are those in `sums` with the
+    /// indices `numbers`.
     fn finish(&self, sums: &Sums, numbers: Range<usize>, correlations: usize, out: &mut Values) {
         match (self.rule, out) {
             (Rule::Flag, Values::Bool(out)) => out.extend(numbers.map(|number| sums.is_flagged(number))),

@@ -77,7 +77,7 @@ impl Bins {
         }
     }
 
-    /// The smallest range of rows (half-open, from 0) that contains all rows of the time bins `bins`.
+    /// The smallest range of rows that contains all rows of the time bins `bins`.
     pub(super) fn hull(&self, bins: &Range<u64>) -> Range<u64> {
         let (mut low, mut high) = (u64::MAX, 0);
         match self {
@@ -119,11 +119,11 @@ pub(super) struct Numbers<'a> {
 /// as in the column TIME (in a MeasurementSet since MJD 0, 1858-11-17).
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
-    /// The TIME of the bin's earliest row, in s (in a MeasurementSet since MJD 0, 1858-11-17).
+    /// The TIME of the bin's earliest row, in s.
     first: f64,
-    /// End of the bin, in s as in the column TIME (in a MeasurementSet since MJD 0, 1858-11-17). A row is in a later
-    /// bin if its TIME is this or later, or at most a thousandth of its INTERVAL earlier. Rows with the same TIME as
-    /// the bin's earliest row are always in the bin.
+    /// End of the bin, in s as in the column TIME. A row is in a later bin if its TIME is this or
+    /// later, or at most a thousandth of its INTERVAL earlier. Rows with the same TIME as the bin's
+    /// earliest row are always in the bin.
     limit: f64,
     /// The least TIME - INTERVAL / 2 of the bin's rows, in s as in the column TIME.
     start: f64,
@@ -305,7 +305,7 @@ fn blocks(rows: u64) -> impl Iterator<Item = Range<u64>> {
     (0..rows).step_by(BLOCK_ROWS as usize).map(move |start| start..rows.min(start + BLOCK_ROWS))
 }
 
-/// Reads the cells of `rows` (half-open, from 0) in a column of doubles, which must all be defined.
+/// Reads the cells of `rows` in a column of doubles, which must all be defined.
 pub(super) fn doubles(cells: &dyn ColumnCells, rows: Range<u64>) -> Result<Vec<f64>> {
     let mut values = Values::new(DataType::Double);
     cells.read_rows(rows.clone(), &mut values)?;
@@ -330,8 +330,9 @@ impl Numbering {
         self.0.len()
     }
 
-    /// Appends one number to `out` for each of `rows` (half-open, from 0): that of the combination of integers which
-    /// the row has in `columns`. Combinations are numbered from 0, in the order of their first occurrence in all calls.
+    /// Appends one number to `out` for each of `rows`: that of the combination of integers which
+    /// the row has in `columns`. Combinations are numbered from 0, in the order of their first
+    /// occurrence in all calls.
     fn number(&mut self, columns: &[Numbers<'_>], rows: Range<u64>, out: &mut Vec<u32>) -> Result<()> {
         let count = (rows.end - rows.start) as usize;
         let mut read = Vec::with_capacity(columns.len());
@@ -378,7 +379,7 @@ fn too_many() -> Error {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
-    use crate::stman::samples::Contradictory;
+    use crate::stman::contradictory::Contradictory;
     use crate::value::{Region, Shape};
 
     /// A column of scalars in memory.

@@ -206,7 +206,7 @@ fn compare(left: Scalar<'_>, order: Order, right: Scalar<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
-    use crate::stman::samples::Contradictory;
+    use crate::stman::contradictory::Contradictory;
 
     #[test]
     fn rows_have_one_value_each() {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use ctds_hdf5::{ErrorKind, remove_abandoned};
+use ctds_hdf5::ErrorKind;
+use ctds_hdf5::program::remove_abandoned;
 use serde_json::json;
 
 use crate::args::{Global, duration};

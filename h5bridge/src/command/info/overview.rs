@@ -5,7 +5,8 @@ use std::path::Path;
 
 use ctds_hdf5::convert::{Source, SourceTable, SpaceUsage, ThinTable};
 use ctds_hdf5::look::Summary;
-use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin, shown_path};
+use ctds_hdf5::program::shown_path;
+use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin};
 
 use super::attention::{Finding, sentences};
 use super::columns::ColumnFacts;

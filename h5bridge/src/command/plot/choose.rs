@@ -5,7 +5,7 @@ use ctds_hdf5::look::{Antenna, Description, Kind, Session, label};
 use ctds_hdf5::{Error, ErrorKind, Result};
 
 /// Maximum number of lines that `plot --by` draws in one plot.
-pub(super) const MOST_LINES: usize = 64;
+pub(super) const MAX_LINES: usize = 64;
 
 /// The plots that `plot --x` and `--y` can select: name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have several
 /// (else `None`).
@@ -106,7 +106,7 @@ pub(super) fn groups(
         }
         "scan" => {
             let wanted = selects("scan").map(|words| words.split(',').map(str::trim).collect::<Vec<_>>());
-            let scans = session.scans(MOST_LINES + 1)?.into_iter().map(|scan| scan.to_string());
+            let scans = session.scans(MAX_LINES + 1)?.into_iter().map(|scan| scan.to_string());
             scans
                 .filter(|scan| wanted.as_ref().is_none_or(|wanted| wanted.contains(&scan.as_str())))
                 .map(|scan| (format!("scan {scan}"), ("scan".to_owned(), scan)))
@@ -120,9 +120,9 @@ pub(super) fn groups(
             None => pairs(&known, selects("baseline").unwrap_or("cross"), selects("antenna")),
         },
     };
-    if groups.len() > MOST_LINES {
+    if groups.len() > MAX_LINES {
         let message = format!(
-            "--by {by} makes more than {MOST_LINES} lines; select fewer with --antenna, --baseline, --field, --scan or --spw"
+            "--by {by} makes more than {MAX_LINES} lines; select fewer with --antenna, --baseline, --field, --scan or --spw"
         );
         return Err(Error::new(ErrorKind::Usage, message));
     }
@@ -130,7 +130,7 @@ pub(super) fn groups(
 }
 
 /// The baselines of the kind `which` (`auto`, `cross` or `all`), each with its name and the parameter that selects it. `antenna`: only those with one
-/// of these antennas. At most `MOST_LINES` + 1, one more than can be drawn.
+/// of these antennas. At most `MAX_LINES` + 1, one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {
@@ -151,7 +151,7 @@ fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String
         (format!("{}-{}", name(first), name(second)), ("baseline".to_owned(), format!("#{first}&#{second}")))
     };
     let all = (0..count).flat_map(|first| (first..count).map(move |second| (first, second)));
-    all.filter(fits).take(MOST_LINES + 1).map(named).collect()
+    all.filter(fits).take(MAX_LINES + 1).map(named).collect()
 }
 
 /// Whether the row `number` with this name is one that `word` may mean; the session refuses a word with two meanings.

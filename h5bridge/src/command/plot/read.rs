@@ -27,7 +27,7 @@ pub(super) fn frames(
 ) -> Result<Vec<Frame>> {
     let shows_progress = std::io::stderr().is_terminal() && !global.quiet && !global.json;
     session.set_budget(STEP / requests.len().max(1) as u32);
-    let (patience, mut waiting) = (global.open_options().lock_timeout.unwrap_or(PATIENCE), Duration::ZERO);
+    let (patience, mut waiting) = (global.patience().unwrap_or(PATIENCE), Duration::ZERO);
     let read = |session: &mut Session, request: &Request| {
         session.frame(request).map_err(|error| error.context(source.display()))
     };

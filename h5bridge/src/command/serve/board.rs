@@ -20,22 +20,22 @@ use crate::sync::locked;
 /// only counted.
 const MAX_FILES: usize = 256;
 
-/// Pause between two polls of a live file for the board (the page that lists all live files).
+/// Pause between two polls of a live file for the board.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Time after which the state of a live file is sent again to clients that show the board (the page that lists all live
-/// files), even if it has not changed.
+/// Time after which the state of a live file is sent again to clients that show the board, even if
+/// it has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Pause between two searches of the served directories for new live files, while the board (the page that lists them)
 /// is shown.
 const SEARCH: Duration = Duration::from_secs(10);
 
-/// The states of all live files of a server, as sent to clients that show the board (the page that lists them).
+/// The states of all live files of a server, as sent to clients that show the board.
 #[derive(Default)]
 pub(super) struct Board {
     lines: watch::Sender<Lines>,
-    /// Whether a task polls the live files; it runs while any client shows the board (the page that lists them).
+    /// Whether a task polls the live files; it runs while any client shows the board.
     is_running: Mutex<bool>,
 }
 
@@ -53,7 +53,7 @@ struct Lines {
     extent: (u64, usize, usize),
 }
 
-/// The state of one live file, as it is sent to clients that show the board (the page that lists all live files).
+/// The state of one live file, as it is sent to clients that show the board.
 struct Line {
     version: u64,
     sent: Instant,
@@ -61,20 +61,20 @@ struct Line {
     event: Arc<str>,
 }
 
-/// Names and paths of the live files that the board (the page of all live files) lists, and the time of the search that
-/// found them.
+/// Names and paths of the live files that the board lists, and the time of the search that found
+/// them.
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,
-    /// Number of served files and tables that have not been opened yet, so that it is not known which of them are live
-    /// files (native HDF5 files to which a program appends rows).
+    /// Number of served files and tables that have not been opened yet, so that it is not known
+    /// which of them are live files.
     unknown: usize,
     searched: Instant,
 }
 
 impl Board {
-    /// A stream of server-sent events with the states of the live files (native HDF5 files to which a program appends
-    /// rows): every state at the start, then each state that changes.
+    /// A stream of server-sent events with the states of the live files: every state at the start,
+    /// then each state that changes.
     pub(super) fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -92,7 +92,7 @@ impl Board {
         event_stream(Body::pieces(events, None).keeping(place))
     }
 
-    /// Starts the task that polls all live files as long as any client shows the board (the page that lists them). Does
+    /// Starts the task that polls all live files as long as any client shows the board. Does
     /// nothing if that task runs already.
     fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
         if std::mem::replace(&mut *locked(&self.is_running), true) {
@@ -140,8 +140,8 @@ impl Board {
 }
 
 impl Followed {
-    /// Searches all served files and directories for live files (native HDF5 files to which a program appends rows),
-    /// and keeps the first `MAX_FILES` by name; `None` if the server ends.
+    /// Searches all served files and directories for live files, and keeps the first `MAX_FILES` by
+    /// name; `None` if the server ends.
     async fn search(shared: &Arc<Shared>) -> Option<Self> {
         let own = Arc::clone(shared);
         let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;
@@ -166,8 +166,8 @@ impl Lines {
         !is_same
     }
 
-    /// Records the newest state of the live file `name` for the board (the page that lists all live files); returns
-    /// whether clients are to be sent an event.
+    /// Records the newest state of the live file `name` for the board; returns whether clients are
+    /// to be sent an event.
     fn put(&mut self, name: &str, state: Json) -> bool {
         // ages go on by themselves
         let lasting = ["open", "rows", "rows_per_second", "flagged", "revision", "alerts", "problem"];

@@ -29,8 +29,8 @@ const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Time after which a live file (a native HDF5 file to which a program appends rows) is reported as ended, if its
-/// writer has closed it and none has opened it again.
+/// Time after which a live file is reported as ended, if its writer has closed it and none has
+/// opened it again.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
 /// Time for which polls of a file must fail before clients are told that it is unreadable: its writer may be in the
@@ -44,8 +44,8 @@ const SAMPLE: u64 = 4 << 20;
 /// of all live files).
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A file that the server has open for clients that watch or plot it, with one reader for all clients. It is a live
-/// file (a native HDF5 file to which a program appends rows), a finished HDF5 file or a table.
+/// A file that the server has open for clients that watch or plot it, with one reader for all
+/// clients. It is a live file, a finished HDF5 file or a table.
 pub(super) struct LiveFile {
     path: PathBuf,
     /// Decides which other tables, named by this file, may be opened: only those that the server was told to serve.
@@ -75,7 +75,7 @@ struct State {
     /// Time of the first failed poll of the file since the last successful one; `None` if the last poll could read the
     /// file.
     failing: Option<Instant>,
-    /// The newest state of the file as JSON, for the board (the list of all live files); `None` until it was polled.
+    /// The newest state of the file as JSON, for the board; `None` until it was polled.
     line: Option<Json>,
 }
 
@@ -349,9 +349,9 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Polls the file or table once, for clients that receive its events or for the board (the page that lists all live
-    /// files), and evaluates alert rules. `sample`: maximum number of bytes of newest cells that are read of each
-    /// column.
+    /// Polls the file or table once, for clients that receive its events or for the board, and
+    /// evaluates alert rules. `sample`: maximum number of bytes of newest cells that are read of
+    /// each column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);
@@ -443,8 +443,8 @@ impl LiveFile {
 }
 
 impl State {
-    /// Whether `look` is of a live file (a native HDF5 file to which a program appends rows) that a writer had open and
-    /// closed at least `CLOSED_FOR` ago, so that clients are told that it has ended.
+    /// Whether `look` is of a live file that a writer had open and closed at least `CLOSED_FOR`
+    /// ago, so that clients are told that it has ended.
     fn has_closed(&mut self, look: &Look) -> bool {
         if look.kind != "live" {
             return false;

@@ -22,8 +22,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// A `Claims` without locks: this process can claim every item (range of chunks or tiles) of a shard plan, even one
-    /// that another process is writing.
+    /// A `Claims` without locks: this process can claim every item of a shard plan, even one that
+    /// another process is writing.
     pub(super) fn none() -> Self {
         Claims { file: None }
     }
@@ -35,13 +35,13 @@ impl Claims {
         Claims { file: file.ok() }
     }
 
-    /// Locks an item (range of chunks or tiles) of a shard plan for this process; returns `false` if another process
-    /// holds the lock, and `true` also if locking is not possible.
+    /// Locks an item of a shard plan for this process; returns `false` if another process holds the
+    /// lock, and `true` also if locking is not possible.
     pub(super) fn take(&self, item: &ShardItem) -> bool {
         !matches!(self.lock(item, libc::F_WRLCK), Err(Errno::EAGAIN | Errno::EACCES))
     }
 
-    /// Releases this process's lock on an item (range of chunks or tiles) of a shard plan, after the item's result was
+    /// Releases this process's lock on an item of a shard plan, after the item's result was
     /// recorded or because the item was already written.
     pub(super) fn release(&self, item: &ShardItem) {
         // the lock ends with the process at the latest

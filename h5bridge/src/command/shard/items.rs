@@ -17,8 +17,7 @@ pub(super) struct Choice {
     /// processes divide all items among them
     #[arg(long, value_name = "K/N", value_parser = share)]
     shard: Option<(usize, usize)>,
-    /// Take only the items (ranges of chunks or tiles) with these identifiers, which `h5bridge shard status --json`
-    /// lists
+    /// Take only the items (ranges of chunks or tiles) with these identifiers, which `h5bridge shard status --json` lists
     #[arg(long, value_delimiter = ',', value_name = "ID,ID", conflicts_with = "shard")]
     ids: Vec<String>,
     /// Number of items (ranges of chunks or tiles) that are done at the same time; 0: one for each processor
@@ -27,7 +26,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The items (ranges of chunks or tiles) of `plan` that `--shard` or `--ids` choose. Without these options, all items,
+    /// The items of `plan` that `--shard` or `--ids` choose. Without these options, all items,
     /// beginning at one that depends on the process id, so that processes seldom try the same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
@@ -54,8 +53,8 @@ impl Choice {
         self.shard.is_some() || !self.ids.is_empty()
     }
 
-    /// Number of items (ranges of chunks or tiles) of the shard plan that this process writes at the same time, each in
-    /// a thread.
+    /// Number of items of the shard plan that this process writes at the same time, each in a
+    /// thread.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -73,9 +72,9 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item (range of chunks or tiles) for which `is_wanted` returns `Now`. Items
-/// with the result `Later` are tried once more after all others. Begins no further item after `deadline`, or after
-/// `each` has returned `Stop`.
+/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items with
+/// the result `Later` are tried once more after all others. Begins no further item after
+/// `deadline`, or after `each` has returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,

@@ -58,8 +58,8 @@ fn work_bytes(text: &str) -> Result<u64> {
     if bytes < 4096 { Err(anyhow::anyhow!("at least 4K are needed")) } else { Ok(bytes) }
 }
 
-/// Runs `h5bridge shard plan`: divides a conversion into items (ranges of chunks or tiles), or with `--split` into
-/// independent files, and prints a summary.
+/// Runs `h5bridge shard plan`: divides a conversion into items, or with `--split` into independent
+/// files, and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let is_named = |end: &str| args.out.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));

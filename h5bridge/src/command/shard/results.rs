@@ -16,31 +16,30 @@ use crate::exit::Status;
 /// results of items); a file with more is not a ledger file and is refused.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// The last record in the ledger (the directory in which processes record results of items) of each item, a range of
-/// chunks or tiles, of a shard plan: whether it was written or failed, and the hash of its bytes.
+/// The last record in the ledger of each item, a range of chunks or tiles, of a shard plan: whether
+/// it was written or failed, and the hash of its bytes.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
-    /// Number of bytes, from the start, that have been read of each file of the ledger (the directory in which
-    /// processes record results of items).
+    /// Number of bytes, from the start, that have been read of each file of the ledger.
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
-    /// The file to which this process appends results of items (ranges of chunks or tiles) in the ledger, the directory
-    /// with the results of all processes; `None` until it has recorded one.
+    /// The file to which this process appends results of items in the ledger, the directory with
+    /// the results of all processes; `None` until it has recorded one.
     own: Option<Ledger>,
 }
 
 impl Results {
-    /// Reads all records of the ledger in `directory`: results of items (ranges of chunks or tiles) from all processes
-    /// that work on the same conversion.
+    /// Reads all records of the ledger in `directory`: results of items from all processes that
+    /// work on the same conversion.
     pub(super) fn open(directory: PathBuf) -> Result<Self> {
         let mut results = Results { directory, read: HashMap::new(), last: HashMap::new(), own: None };
         results.refresh()?;
         Ok(results)
     }
 
-    /// Reads the results of items (ranges of chunks or tiles) that processes have appended to files of the ledger since
-    /// the last call.
+    /// Reads the results of items that processes have appended to files of the ledger since the
+    /// last call.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let place = Context::Path(self.directory.clone());
         for entry in fs::read_dir(&self.directory).map_err(|error| Error::from(error).context(place))? {
@@ -90,20 +89,19 @@ impl Results {
         self.last(item).and_then(result)
     }
 
-    /// Whether an item (range of chunks or tiles) of the shard plan is written, by its last record in the ledger, the
+    /// Whether an item of the shard plan is written, by its last record in the ledger, the
     /// directory in which processes record results of items.
     pub(super) fn is_done(&self, item: &ShardItem) -> bool {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
 
-    /// Identifier and result (size and hash of the bytes written) of each item (range of chunks or tiles) that is
-    /// done.
+    /// Identifier and result (size and hash of the bytes written) of each item that is done.
     pub(super) fn all(&self) -> impl Iterator<Item = (String, ShardResult)> {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Records an attempt to write an item (range of chunks or tiles) in this process's file of the ledger: `result` is
-    /// the outcome of the attempt, `seconds` its duration.
+    /// Records an attempt to write an item in this process's file of the ledger: `result` is the
+    /// outcome of the attempt, `seconds` its duration.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),
@@ -140,8 +138,8 @@ impl Results {
     }
 }
 
-/// Whether another attempt to write an item (range of chunks or tiles) of a shard plan may succeed after this error:
-/// true for I/O errors, a full disk and locked files.
+/// Whether another attempt to write an item of a shard plan may succeed after this error: true for
+/// I/O errors, a full disk and locked files.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }

@@ -15,7 +15,7 @@ use crate::exit::Status;
 use crate::report::{self, Ending};
 
 /// Maximum number of files that `shard plan --split` makes.
-const MOST_FILES: u64 = 1 << 16;
+const MAX_FILES: u64 = 1 << 16;
 
 /// The independent files that `shard plan --split` makes of a table.
 pub(super) struct Parts<'a> {
@@ -33,9 +33,9 @@ pub(super) struct Parts<'a> {
 pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let rows = plan.tables().first().map_or(0, |table| table.rows.end - table.rows.start);
     let files = plan.bytes().div_ceil(parts.bytes.max(1)).clamp(1, rows.max(1));
-    if files > MOST_FILES {
+    if files > MAX_FILES {
         let message =
-            format!("{files} files are too many, at most {MOST_FILES} are planned: --split needs a larger size");
+            format!("{files} files are too many, at most {MAX_FILES} are planned: --split needs a larger size");
         return Err(Error::new(ErrorKind::Usage, message).into());
     }
     let of_file = rows.div_ceil(files).max(1);

@@ -26,8 +26,7 @@ pub(super) struct Args {
     out: PathBuf,
 }
 
-/// Runs `h5bridge shard status`: prints how many items (ranges of chunks or tiles) of the plan are done, and which
-/// failed.
+/// Runs `h5bridge shard status`: prints how many items of the plan are done, and which failed.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let plan = ShardPlan::open(&args.out)?;
     let results = if plan.is_committed() { None } else { Some(Results::open(plan.ledger())?) };

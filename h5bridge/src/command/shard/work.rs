@@ -37,20 +37,21 @@ pub(super) struct Args {
     stop_after: Option<Duration>,
 }
 
-/// Counts and messages about the items (ranges of chunks or tiles) that this process has written or failed to write.
+/// Counts and messages about the items that this process has written or failed to write.
 #[derive(Default)]
 struct Done {
     items: usize,
     bytes: u64,
     /// Identifier, state, error message and duration of each item that this process has tried to write, as JSON.
     results: Vec<serde_json::Value>,
-    /// An error message for each item (range of chunks or tiles) of the plan that this process failed to write.
+    /// An error message for each item of the plan that this process failed to write.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
 }
 
-/// Runs `h5bridge shard work`: takes items (ranges of chunks or tiles) of the plan that `h5bridge shard plan` made, and writes
-/// them to the output, until none is left, the time of `--stop-after` has passed, or a signal comes.
+/// Runs `h5bridge shard work`: takes items of the plan that `h5bridge shard plan` made, and writes
+/// them to the output, until none is left, the time of `--stop-after` has passed, or a signal
+/// comes.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

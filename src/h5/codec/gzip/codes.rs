@@ -193,7 +193,7 @@ fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     }
 }
 
-/// A symbol by which a block of deflate describes the lengths of its codes (RFC 1951, 3.2.7).
+/// A symbol by which a block of deflate describes the lengths of its codes.
 #[derive(Debug, Clone, Copy)]
 struct LengthSymbol {
     /// Number of the symbol: 0 to 15 is a code length in bits, 16 repeats the length before it, 17 and 18 repeat the length
@@ -215,7 +215,8 @@ impl LengthSymbol {
     }
 }
 
-/// Describes code lengths in bits by symbols of deflate, with repetitions for runs of equal lengths (RFC 1951, 3.2.7).
+/// Describes code lengths in bits by symbols of deflate, with repetitions for runs of equal
+/// lengths.
 fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     let mut symbols = Vec::new();
     for run in lengths.chunk_by(|a, b| a == b) {

@@ -143,7 +143,7 @@ fn count(tokens: &[u16]) -> [u32; TOKENS] {
     even
 }
 
-/// Writes tokens (bytes and runs of a byte) with the Huffman codes of their symbols.
+/// Writes tokens with the Huffman codes of their symbols.
 fn put_tokens(writer: &mut BitWriter<'_>, tokens: &[u16], codes: &[Code; SYMBOLS]) {
     // the bits of each token, and their number
     let mut table = [(0u64, 0u32); TOKENS];
@@ -167,7 +167,8 @@ fn put_tokens(writer: &mut BitWriter<'_>, tokens: &[u16], codes: &[Code; SYMBOLS
     }
 }
 
-/// The length of a repetition as deflate encodes it (RFC 1951, 3.2.5): a symbol, and bits that follow its Huffman code.
+/// The length of a repetition as deflate encodes it: a symbol, and bits that follow its Huffman
+/// code.
 #[derive(Debug, Clone, Copy)]
 struct Length {
     /// Symbol of a deflate block that stands for the length of a repetition: 257 to 285.

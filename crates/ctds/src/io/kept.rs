@@ -1,0 +1,168 @@
+//! Keeps descriptors of lock files (`table.lock`) open where closing them would release locks that casacore holds in the same
+//! process.
+//!
+//! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
+//! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are
+//! therefore put aside instead of being closed, without locks of their own, and reused when the file is next opened.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{self, SEEK_SET, c_int, c_short};
+
+const LOCK_FILE: &str = "table.lock";
+
+/// Whether descriptors of `table.lock` are kept open instead of being closed.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+/// Kept descriptors of `table.lock` that are not in use at the moment.
+static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
+
+#[derive(Debug)]
+struct Aside {
+    /// Device and inode of `file`, a `table.lock` (casacore's lock file of a table).
+    identity: (u64, u64),
+    writable: bool,
+    file: File,
+}
+
+/// Sets whether descriptors of `table.lock` stay open from now on while the file has locks. A process that also uses casacore
+/// needs that: casacore's locks on a table end when any descriptor of its lock file is closed. As many descriptors of a file
+/// are kept as were open at once.
+pub fn keep_lock_files(keep: bool) {
+    KEEPS.store(keep, Ordering::Relaxed);
+}
+
+/// An open file. When it is dropped, a `table.lock` is kept open for reuse instead of being closed, if [`keep_lock_files`]
+/// says so.
+#[derive(Debug)]
+pub struct Kept {
+    /// The open file of the system; `None` only while this `Kept` is being dropped.
+    file: Option<File>,
+    is_lock: bool,
+    writable: bool,
+}
+
+impl Kept {
+    /// Opens a file for reading; for a `table.lock`, a descriptor that was kept open is reused.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::open_as(path, false)
+    }
+
+    /// Opens a file for reading, and also for writing if `writable`; for a `table.lock`, a descriptor that was kept open is
+    /// reused.
+    pub fn open_as(path: &Path, writable: bool) -> io::Result<Self> {
+        let is_lock = path.file_name().is_some_and(|name| name == LOCK_FILE);
+        let known = if is_lock { take(path, writable) } else { None };
+        let file = known.map_or_else(|| OpenOptions::new().read(true).write(writable).open(path), Ok)?;
+        Ok(Kept { file: Some(file), is_lock, writable })
+    }
+}
+
+impl Deref for Kept {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        self.file.as_ref().expect("a file is open until it is dropped")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Some(file) = self.file.take().filter(|_| self.is_lock && KEEPS.load(Ordering::Relaxed)) else { return };
+        let Ok(metadata) = file.metadata() else { return };
+        let identity = (metadata.dev(), metadata.ino());
+        // the locks of this descriptor, which are not those of the process
+        let unlocked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_ok();
+        let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        // on files that are gone nothing can be locked any more
+        aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
+        if !unlocked || !has_locks(&file) {
+            aside.retain(|other| other.identity != identity);
+            return;
+        }
+        aside.push(Aside { identity, writable: self.writable, file });
+    }
+}
+
+/// Whether any process, including this one, has a lock on the file. The system reports one lock only, even if there are
+/// several.
+fn has_locks(file: &File) -> bool {
+    let mut lock = whole(libc::F_WRLCK);
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
+}
+
+/// A lock request for all bytes of a file, as `fcntl` takes it; `kind` is the type of the lock, such as `F_WRLCK`.
+fn whole(kind: c_int) -> libc::flock {
+    libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
+}
+
+/// Takes the kept descriptor of the file at `path`, opened for writing too if `writable`, for reuse; `None` if none was kept.
+fn take(path: &Path, writable: bool) -> Option<File> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let identity = (metadata.dev(), metadata.ino());
+    let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = aside.iter().position(|other| other.identity == identity && other.writable == writable)?;
+    Some(aside.swap_remove(found).file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The only test that sets the switch, which the process has once.
+    #[test]
+    fn record_locks_survive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK_FILE);
+        std::fs::write(&path, [0; 8]).unwrap();
+        let casacore = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let lock = libc::flock {
+            l_type: libc::F_WRLCK as c_short,
+            l_whence: SEEK_SET as c_short,
+            l_start: 0,
+            l_len: 1,
+            l_pid: 0,
+        };
+        // a lock of this process stands in the way of a lock of a descriptor
+        let is_held = || {
+            let mut probe = lock;
+            let other = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            fcntl(&other, FcntlArg::F_OFD_GETLK(&mut probe)).unwrap();
+            // closing it would end the lock
+            std::mem::forget(other);
+            probe.l_type != libc::F_UNLCK as c_short && probe.l_pid == std::process::id() as i32
+        };
+        fcntl(&casacore, FcntlArg::F_SETLK(&lock)).unwrap();
+        assert!(is_held());
+        keep_lock_files(true);
+        let ours = Kept::open(&path).unwrap();
+        drop(ours);
+        assert!(is_held());
+        let count = || ASIDE.lock().unwrap().iter().filter(|other| other.identity == identity(&path)).count();
+        assert_eq!(count(), 1);
+        // the same descriptor is taken again
+        let again = Kept::open(&path).unwrap();
+        assert_eq!(count(), 0);
+        drop(again);
+        assert_eq!(count(), 1);
+        let other = folder.path().join("other").join(LOCK_FILE);
+        std::fs::create_dir(other.parent().unwrap()).unwrap();
+        std::fs::write(&other, [0; 8]).unwrap();
+        drop(Kept::open(&other).unwrap());
+        assert!(ASIDE.lock().unwrap().iter().all(|kept| kept.identity != identity(&other)), "nothing is locked there");
+        keep_lock_files(false);
+        drop(Kept::open(&path).unwrap());
+        assert!(!is_held());
+    }
+
+    fn identity(path: &Path) -> (u64, u64) {
+        let metadata = std::fs::metadata(path).unwrap();
+        (metadata.dev(), metadata.ino())
+    }
+}

@@ -1,0 +1,151 @@
+//! Asks the system early to write bytes of a file from the page cache to the disk, so that little is left to do when the file
+//! is made durable.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
+use crate::error::Result;
+
+/// Number of consecutive bytes of a file that are written before the system is asked to write them to the disk.
+const BEHIND_BYTES: u64 = 4 << 20;
+/// Minimum number of bytes for which the system is asked when the next bytes are written elsewhere in the file.
+const LEAST_BYTES: u64 = 256 << 10;
+/// The page cache writes whole pages of this many bytes; the last page may get more bytes soon.
+const PAGE_BYTES: u64 = 4096;
+
+/// The bytes of a file that were written, but which the system was not yet asked to write to the disk. Those of small writes here
+/// and there are forgotten: the system writes them when the file is made durable.
+#[derive(Debug, Default)]
+pub(super) struct WriteBehind {
+    /// Offsets in the file, in bytes.
+    waiting: Range<u64>,
+}
+
+impl WriteBehind {
+    /// Notes that `bytes` (offsets in the file) were written. Returns the bytes for which the system should be asked now, by
+    /// [`write_back`].
+    #[must_use]
+    pub(super) fn wrote(&mut self, bytes: Range<u64>) -> Option<Range<u64>> {
+        if self.waiting.end == bytes.start {
+            self.waiting.end = bytes.end;
+            return self.due(BEHIND_BYTES);
+        }
+        let due = self.due(LEAST_BYTES);
+        self.waiting = bytes;
+        due
+    }
+
+    /// The bytes for which the system was not yet asked.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> Range<u64> {
+        self.waiting.clone()
+    }
+
+    fn due(&mut self, least: u64) -> Option<Range<u64>> {
+        let end = self.waiting.end / PAGE_BYTES * PAGE_BYTES;
+        if end.saturating_sub(self.waiting.start) < least {
+            return None;
+        }
+        let due = self.waiting.start..end;
+        self.waiting.start = end;
+        Some(due)
+    }
+}
+
+/// A file to which libhdf5, or code without a [`FileTarget`](super::FileTarget), appends bytes. [`write_back`](Self::write_back) asks the system to
+/// write them to the disk.
+#[derive(Debug)]
+pub struct Growth {
+    file: File,
+    /// Length of the file in bytes when it was last looked at.
+    len: u64,
+    behind: WriteBehind,
+}
+
+impl Growth {
+    /// Watches the file at `path`, from its present end on.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::of(File::open(path)?)
+    }
+
+    /// Watches `file`, from its present end on.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn of(file: File) -> Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Growth { file, len, behind: WriteBehind { waiting: len..len } })
+    }
+
+    /// The file that is watched.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Looks how long the file is now, and asks the system to write new bytes to the disk.
+    pub fn write_back(&mut self) {
+        let Ok(len) = self.file.metadata().map(|metadata| metadata.len()) else { return };
+        if len > self.len {
+            let due = self.behind.wrote(self.len..len);
+            self.len = len;
+            due.into_iter().for_each(|due| write_back(&self.file, due));
+        }
+    }
+}
+
+/// Asks the system to write `bytes` from the page cache to the disk, without waiting for it.
+pub fn write_back(file: &File, bytes: Range<u64>) {
+    // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect on the result
+    let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+    let _ = posix_fadvise(file, bytes.start as i64, (bytes.end - bytes.start) as i64, advice);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_pages_of_consecutive_writes_are_asked_for_once() {
+        let (mut behind, mut asked, mut at) = (WriteBehind::default(), Vec::new(), 0);
+        for len in [1 << 20, 3 << 20, 100, 5000, 9 << 20, 1 << 20].repeat(3) {
+            asked.extend(behind.wrote(at..at + len));
+            at += len;
+        }
+        assert!(asked.windows(2).all(|pair| pair[0].end == pair[1].start), "{asked:?}");
+        assert_eq!(asked[0], 0..4 << 20);
+        let end = asked.last().unwrap().end;
+        assert!(end % PAGE_BYTES == 0 && at - end < BEHIND_BYTES, "{end} of {at}");
+    }
+
+    #[test]
+    fn large_writes_elsewhere_are_asked_for_and_small_ones_are_not() {
+        let mut behind = WriteBehind::default();
+        assert_eq!(behind.wrote(1 << 30..(1 << 30) + LEAST_BYTES), None);
+        assert_eq!(behind.wrote(0..5000), Some(1 << 30..(1 << 30) + LEAST_BYTES));
+        assert_eq!(behind.wrote(9000..9010), None);
+        assert_eq!(behind.wrote(0..5000), None);
+        assert_eq!(behind.wrote(5000..5000 + BEHIND_BYTES), Some(0..BEHIND_BYTES + 4096));
+    }
+
+    #[test]
+    fn growth_is_what_was_appended() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(10_000).unwrap();
+        let mut growth = Growth::of(file).unwrap();
+        growth.write_back();
+        assert_eq!((growth.len, growth.behind.waiting.clone()), (10_000, 10_000..10_000));
+        // the page at the end is not full yet
+        growth.file().set_len(10_000 + BEHIND_BYTES).unwrap();
+        growth.write_back();
+        assert_eq!((growth.len, growth.behind.waiting.start), (10_000 + BEHIND_BYTES, 10_000));
+        growth.file().set_len(14_096 + BEHIND_BYTES).unwrap();
+        growth.write_back();
+        assert_eq!(growth.behind.waiting, 12_288 + BEHIND_BYTES..14_096 + BEHIND_BYTES);
+    }
+}

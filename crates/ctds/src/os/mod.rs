@@ -1,0 +1,27 @@
+//! Calls of the operating system that are more than reading and writing files, with a portable path for each.
+#![allow(unsafe_code, reason = "system calls on memory")]
+
+use std::ffi::c_void;
+use std::ptr;
+
+/// Smallest size in bytes of memory for which huge pages are requested; for less, the system call costs more than it saves.
+const HUGE_PAGES_FROM: usize = 4 << 20;
+/// Size of a huge page in bytes on most machines; the range passed to `madvise` is aligned to it.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Asks the operating system to use huge pages for `memory`, if it is large, which avoids most page faults when it is first
+/// written. Does nothing where huge pages are not supported.
+pub fn prefer_huge_pages<T>(memory: &mut [T]) {
+    let start = memory.as_mut_ptr().cast::<c_void>();
+    let len = size_of_val(memory);
+    let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
+    let whole = len.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
+    let Some(start) =
+        ptr::NonNull::new(start.wrapping_byte_add(skipped)).filter(|_| len >= HUGE_PAGES_FROM && whole > 0)
+    else {
+        return;
+    };
+    #[cfg(target_os = "linux")]
+    // SAFETY: the range is within `memory`, which is borrowed; the advice leaves its content as it is
+    let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
+}

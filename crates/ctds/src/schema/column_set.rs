@@ -1,0 +1,236 @@
+//! The column set, a part of `table.dat`: which data manager holds which column. formats/table.md 2.4.
+
+use std::ops::Range;
+
+use bstr::BString;
+
+use super::TableDesc;
+use crate::aipsio::{Decoder, Encoder};
+use crate::error::Result;
+use crate::value::{Record, Shape};
+
+/// Block size in bytes that casacore stores in `table.dat` of a table without a container, where it has no meaning.
+pub const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
+
+/// Where the files of a table's data managers are: in a container, or each on its own (casacore's `StorageOption`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StorageOption {
+    /// All files of the data managers are in the container `table.mf`.
+    MultiFile,
+    /// All files of the data managers are in the container `table.mfh5`.
+    MultiHdf5,
+    /// Each file of a data manager lies on its own in the directory of the table.
+    SepFile,
+}
+
+/// A data manager of a table, as the column set in `table.dat` lists it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManagerEntry {
+    pub type_name: BString,
+    /// Sequence number of the data manager, which names its files `table.f<sequence>…`; it does not change when other managers
+    /// are removed.
+    pub sequence: u32,
+    /// Bytes that the data manager keeps in `table.dat`: an AipsIO stream of its own, or empty.
+    pub info: Vec<u8>,
+}
+
+/// Which data manager stores a column: the column's entry in the column set of `table.dat`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnBinding {
+    /// The column's name when it was created, by which its data manager knows it; renaming the column does not change it.
+    pub original_name: BString,
+    /// Sequence number of the data manager that stores the column.
+    pub sequence: u32,
+    /// The fixed shape of all cells of the column, first axis fastest, as the column set has it; `None` if it is not fixed. The
+    /// column's `ColumnDesc` may lack it.
+    pub shape: Option<Shape>,
+    /// The part of `table.dat` that holds the column's entry in the column set: offsets in bytes, half-open.
+    pub bytes: Range<u64>,
+}
+
+/// The column set of a table: its data managers, and which of them stores each column. In `table.dat` it follows the
+/// `TableDesc` object, without a header.
+///
+/// | field    | v1          | v2  | v3  | meaning                                         |
+/// |----------|-------------|-----|-----|-------------------------------------------------|
+/// | version  | i32 rows ≥ 0| -2  | -3  | i32                                             |
+/// | rows     |             | u32 | u64 | ignored: see [`super::Sync`]                    |
+/// | storage  |             |     | i32 | 0 MultiFile, 1 MultiHDF5, 2 SepFile             |
+/// | block    |             |     | u32 | container block size in bytes; informative      |
+/// | counter  | u32         | u32 | u32 | next sequence number                            |
+/// | managers | u32 n, n × (string type, u32 sequence) | | |                               |
+/// | columns  | one each; v1: sorted by name           | | |                               |
+/// | info     | u32 length and bytes per manager       | | |                               |
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnSet {
+    /// Number of rows of the table as the column set states it; may be out of date: the sync record in `table.lock`
+    /// decides.
+    pub rows: u64,
+    pub storage: StorageOption,
+    /// Block size of the container in bytes, as `table.dat` stores it; `None` in versions 1 and 2 of the column set.
+    pub block_bytes: Option<u32>,
+    /// The part of `table.dat` that holds the first fields of the column set, from its version up to the next sequence
+    /// number (`counter`), which is not included. Offsets in bytes, half-open; the length depends on the version.
+    pub head: Range<u64>,
+    /// Sequence number that the next new data manager of the table gets.
+    pub counter: u32,
+    pub managers: Vec<ManagerEntry>,
+    /// Entries of the table's columns in the column set, in the order of the table description.
+    pub columns: Vec<ColumnBinding>,
+}
+
+impl ColumnSet {
+    pub(super) fn decode(d: &mut Decoder<'_>, desc: &mut TableDesc) -> Result<Self> {
+        let start = d.position();
+        let mut rows = 0;
+        let version = match d.i32("column set version")? {
+            stored @ 0.. => {
+                rows = stored as u64;
+                1
+            }
+            -2 => 2,
+            -3 => 3,
+            version => return Err(d.error_at(start, format!("column set version {version}, known are -2 and -3"))),
+        };
+        let (mut storage, mut block_bytes) = (StorageOption::SepFile, None);
+        if version >= 2 {
+            rows = d.uint("column set rows", version >= 3)?;
+        }
+        if version >= 3 {
+            let code = d.i32("storage option")?;
+            let option = StorageOption::of_code(code);
+            storage = option.ok_or_else(|| d.error(format!("storage option {code}, known are 0 to 2")))?;
+            block_bytes = Some(d.u32("block size")?);
+        }
+        let head = start..d.position();
+        let counter = d.u32("data manager counter")?;
+        let count = d.u32("number of data managers")?;
+        let mut managers: Vec<ManagerEntry> = Vec::new();
+        for _ in 0..count {
+            let type_name = d.string("data manager type")?;
+            let sequence = d.u32("data manager sequence number")?;
+            if managers.iter().any(|other| other.sequence == sequence) {
+                return Err(d.error(format!("two data managers with sequence number {sequence}")));
+            }
+            managers.push(ManagerEntry { type_name, sequence, info: Vec::new() });
+        }
+        let mut order: Vec<usize> = (0..desc.columns.len()).collect();
+        if version == 1 {
+            order.sort_by(|&a, &b| desc.columns[a].name.cmp(&desc.columns[b].name));
+        }
+        let mut columns = vec![None; desc.columns.len()];
+        for index in order {
+            let column = &mut desc.columns[index];
+            let binding = ColumnBinding::decode(d, column.kind == super::ColumnKind::Array, &mut column.keywords)?;
+            if !managers.iter().any(|manager| manager.sequence == binding.sequence) {
+                return Err(d.error(format!(
+                    "column {:?} in data manager {}, which does not exist",
+                    column.name, binding.sequence
+                )));
+            }
+            columns[index] = Some(binding);
+        }
+        for manager in &mut managers {
+            let len = d.u32("data manager info")?;
+            manager.info = d.bytes("data manager info", u64::from(len))?;
+        }
+        let columns = columns.into_iter().map(|binding| binding.expect("every column was decoded")).collect();
+        Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
+    }
+
+    /// Writes the first fields of the column set: version and number of rows, in version 3 also storage option and block size.
+    /// Version 2 is written if each data manager has files of its own and the number of rows fits in a signed 32-bit integer.
+    pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
+        let wide = storage != StorageOption::SepFile || super::is_wide(rows);
+        e.i32(if wide { -3 } else { -2 });
+        e.uint(rows, wide);
+        if wide {
+            e.i32(storage.code());
+            e.u32(block_bytes.unwrap_or(DEFAULT_BLOCK_BYTES));
+        }
+    }
+
+    /// Writes the column set of a table of `rows` rows with the columns of `desc`: as version 2 if that can hold it, otherwise
+    /// as version 3.
+    pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
+        Self::encode_head(e, rows, self.storage, self.block_bytes);
+        e.u32(self.counter);
+        e.u32(self.managers.len() as u32);
+        for manager in &self.managers {
+            e.string(&manager.type_name);
+            e.u32(manager.sequence);
+        }
+        for (binding, column) in self.columns.iter().zip(&desc.columns) {
+            binding.encode(e, column.kind == super::ColumnKind::Array);
+        }
+        for manager in &self.managers {
+            e.string(&manager.info);
+        }
+    }
+}
+
+impl ColumnBinding {
+    /// Reads the entry of one column in the column set; keywords of the column, which only version 1 of an entry has, are added
+    /// to `keywords`.
+    ///
+    /// | field         | type          | present                      |
+    /// |---------------|---------------|------------------------------|
+    /// | version       | u32           | 1 or 2                       |
+    /// | keywords      | `TableRecord` | version 1                    |
+    /// | original_name | string        |                              |
+    /// | class version | u32 = 1       |                              |
+    /// | sequence      | u32           |                              |
+    /// | has shape     | Bool          | arrays                       |
+    /// | shape         | `IPosition`   | arrays that have it          |
+    fn decode(d: &mut Decoder<'_>, is_array: bool, keywords: &mut Record) -> Result<Self> {
+        let start = d.position();
+        let version = d.u32("column info version")?;
+        if !(1..=2).contains(&version) {
+            return Err(d.error(format!("column info version {version}, known are 1 and 2")));
+        }
+        if version == 1 {
+            for field in d.record()?.fields {
+                keywords.set(field.name, field.value);
+            }
+        }
+        let original_name = d.string("original column name")?;
+        let class = d.u32("column class version")?;
+        if class != 1 {
+            return Err(d.error(format!("column class version {class}, only 1 exists")));
+        }
+        let sequence = d.u32("data manager sequence number")?;
+        let shape = if is_array && d.bool("shape is fixed")? { Some(d.shape("fixed shape")?) } else { None };
+        Ok(ColumnBinding { original_name, sequence, shape, bytes: start..d.position() })
+    }
+
+    fn encode(&self, e: &mut Encoder, is_array: bool) {
+        e.u32(2);
+        e.string(&self.original_name);
+        e.u32(1);
+        e.u32(self.sequence);
+        if is_array {
+            e.bool(self.shape.is_some());
+            if let Some(shape) = &self.shape {
+                e.shape(shape);
+            }
+        }
+    }
+}
+
+impl StorageOption {
+    const ALL: [Self; 3] = [StorageOption::MultiFile, StorageOption::MultiHdf5, StorageOption::SepFile];
+
+    /// The storage option that `table.dat` stores as `code`; `None` if casacore has no such code.
+    pub fn of_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|option| option.code() == code)
+    }
+
+    /// The number that `table.dat` stores for this storage option, from 0 to 2.
+    pub fn code(self) -> i32 {
+        match self {
+            StorageOption::MultiFile => 0,
+            StorageOption::MultiHdf5 => 1,
+            StorageOption::SepFile => 2,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Engines that compute a column from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md
+//! 0.3.
+//!
+//! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
+//! A virtual cell is defined where the stored cell is. What an engine makes of the elements is its [`Coding`]; reading
+//! cells, rows and regions is here.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use bstr::{BStr, ByteSlice};
+
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
+use crate::value::{DataType, Record, Region, Shape, Values};
+
+/// Name of the column keyword in which an engine stores the name of the column from which it computes its values.
+pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
+
+/// Start of the names of all keywords that engines inherit from casacore's BaseMappedArrayEngine.
+pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
+
+/// Conversion by which a virtual column engine computes the elements of its column from those of a stored column.
+pub(super) trait Coding: Debug + Send + Sync + 'static {
+    /// Parameters, such as scale and offset, with which the engine computes the values of a row from stored ones; they
+    /// may differ from row to row.
+    type Row: Copy;
+
+    /// Number of stored elements for each computed one; if 2, the stored cells have an additional first axis of that length.
+    const STORED: usize = 1;
+
+    /// Returns the parameters, such as scale and offset, with which the engine computes the values of `rows`
+    /// (half-open, from 0) from stored ones.
+    fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
+
+    /// Computes the engine's values from the elements `range` of `stored`, with the parameters of
+    /// their row, and appends them to `out`.
+    fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()>;
+}
+
+/// The parameters with which an engine computes the values of some rows from stored ones: the same for all rows, or
+/// those of each row.
+#[derive(Debug)]
+pub(super) enum Rows<R> {
+    Same(R),
+    Each(Vec<R>),
+}
+
+/// The column that a virtual column engine computes, and the stored column from which it computes it.
+pub(super) struct Mapping<'a> {
+    pub(super) args: &'a OpenArgs<'a>,
+    pub(super) spec: &'a ColumnSpec,
+    pub(super) keywords: &'a Record,
+    pub(super) stored: OtherColumn,
+}
+
+/// An engine with its only column, and the conversion by which it computes this column from a stored one.
+#[derive(Debug)]
+struct Engine<C> {
+    /// Type of the engine without template arguments, for errors.
+    type_name: &'static str,
+    spec: ColumnSpec,
+    stored: OtherColumn,
+    coding: C,
+}
+
+/// Opens an engine with one computed and one stored column. `coding` checks the element types of the two, and reads the
+/// parameters with which one is computed from the other.
+pub(super) fn open<C: Coding>(
+    type_name: &'static str,
+    args: &OpenArgs<'_>,
+    coding: impl FnOnce(&Mapping<'_>) -> Result<C>,
+) -> Result<Box<dyn Manager>> {
+    let open = || {
+        let ([spec], [keywords]) = (args.columns, args.column_keywords) else {
+            return Err(Error::format(format!("the engine has {} columns, expected one", args.columns.len())));
+        };
+        let mapping = Mapping { args, spec, keywords, stored: other_column(args, keywords, STORED_COLUMN)? };
+        let stored = &mapping.stored.spec;
+        for column in [spec, stored] {
+            if column.storage == Storage::Scalar {
+                return Err(Error::format(format!("column {} has scalars, arrays are expected", column.name)));
+            }
+        }
+        let coding = coding(&mapping)?;
+        Ok(Engine { type_name, spec: spec.clone(), stored: mapping.stored, coding })
+    };
+    let engine: Engine<C> = open().context(type_name)?;
+    Ok(Box::new(engine))
+}
+
+/// Opens the column that the keyword `key` of an engine's column names; both columns are in the same table.
+pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
+    let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
+    args.table.column(name).context(key)
+}
+
+impl Mapping<'_> {
+    /// The error for a pair of element types, of the computed and the stored column, that the engine does not support.
+    pub(super) fn wrong_types(&self) -> Error {
+        Error::format(format!(
+            "a column of {} values cannot be stored as {} in column {}",
+            self.spec.data_type, self.stored.spec.data_type, self.stored.spec.name
+        ))
+    }
+
+    /// Checks that the computed column has elements of `data_type`, and the stored column one of the types `stored`.
+    pub(super) fn expect(&self, data_type: DataType, stored: &[DataType]) -> Result<()> {
+        let found = self.spec.data_type == data_type && stored.contains(&self.stored.spec.data_type);
+        if found { Ok(()) } else { Err(self.wrong_types()) }
+    }
+}
+
+impl<C: Coding> Engine<C> {
+    /// Computes the shape of a computed cell from that of its stored cell, fastest axis first; an error if the computed
+    /// column is declared as Direct, with another shape.
+    fn shape_from(&self, stored: Shape) -> Result<Shape> {
+        let shape = match (C::STORED as u64, stored.split_first()) {
+            (1, _) => stored,
+            (factor, Some((&first, rest))) if first == factor => rest.into(),
+            (factor, _) => {
+                let message = format!("a stored cell of shape {stored}, a first axis of {factor} is expected");
+                return Err(Error::format(message));
+            }
+        };
+        match &self.spec.shape {
+            Some(fixed) if self.spec.storage == Storage::Direct && shape != *fixed => {
+                Err(Error::format(format!("a cell of shape {shape}, but the column's cells have shape {fixed}")))
+            }
+            _ => Ok(shape),
+        }
+    }
+
+    fn shape(&self, row: u64) -> Result<Option<Shape>> {
+        match self.stored.cells().cell_shape(row).with_context(|| self.below())? {
+            Some(stored) => self.shape_from(stored).map(Some).with_context(|| Context::Row(row)),
+            None if self.spec.storage == Storage::Direct => Err(undefined(row).context(self.below())),
+            None => Ok(None),
+        }
+    }
+
+    /// The shape that the stored cells of all `rows` have in common, fastest axis first; `None` if it is not known, or
+    /// if they have different shapes.
+    fn same_stored_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        match &self.stored.spec {
+            ColumnSpec { storage: Storage::Direct, shape: Some(shape), .. } => Some(shape.clone()),
+            _ => self.stored.cells().same_shape(rows),
+        }
+    }
+
+    /// The context for errors that come from the stored column of an engine: the name of that column.
+    fn below(&self) -> String {
+        format!("column {}", self.stored.spec.name)
+    }
+
+    fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        let mut stored = Values::new(self.stored.spec.data_type);
+        self.stored.cells().read_rows(rows.clone(), &mut stored).with_context(|| self.below())?;
+        let parameters = self.coding.rows(rows.clone())?;
+        let same = match self.same_stored_shape(&rows) {
+            Some(shape) => Some(self.shape_from(shape)?),
+            None => None,
+        };
+        let any_shape = C::STORED == 1 && self.spec.storage != Storage::Direct;
+        if let Rows::Same(row) = parameters
+            && (same.is_some() || any_shape)
+        {
+            return self.coding.decode(row, &stored, 0..stored.len(), out);
+        }
+        let mut start = 0;
+        for (index, row) in rows.enumerate() {
+            let shape = if same.is_some() { same.clone() } else { self.shape(row)? };
+            let Some(shape) = shape else { continue };
+            let end = start + shape.elements()? as usize * C::STORED;
+            if end > stored.len() {
+                return Err(Error::format(format!("row {row} has fewer elements than its shape")).context(self.below()));
+            }
+            let parameters = match &parameters {
+                Rows::Same(row) => *row,
+                Rows::Each(each) => each[index],
+            };
+            self.coding.decode(parameters, &stored, start..end, out)?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+impl<C: Coding> Manager for Engine<C> {
+    fn name(&self) -> &BStr {
+        self.spec.name.as_bstr()
+    }
+
+    fn column(&self, _index: usize) -> &dyn ColumnCells {
+        self
+    }
+}
+
+impl<C: Coding> ColumnCells for Engine<C> {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.shape(row).context(self.type_name)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        let mut read = || {
+            let shape = self.shape(row)?.ok_or_else(|| undefined(row))?;
+            let Some(region) = region else { return self.read(row..row + 1, out) };
+            region.check(&shape)?;
+            let mut below = region.clone();
+            if C::STORED > 1 {
+                below.start = std::iter::once(0).chain(region.start.iter().copied()).collect();
+                below.shape = std::iter::once(C::STORED as u64).chain(region.shape.iter().copied()).collect();
+            }
+            let mut stored = Values::new(self.stored.spec.data_type);
+            self.stored.cells().read_cell(row, Some(&below), &mut stored).with_context(|| self.below())?;
+            let row = match self.coding.rows(row..row + 1)? {
+                Rows::Same(row) => row,
+                Rows::Each(rows) => rows[0],
+            };
+            self.coding.decode(row, &stored, 0..stored.len(), out)
+        };
+        read().context(self.type_name)
+    }
+
+    fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+        self.read(rows, out).context(self.type_name)
+    }
+
+    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        self.shape_from(self.same_stored_shape(rows)?).ok()
+    }
+}

@@ -1,0 +1,35 @@
+//! Locking of mutexes that also works after a thread panicked while it held the lock.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Adds a method to mutexes that locks them even if they are poisoned (a thread panicked while it held the lock).
+pub trait LockUnpoisoned<T> {
+    /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
+    fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;
+}
+
+impl<T> LockUnpoisoned<T> for Mutex<T> {
+    fn lock_unpoisoned(&self) -> MutexGuard<'_, T> {
+        self.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_the_contents() {
+        let mutex = Mutex::new(1);
+        let panicked = std::thread::scope(|scope| {
+            let holder = scope.spawn(|| {
+                *mutex.lock_unpoisoned() = 2;
+                let _held = mutex.lock_unpoisoned();
+                panic!("while it is held");
+            });
+            holder.join().is_err()
+        });
+        assert!(panicked && mutex.is_poisoned());
+        assert_eq!(*mutex.lock_unpoisoned(), 2);
+    }
+}

@@ -1,0 +1,102 @@
+//! Chains of tables that are opened because each takes values from the next (forwarded columns, references,
+//! concatenations): finds circles and limits the number of tables.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use super::OpenOptions;
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// Decides whether a table may be opened because another one names it: called with the path of the file or directory that the
+/// table is in, links resolved.
+pub type Admits<'a> = &'a dyn Fn(&Path) -> bool;
+
+/// Fails unless `admits` allows the table at `path` to be opened, which another table refers to by `name`; `None` allows
+/// all.
+///
+/// # Errors
+/// `Unsupported`, an error that leads elsewhere.
+pub(super) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Result<()> {
+    // a table in a container has no place of its own
+    let place = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).unwrap_or_else(|| path.to_owned());
+    match admits {
+        Some(admits) if !admits(&place) => {
+            Err(Error::elsewhere(format!("the table {name} is not among those that are served")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A table that is being opened, and the chain of tables before it, each of which takes values from the next (as a
+/// reference table, a concatenation, or through forwarded columns). The chain shows circles, and its length is limited.
+///
+/// Damaged tables can take values from each other in a circle, or from too many tables: a table with four engines, each
+/// of whose tables has four engines again.
+pub(super) struct OpenChain<'a> {
+    pub(super) options: OpenOptions,
+    /// Decides which tables may be opened because another one names them; `None`: every table.
+    admits: Option<Admits<'a>>,
+    /// Path of the table without symbolic links, by which it is recognised if its values turn out to come from itself.
+    path: PathBuf,
+    before: Option<&'a OpenChain<'a>>,
+    /// Number of tables that were opened so far because the first table of the chain takes values from them, directly
+    /// or through others; shared by all chains that begin with that table.
+    opened: &'a Cell<usize>,
+}
+
+impl<'a> OpenChain<'a> {
+    /// Begins a chain of tables, each of which takes values from the next, with the table at `path`. `opened`, which
+    /// must be 0, will count the further tables that are opened, so that their number can be limited.
+    pub(super) fn new(path: &Path, options: OpenOptions, admits: Option<Admits<'a>>, opened: &'a Cell<usize>) -> Self {
+        OpenChain { options, admits, path: real(path), before: None, opened }
+    }
+
+    /// Extends the chain of tables, each of which takes values from the next, by the table at `path`, from which the
+    /// last table of the chain takes values.
+    ///
+    /// # Errors
+    /// `Format` if the table is in the chain already, since its values would come from itself; `Limit` if the chain
+    /// gets too long, or the first table takes values from too many tables; `Unsupported` if `admits` does not allow
+    /// the table.
+    pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
+        admit(self.admits, path, &path.file_name().unwrap_or_default().to_string_lossy())?;
+        let path = real(path);
+        let mut depth = 1;
+        let mut link = Some(self);
+        while let Some(chain) = link {
+            if chain.path == path {
+                return Err(Error::format("the table's values come from the table itself"));
+            }
+            depth += 1;
+            link = chain.before;
+        }
+        limits::depth(depth, "tables that lead to each other")?;
+        self.opened.set(self.opened.get() + 1);
+        limits::tables(self.opened.get())?;
+        Ok(OpenChain { options: self.options, admits: self.admits, path, before: Some(self), opened: self.opened })
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    // where there is nothing, opening fails with a better message
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn circles_and_crowds_end() {
+        let opened = Cell::new(0);
+        let first = OpenChain::new(Path::new("/a"), OpenOptions::default(), None, &opened);
+        let second = first.then(Path::new("/b")).unwrap();
+        assert_eq!(second.then(Path::new("/a")).err().map(|error| error.kind()), Some(ErrorKind::Format));
+        // beside each other, tables may come back
+        assert!(first.then(Path::new("/b")).is_ok());
+        let crowd = (0..1 << 20).map(|_| second.then(Path::new("/c"))).find_map(Result::err);
+        assert_eq!(crowd.map(|error| error.kind()), Some(ErrorKind::Limit));
+    }
+}

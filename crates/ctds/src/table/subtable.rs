@@ -1,0 +1,86 @@
+//! Finds and opens subtables: the tables that the keywords of a table refer to.
+
+use std::path::PathBuf;
+
+use bstr::{BString, ByteSlice};
+
+use super::open_chain::{Admits, admit};
+use super::{Locking, OpenOptions, Table, TableKind};
+use crate::error::Result;
+use crate::value::{Record, Value};
+
+/// A subtable: a table that a keyword of another one names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subtable {
+    /// Name of the keyword that refers to the subtable; if it is in a record, the name within that record.
+    pub name: BString,
+    /// The name of the subtable as the keyword `name` stores it: usually relative to the table with that keyword, as in
+    /// `././ANTENNA`.
+    pub stored: BString,
+    /// Absolute path of the subtable; of a concatenated subtable, one path for each part.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Subtable {
+    /// Opens the subtable; its directory is locked, as `options` tell, until the returned table is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub fn open(&self, options: OpenOptions) -> Result<Table> {
+        self.open_admitted(options, None)
+    }
+
+    /// Opens the subtable as [`open`](Self::open), if `admits` allows its path, or all paths of its parts if it is a concatenation; `None`
+    /// allows all.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `Unsupported` if it may not be opened.
+    #[doc(hidden)]
+    pub fn open_admitted(&self, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
+        let open = |path: &PathBuf| {
+            admit(admits, path, &self.stored.to_str_lossy())?;
+            Table::open_admitted(path, options, admits)
+        };
+        match self.paths.as_slice() {
+            [path] => open(path),
+            paths => {
+                let parts = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+                let info = parts.first().map(|part| part.info().clone()).unwrap_or_default();
+                let path = paths.first().cloned().unwrap_or_default();
+                super::view::concatenate(&path, &parts, info)
+            }
+        }
+    }
+}
+
+/// Finds the subtables that the keywords of a table name, then those that the keywords of its columns name.
+pub(super) fn find(table: &Table) -> Vec<Subtable> {
+    let mut found = Vec::new();
+    collect(table, &table.desc.keywords, &mut found);
+    for column in &table.desc.columns {
+        collect(table, &column.keywords, &mut found);
+    }
+    found
+}
+
+fn collect(table: &Table, record: &Record, found: &mut Vec<Subtable>) {
+    for field in &record.fields {
+        match &field.value {
+            Value::Table(stored) => {
+                let mut paths = vec![table.resolve(stored)];
+                if let TableKind::Concatenation { parts } = &table.kind
+                    && table.concatenated.contains(&field.name)
+                {
+                    // parts that cannot be opened were reported when the concatenation was
+                    let unlocked = OpenOptions { locking: Locking::None, ..OpenOptions::default() };
+                    let open = |part| Table::open_with(part, unlocked).ok();
+                    let parts: Vec<Table> = parts.iter().filter_map(open).collect();
+                    paths = super::view::subtable_paths(&parts, field.name.as_bstr());
+                }
+                found.push(Subtable { name: field.name.clone(), stored: stored.clone(), paths });
+            }
+            Value::Record(nested) => collect(table, nested, found),
+            _ => {}
+        }
+    }
+}
