@@ -73,7 +73,9 @@ mod tests {
         let bytes: Vec<u8> = (0..3 * PIECE + 5000).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let file = File::open(&path).unwrap();
-        let mut memory = vec![0; bytes.len() + PAGE];
+        let mut memory = vec![0; bytes.len() + 2 * PAGE];
+        let page = memory.as_ptr().align_offset(PAGE);
+        let memory = &mut memory[page..];
         let mut slow = 0;
         for (offset, len) in [(0, LARGE), (0, bytes.len()), (7, PIECE + 1), (4100, 2 * PIECE), (5000, 3 * PIECE)] {
             for shift in (0..48).chain([PAGE - 1]) {
