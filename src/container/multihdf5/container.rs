@@ -11,7 +11,7 @@ use super::read::stored_hash;
 use super::store::Store;
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::h5::Group;
+use crate::h5::{Compression, Group};
 use crate::hash::HashKind;
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
@@ -103,6 +103,7 @@ impl MultiHdf5Mut {
         if options.appendable && (options.compression.is_some() || options.checksums) {
             return Err(Error::usage("what grows while others read it cannot have filters"));
         }
+        Compression::of_filter(options.compression)?;
         let store = Arc::new(Store::create(path, options)?);
         Ok(Arc::new(Self::empty(store, String::new())))
     }

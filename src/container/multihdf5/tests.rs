@@ -496,6 +496,10 @@ fn calls_that_no_container_allows_are_refused() {
     let refused = |options: FormatOptions| MultiHdf5Mut::create(&path, &options).unwrap_err();
     for (error, says) in [
         (
+            refused(FormatOptions { compression: Some((9999, 1)), ..COMPATIBLE }),
+            "no data is written with the HDF5 filter 9999",
+        ),
+        (
             refused(FormatOptions { block_bytes: 0, ..COMPATIBLE }),
             "the block size is 0 bytes, expected 1 to 2^32 - 1 in HDF5",
         ),
