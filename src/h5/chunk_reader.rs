@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{ChunkInfo, Dataset, FilterScratch, Pipeline};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::grid::{ChunkRead, ChunkStorage, Grid};
+use crate::grid::{ChunkRead, ChunkStorage, Grid, unravel};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
 use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
@@ -228,10 +228,11 @@ impl ChunkRead for ChunkReader {
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let mut read = || -> Result<()> {
-            let chunk_bytes = self.chunk_bytes()?.max(1);
+            let (chunk_bytes, counts) = (self.chunk_bytes()?.max(1), self.grid.counts());
+            let place = |number| format!("chunk {}", Shape::from(unravel(number, &counts).as_slice()));
             for (number, out) in (first..).zip(out.chunks_mut(chunk_bytes)) {
                 match self.find(number) {
-                    Some(info) => self.decode_to(&info, out).with_context(|| format!("chunk number {number}"))?,
+                    Some(info) => self.decode_to(&info, out).with_context(|| place(number))?,
                     None => out.fill(0),
                 }
             }

@@ -17,13 +17,16 @@ use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
 use super::marks::{MARK_BYTES, Marks};
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::grid::{ChunkRead, Grid, read_chunks_in};
 use crate::hash::{Hash, HashKind, Hasher};
+use crate::io::ByteOrder;
 use crate::limits;
 use crate::native::{StoredMarks, last_part};
 use crate::pool::join_in_pool;
 use crate::progress::Progress;
 use crate::schema::ColumnKind;
-use crate::table::{ColumnCells, ColumnInfo, Table};
+use crate::stman::RowRun;
+use crate::table::{ColumnCells, ColumnInfo, Table, Tiling};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
 /// Number of bytes beyond which cells are added to a fingerprint; small cells are gathered before.
@@ -189,22 +192,84 @@ pub(crate) fn digest_cells(
 ) -> Result<CellsDigest> {
     limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(kind, content);
-    let mut blocks = RowBlocks::new(info, cells, rows, READ_BYTES);
-    let mut read = |mut values: Values| -> Result<Option<(RowBlock, Values)>> {
-        progress.go_on()?;
-        let Some(block) = blocks.next().transpose()? else { return Ok(None) };
-        values.clear();
-        block.read(cells, &mut values)?;
-        Ok(Some((block, values)))
-    };
-    let (mut next, mut spare) = (read(Values::new(info.data_type()))?, Values::new(info.data_type()));
-    while let Some((block, values)) = next {
-        // a large column would otherwise keep one thread busy after all others
-        let (hashed, following) = join_in_pool(|| stream.update(&block, &values), || read(spare));
-        hashed?;
-        (next, spare) = (following?, values);
+    if let Some(chunks) = cells.tiling(1).and_then(|tiling| RowChunks::new(tiling, info.data_type(), &rows)) {
+        let update =
+            |(count, bytes): &(u64, Vec<u8>)| stream.update_same(&chunks.cell, *count, bytes, info.data_type().size());
+        let mut starts = (0..chunks.count).step_by(chunks.batch as usize);
+        let read = |spare: Option<(u64, Vec<u8>)>| {
+            progress.go_on()?;
+            let spare = spare.map_or(Vec::new(), |(_, bytes)| bytes);
+            starts.next().map(|first| chunks.read(first, spare)).transpose()
+        };
+        hash_while_reading(read, update)?;
+    } else {
+        let mut blocks = RowBlocks::new(info, cells, rows, READ_BYTES);
+        let update = |(block, values): &(RowBlock, Values)| stream.update(block, values);
+        let read = |spare: Option<(RowBlock, Values)>| {
+            progress.go_on()?;
+            let Some(block) = blocks.next().transpose()? else { return Ok(None) };
+            let mut values = spare.map_or_else(|| Values::new(info.data_type()), |(_, values)| values);
+            values.clear();
+            block.read(cells, &mut values)?;
+            Ok(Some((block, values)))
+        };
+        hash_while_reading(read, update)?;
     }
     stream.finish()
+}
+
+/// Hashes what `read` returns, until that is nothing, with `update`; the next piece is read meanwhile, into memory that is
+/// no longer needed: a large column would otherwise keep one thread busy after all others.
+fn hash_while_reading<T: Send + Sync>(
+    mut read: impl FnMut(Option<T>) -> Result<Option<T>> + Send,
+    mut update: impl FnMut(&T) -> Result<()> + Send,
+) -> Result<()> {
+    let (mut next, mut spare) = (read(None)?, None);
+    while let Some(piece) = next {
+        let (hashed, following) = join_in_pool(|| update(&piece), || read(spare.take()));
+        hashed?;
+        (next, spare) = (following?, Some(piece));
+    }
+    Ok(())
+}
+
+/// The chunks of a column that is one hypercube with all rows in order, if each chunk has whole cells: their bytes are the
+/// cells', which are hashed as they are.
+struct RowChunks<'a> {
+    cube: Box<dyn ChunkRead + 'a>,
+    cell: Shape,
+    rows: u64,
+    chunk_bytes: u64,
+    count: u64,
+    /// Number of chunks that are read at once.
+    batch: u64,
+}
+
+impl<'a> RowChunks<'a> {
+    /// `None` if the cells in `rows` have to be read in another way.
+    fn new(tiling: Tiling<'a>, element: DataType, rows: &Range<u64>) -> Option<Self> {
+        let is_whole = rows.start == 0 && tiling.runs == RowRun::of_all(rows.end);
+        let cube = tiling.cubes.into_iter().next().filter(|_| is_whole)?;
+        let Grid { shape, chunk } = cube.grid();
+        let (cell, has) = shape.split_last()?;
+        let chunk_bytes = chunk.elements().ok()?.checked_mul(element.size() as u64)?;
+        // stored Bools are any bytes
+        let is_plain = cube.raw_order().is_some() && cube.data_type() == element && element != DataType::Bool;
+        let fits = is_plain && has >= rows.end && cube.grid().covers_cells() && (1..=READ_BYTES).contains(&chunk_bytes);
+        let (count, batch) = (cube.grid().counts().elements().ok()?, READ_BYTES / chunk_bytes.max(1));
+        fits.then_some(RowChunks { cube, cell, rows: rows.end, chunk_bytes, count, batch })
+    }
+
+    /// Reads the chunks from number `first` on that are read at once; returns the number of their rows, and their bytes,
+    /// after which may follow padding.
+    fn read(&self, first: u64, mut bytes: Vec<u8>) -> Result<(u64, Vec<u8>)> {
+        let count = self.batch.min(self.count - first);
+        bytes.resize((count * self.chunk_bytes) as usize, 0);
+        read_chunks_in(ByteOrder::Little, &*self.cube, first, &mut bytes)?;
+        let chunk_rows = self.cube.grid().chunk.last().copied().unwrap_or(1);
+        let end = first.saturating_add(count).saturating_mul(chunk_rows).min(self.rows);
+        Ok((end.saturating_sub(first * chunk_rows), bytes))
+    }
 }
 
 /// Computes the hash of a table from its number of rows and the fingerprints of its columns; zeros stand for a column
@@ -565,6 +630,7 @@ fn tag(data_type: DataType) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Region;
 
     #[test]
     fn empty_keyword_set_as_the_reference_computes_it() {
@@ -572,5 +638,47 @@ mod tests {
         put_record(&mut bytes, &Record::default(), &|_| String::new());
         // keywords_sha256 of every table without keywords in the corpus
         assert!(Hash::of(HashKind::Sha256, &bytes).to_string().starts_with("af5570f5a1810b7af78caf4bc70a660f"));
+    }
+
+    /// The cells of a column, as if it had no chunks.
+    struct OfRows<'a>(&'a dyn ColumnCells);
+
+    impl ColumnCells for OfRows<'_> {
+        fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+            self.0.cell_shape(row)
+        }
+
+        fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+            self.0.read_cell(row, region, out)
+        }
+    }
+
+    #[test]
+    fn digest_of_chunks_is_that_of_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let native = folder.path().join("twospw.h5");
+        let tables = ctds_hdf5_testing::testdata();
+        crate::convert::ToHdf5::new(tables.join("twospw/twospw.ms")).write(&native).unwrap();
+        let mut sources = vec![native, tables.join("demo/demo.ms"), tables.join("twospw/twospw.ms")];
+        sources.extend(std::fs::read_dir(tables.join("dtypes_tiled")).unwrap().map(|entry| entry.unwrap().path()));
+        let mut chunked = 0;
+        for path in sources.iter().filter(|path| path.extension().is_some_and(|name| name != "json")) {
+            let source = Source::open(path).unwrap();
+            for table in source.tables() {
+                let content = table.content().unwrap();
+                for (index, info) in content.columns().iter().enumerate() {
+                    let cells = content.cells(index).unwrap();
+                    let rows = 0..content.rows();
+                    let tiling = cells.tiling(1);
+                    chunked +=
+                        tiling.is_some_and(|tiling| RowChunks::new(tiling, info.data_type(), &rows).is_some()) as usize;
+                    let digest = |cells: &dyn ColumnCells| {
+                        digest_cells(info, cells, content, rows.clone(), HashKind::Blake3, &()).unwrap().hash
+                    };
+                    assert_eq!(digest(&*cells), digest(&OfRows(&*cells)), "{} {}", table.name, info.desc.name);
+                }
+            }
+        }
+        assert!(chunked > 40, "only {chunked} columns were read by chunks");
     }
 }

@@ -36,10 +36,9 @@ impl Header {
     /// `Format` if there is none, or what it says cannot be.
     pub(super) fn read(container: &Group) -> Result<Self> {
         if !container.has(HEADER) {
-            return Err(Error::format(format!(
-                "group {} is not a MultiHDF5 container: it has no {HEADER}",
-                container.path()
-            )));
+            let path = container.path();
+            let other = if path == "/" { "; `h5bridge info` shows what else the file is" } else { "" };
+            return Err(Error::format(format!("group {path} is not a MultiHDF5 container: it has no {HEADER}{other}")));
         }
         let group = container.group(HEADER)?;
         let read = || -> Result<_> {
