@@ -1,13 +1,11 @@
-//! Calls of libhdf5's C functions that the `hdf5` crate lacks or restricts, and two system calls: sharing a range of bytes
-//! between files, and advice about memory. This is the only `unsafe` code of the crate.
+//! Calls of libhdf5's C functions that the `hdf5` crate lacks or restricts. This is the only `unsafe` code of the crate.
 //!
 //! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
 //! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
 //! slowest axis first.
-#![allow(unsafe_code, reason = "calls into libhdf5, and an ioctl")]
+#![allow(unsafe_code, reason = "calls into libhdf5")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -35,7 +33,7 @@ use super::any_type::{
 use super::codec::{self, CODECS};
 use super::error::{Hdf5Result, from_hdf5};
 use crate::error::{Error, Result};
-use crate::io::{FileSource, Raw, ReadAt};
+use crate::io::{FileSource, ReadAt};
 use crate::value::DataType;
 
 // what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`); and a function whose constants
@@ -312,20 +310,6 @@ pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
 fn keep(file: hdf5::File) -> Result<hdf5::File> {
     with_descriptor(&file, |descriptor| Ok(fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?))?;
     Ok(file)
-}
-
-/// Makes the file `to` share the bytes `from` of another file, at `offset` (in bytes), by the ioctl `FICLONERANGE`
-/// (reflink). The shared bytes must be whole blocks of the file system in both files.
-pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<()> {
-    let range = nix::libc::file_clone_range {
-        src_fd: i64::from(from.file.as_raw_fd()),
-        src_offset: from.offset,
-        src_length: from.len,
-        dest_offset: offset,
-    };
-    // SAFETY: both descriptors are those of open files; the system reads the range, which lives until it returns
-    let status = unsafe { nix::libc::ioctl(to.as_raw_fd(), nix::libc::FICLONERANGE, &raw const range) };
-    nix::errno::Errno::result(status).map(drop)
 }
 
 /// Duplicates the file descriptor of an open HDF5 file; the duplicate stays valid after the file is closed.
@@ -1630,7 +1614,7 @@ pub(super) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -
         }
         let opened = open_file(path, Mode::ReadLive, access)?;
         // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
-        let _ = File::from(descriptor(&opened)?).unlock();
+        let _ = std::fs::File::from(descriptor(&opened)?).unlock();
         // others may have datasets open and no file
         if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL))? == 1 {
             return Ok(opened);
