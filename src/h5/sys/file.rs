@@ -116,13 +116,13 @@ pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
 pub(crate) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
     for is_second in [false, true] {
         if is_second {
-            call!(h5p::H5Pset_fapl_log(access.id(), ptr::null(), 0, 0))?;
+            call!(h5p::H5Pset_fapl_log(access.id(), ptr::null(), 0, 0)).h5()?;
         }
         let opened = open_file(path, Mode::ReadLive, access)?;
         // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
         let _ = std::fs::File::from(descriptor(&opened)?).unlock();
         // others may have datasets open and no file
-        if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL))? == 1 {
+        if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL)).h5()? == 1 {
             return Ok(opened);
         }
     }

@@ -58,7 +58,7 @@ pub(crate) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     #[cfg(feature = "static-hdf5")]
     call!(h5l::H5Lget_info2(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT)).h5()?;
     #[cfg(not(feature = "static-hdf5"))]
-    call!(h5l::H5Lget_info1(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT))?;
+    call!(h5l::H5Lget_info1(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT)).h5()?;
     // H5L_type_t
     let bytes = match info.class {
         0 => return Ok(Link::Hard),
