@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{fmt, io};
 
+use ctds::os::clone_range;
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
-use crate::h5::clone_range;
 use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
 use crate::progress::Progress;
 
@@ -168,9 +168,10 @@ fn share_blocks(
     let mut at = 0;
     while at < from.len {
         progress.go_on()?;
-        let step = Raw { offset: from.offset + at, len: (from.len - at).min(STEP_BYTES), ..from };
-        match clone_range(step, to, offset + at) {
-            Ok(()) => at += step.len,
+        let len = (from.len - at).min(STEP_BYTES);
+        let start = from.offset + at;
+        match clone_range(from.file, &(start..start + len), to, offset + at) {
+            Ok(()) => at += len,
             Err(Errno::EINTR) => {}
             Err(errno) => match NotShared::of_errno(errno) {
                 Some(reason) => return Ok(Err(reason)),

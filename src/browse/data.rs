@@ -324,67 +324,71 @@ pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>,
         return Err(Error::usage("Unsupported dtype safe for non-numeric data"));
     }
     values.check_backed()?;
-    let safe = |form: Form| if options.dtype == Dtype::Safe { form.safe() } else { form };
+    let form = number.map(|number| if options.dtype == Dtype::Safe { number.form.safe() } else { number.form });
     match options.format {
         Format::Json => json(open, values, options, limits),
-        Format::Bin => {
-            let Some(shape) = values.shape.clone() else {
-                return Err(Error::usage("Unsupported encoding bin for datasets without a dataspace"));
-            };
-            if values.has_pointers() {
-                return Err(Error::usage(
-                    "Unsupported encoding bin for elements of variable length and references: they have no bytes of \
-                     their own; take json",
-                ));
-            }
-            let size = number.as_ref().map_or(values.element.size, |number| safe(number.form).size) as u64;
-            let length = values.count().saturating_mul(size);
+        Format::Bin => bytes(values, form, limits),
+        format => numbers(format, values, form, limits),
+    }
+}
+
+/// Encodes elements in the format `Bin`; numbers have this `form`.
+fn bytes(values: Values, form: Option<Form>, limits: &Limits) -> Result<Data> {
+    let Some(shape) = values.shape.clone() else {
+        return Err(Error::usage("Unsupported encoding bin for datasets without a dataspace"));
+    };
+    if values.has_pointers() {
+        return Err(Error::usage(
+            "Unsupported encoding bin for elements of variable length and references: they have no bytes of \
+             their own; take json",
+        ));
+    }
+    let size = form.map_or(values.element.size, |form| form.size) as u64;
+    let length = values.count().saturating_mul(size);
+    check(length, "bytes", limits.binary_bytes, &shape)?;
+    binary("application/octet-stream", None, Vec::new(), Raw::new(values, form), length)
+}
+
+/// Encodes numbers of this `form` in a format for nothing else: `Npy`, `Csv` or `Tiff`.
+fn numbers(format: Format, values: Values, form: Option<Form>, limits: &Limits) -> Result<Data> {
+    let name = match format {
+        Format::Npy => "npy",
+        Format::Csv => "csv",
+        _ => "tiff",
+    };
+    let (Some(form), Some(shape)) = (form, values.shape.clone()) else {
+        return Err(Error::usage(format!("Unsupported encoding {name} for non-numeric content")));
+    };
+    let bytes = values.count().saturating_mul(form.size as u64);
+    if format == Format::Npy {
+        let header = npy_header(form, &shape);
+        let length = bytes.saturating_add(header.len() as u64);
+        check(length, "bytes", limits.binary_bytes, &shape)?;
+        let raw = Raw::new(values, Some(form));
+        return binary("application/octet-stream", Some("data.npy"), header, raw, length);
+    }
+    if shape.is_empty() {
+        return Err(Error::usage(format!("Unsupported encoding {name} for empty and scalar datasets")));
+    }
+    match (format, &shape[..]) {
+        (Format::Tiff, &[rows, columns]) => {
+            let length = bytes.saturating_add(tiff::HEADER as u64);
             check(length, "bytes", limits.binary_bytes, &shape)?;
-            let raw = Raw::new(values, number.map(|number| safe(number.form)));
-            binary("application/octet-stream", None, Vec::new(), raw, length)
+            let header = tiff::header(form, rows, columns)?;
+            binary("image/tiff", Some("data.tiff"), header, Raw::new(values, Some(form)), length)
         }
-        format => {
-            let name = match format {
-                Format::Npy => "npy",
-                Format::Csv => "csv",
-                _ => "tiff",
-            };
-            let (Some(number), Some(shape)) = (number, values.shape.clone()) else {
-                return Err(Error::usage(format!("Unsupported encoding {name} for non-numeric content")));
-            };
-            let form = safe(number.form);
-            let bytes = values.count().saturating_mul(form.size as u64);
-            if format == Format::Npy {
-                let header = npy_header(form, &shape);
-                let length = bytes.saturating_add(header.len() as u64);
-                check(length, "bytes", limits.binary_bytes, &shape)?;
-                let raw = Raw::new(values, Some(form));
-                return binary("application/octet-stream", Some("data.npy"), header, raw, length);
-            }
-            if shape.is_empty() {
-                return Err(Error::usage(format!("Unsupported encoding {name} for empty and scalar datasets")));
-            }
-            match (format, &shape[..]) {
-                (Format::Tiff, &[rows, columns]) => {
-                    let length = bytes.saturating_add(tiff::HEADER as u64);
-                    check(length, "bytes", limits.binary_bytes, &shape)?;
-                    let header = tiff::header(form, rows, columns)?;
-                    binary("image/tiff", Some("data.tiff"), header, Raw::new(values, Some(form)), length)
-                }
-                (Format::Csv, [_] | [_, _]) => {
-                    check(values.count().saturating_mul(longest_csv(form)), "bytes", limits.binary_bytes, &shape)?;
-                    let columns = if shape.len() == 2 { shape[1] } else { 1 };
-                    let source = Csv { raw: Raw::new(values, Some(form)), form, columns, column: 0 };
-                    finish("text/csv", Some("data.csv"), None, Pieces::new(source))
-                }
-                _ => {
-                    let axes = if format == Format::Csv { "one or two axes" } else { "two axes" };
-                    Err(Error::usage(format!(
-                        "Unsupported encoding {name} for {} axes: it has {axes}; choose with selection",
-                        shape.len()
-                    )))
-                }
-            }
+        (Format::Csv, [_] | [_, _]) => {
+            check(values.count().saturating_mul(longest_csv(form)), "bytes", limits.binary_bytes, &shape)?;
+            let columns = if shape.len() == 2 { shape[1] } else { 1 };
+            let source = Csv { raw: Raw::new(values, Some(form)), form, columns, column: 0 };
+            finish("text/csv", Some("data.csv"), None, Pieces::new(source))
+        }
+        _ => {
+            let axes = if format == Format::Csv { "one or two axes" } else { "two axes" };
+            Err(Error::usage(format!(
+                "Unsupported encoding {name} for {} axes: it has {axes}; choose with selection",
+                shape.len()
+            )))
         }
     }
 }

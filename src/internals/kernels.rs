@@ -9,7 +9,6 @@ use crate::grid::copy_box;
 use crate::hash::HashKind;
 use crate::io::ByteOrder;
 use crate::schema::ColumnDesc;
-use crate::source::Content;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::table::{ManagerSpec, NewTable, Table};
 use crate::value::{Complex32, DataType, Shape, Values, bits};
@@ -127,7 +126,7 @@ pub fn digest() -> Kernel {
     let column = ColumnDesc::array::<Complex32>("C").direct(shape.clone());
     let spec = ManagerSpec::tiled_column("T", &Shape::from([4, 64, 64]));
     let table = table(spec, column, rows, &shape, &values);
-    let content = Content::casacore(table.expect("the table can be made"));
+    let content = table.expect("the table can be made");
     Kernel::new(values.len() * 8, move || {
         let digest = digest_column(&content, 0, CellDigest::Wanted(HashKind::Blake3), &()).hash;
         u64::from(digest.expect("the column can be read").as_bytes()[0])

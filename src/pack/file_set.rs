@@ -442,44 +442,67 @@ impl Folder {
             _lock: lock,
         };
         let left_out = folder.look_around(path)?;
-        let taken = |name: &String| !left_out.contains(name);
-        for name in container.names()?.into_iter().filter(taken) {
+        folder.add_files(&container, &left_out, search)?;
+        let packed = folder.open_table(&container, search.salvage)?;
+        for container in [container].into_iter().chain(packed) {
+            folder.add_nested(&*container, &left_out, search, depth)?;
+        }
+        folder.check_names()?;
+        Ok(folder)
+    }
+
+    /// Adds the files of the container, without those that are `left_out`.
+    fn add_files(&mut self, container: &Arc<dyn Container>, left_out: &[String], search: Search) -> Result<()> {
+        for name in container.names()?.into_iter().filter(|name| !left_out.contains(name)) {
             container::check_name(&name)?;
-            match SetFile::new(&container, name.clone()) {
-                Ok(file) => folder.files.push(file),
-                Err(error) if search.salvage && error.is_damage() => folder.leave_out(&name, &error),
+            match SetFile::new(container, name.clone()) {
+                Ok(file) => self.files.push(file),
+                Err(error) if search.salvage && error.is_damage() => self.leave_out(&name, &error),
                 // a file that the user may not read
-                Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
+                Err(error) if error.kind() == crate::ErrorKind::Io => self.warn(&name, &format!("left out: {error}")),
                 Err(error) => return Err(error),
             }
         }
         for (name, what) in container.left_out()? {
-            folder.warn(&name, &format!("left out: {what}"));
+            self.warn(&name, &format!("left out: {what}"));
         }
-        let packed = folder.open_table(&container, search.salvage)?;
-        for container in [container].into_iter().chain(packed) {
-            for name in container.nested()?.into_iter().filter(taken) {
-                container::check_name(&name)?;
-                let inner = || {
-                    let prefix = format!("{}{name}/", folder.prefix);
-                    Self::open(container.enter(&name)?, prefix, folder.origin.join(&name), search, depth + 1)
-                };
-                match inner().context(Context::member(&name)) {
-                    Ok(inner) => folder.nested.push((name, inner)),
-                    Err(error) if search.salvage && error.is_damage() => {
-                        let table = format!("{}{name}", folder.prefix);
-                        folder.damage.push(Damage::of_table(&table, &error));
-                    }
-                    Err(error) => return Err(error),
+        Ok(())
+    }
+
+    /// Adds the directories and containers in the container, without those that are `left_out`.
+    fn add_nested(
+        &mut self,
+        container: &dyn Container,
+        left_out: &[String],
+        search: Search,
+        depth: usize,
+    ) -> Result<()> {
+        for name in container.nested()?.into_iter().filter(|name| !left_out.contains(name)) {
+            container::check_name(&name)?;
+            let inner = || {
+                let prefix = format!("{}{name}/", self.prefix);
+                Self::open(container.enter(&name)?, prefix, self.origin.join(&name), search, depth + 1)
+            };
+            match inner().context(Context::member(&name)) {
+                Ok(inner) => self.nested.push((name, inner)),
+                Err(error) if search.salvage && error.is_damage() => {
+                    let table = format!("{}{name}", self.prefix);
+                    self.damage.push(Damage::of_table(&table, &error));
                 }
+                Err(error) => return Err(error),
             }
         }
-        let mut names: Vec<&String> = folder.files.iter().map(|file| &file.name).collect();
-        names.extend(folder.nested.iter().map(|(name, _)| name));
+        Ok(())
+    }
+
+    /// Fails if two members have one name.
+    fn check_names(&self) -> Result<()> {
+        let mut names: Vec<&String> = self.files.iter().map(|file| &file.name).collect();
+        names.extend(self.nested.iter().map(|(name, _)| name));
         names.sort();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
-            None => Ok(folder),
+            None => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bstr::ByteSlice;
 
 use super::compare::compare_beside_main;
-use super::content::{Content, Joined, JoinedPart};
+use super::joined::{Joined, JoinedPart};
 use super::tables::{Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::native::{MAIN_TABLE, table_path};
@@ -82,7 +82,7 @@ impl Source {
             parent: None,
             path: None,
             group: Some(table_path(MAIN_TABLE)),
-            content: Ok(Content::Joined(Box::new(Joined::new(contents)))),
+            content: Ok(Joined::of(contents)),
         };
         source.tables.insert(0, main);
         Ok(source)
@@ -91,14 +91,8 @@ impl Source {
     /// The first and the last row of each part of a joined main table, as half-open ranges of one row; empty if the main table
     /// is not joined from parts.
     pub(crate) fn edges_of_parts(&self) -> Vec<Range<u64>> {
-        let Some(Ok(Content::Joined(joined))) = self.tables.first().map(|table| &table.content) else {
-            return Vec::new();
-        };
-        let edges = joined.parts.iter().filter(|part| part.rows > 0).flat_map(|part| {
-            let (first, last) = (part.start, part.start + part.rows - 1);
-            std::iter::once(first..first + 1).chain((last > first).then_some(last..last + 1))
-        });
-        edges.collect()
+        let main = self.tables.first().and_then(|table| table.content.as_ref().ok());
+        main.map_or_else(Vec::new, |content| content.edges_of_parts())
     }
 }
 
@@ -107,7 +101,7 @@ impl Source {
 fn check_part(source: &Source) -> Result<()> {
     let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
     let main = source.tables.first().ok_or_else(none)?;
-    if !matches!(main.content()?, Content::Native(_)) {
+    if main.content()?.as_native().is_none() {
         return Err(Error::usage("not a native HDF5 file: parts are what `to-hdf5` writes, convert it first"));
     }
     if let Some(damage) = source.damage.first() {

@@ -10,8 +10,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::blocks::RowBlocks;
-use super::content::Salvaged;
-use super::intact::ColumnDamage;
+use super::salvaged::{ColumnDamage, Salvaged};
 use super::{Content, Source};
 use crate::damage::Damage;
 use crate::error::{Error, ErrorKind, Result};
@@ -53,7 +52,7 @@ impl Source {
         self.is_salvaged = true;
         for table in &mut self.tables {
             let content = match &table.content {
-                Ok(content) => content,
+                Ok(content) => &**content,
                 Err(error) if table.parent.is_some() && error.is_damage() => {
                     // a subtable without any file is only absent, as in a table that is intact
                     if error.kind() != ErrorKind::NotFound {
@@ -81,11 +80,8 @@ impl Source {
                 damaged.push(found);
             }
             if damaged.iter().any(|found| !matches!(found, ColumnDamage::None)) {
-                table.content =
-                    match std::mem::replace(&mut table.content, Err(Error::format("the table is being salvaged"))) {
-                        Ok(content) => Ok(Content::Salvaged(Box::new(Salvaged::new(content, damaged)))),
-                        Err(error) => Err(error),
-                    };
+                let content = std::mem::replace(&mut table.content, Err(Error::format("the table is being salvaged")));
+                table.content = content.map(|content| Salvaged::of(content, damaged));
             }
         }
         Ok(())

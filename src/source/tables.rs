@@ -80,7 +80,7 @@ pub struct SourceTable {
     pub(crate) path: Option<PathBuf>,
     /// Path of the table's group from the root, if the source is an HDF5 file; `None` if not.
     pub(crate) group: Option<String>,
-    pub(crate) content: Result<Content>,
+    pub(crate) content: Result<Box<Content>>,
 }
 
 /// A subtable that [`Source::open_served`] has not opened. Its file or directory, or that of another table that holds
@@ -147,7 +147,7 @@ impl Source {
         let mut seen = BTreeSet::new();
         let path = canonical(table.path());
         seen.insert(path.clone());
-        let content = Ok(Content::casacore(table));
+        let content: Result<Box<Content>> = Ok(Box::new(table));
         tables.push(SourceTable { name: MAIN_TABLE.into(), parent: None, path: Some(path), group: None, content });
         let (mut next, mut refused) = (0, Vec::new());
         let mut depth = vec![0];
@@ -223,14 +223,15 @@ impl Source {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
             let native::NativeEntry { name, parent, group, table } = entry;
-            let content = table.map(|table| Content::Native(Box::new(table)));
+            let content = table.map(|table| Box::new(table) as Box<Content>);
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
         let remote = remote::is_remote(path).then(|| remote::open(path)).transpose().context(&place)?;
         let entries = native::open(path, options);
         reachable(remote.as_deref()).context(&place)?;
         let tables: Vec<_> = entries?.into_iter().map(table).collect();
-        let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
+        let damage =
+            tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], |content| content.damage());
         let damage = damage.to_vec();
         let refused = Vec::new();
         let open_columns = OpenColumns::default();
@@ -337,9 +338,9 @@ impl Source {
         let content = found.content().context(&self.place)?;
         let info = content.columns().get(column).ok_or_else(none)?;
         let open = || -> Result<Arc<dyn ColumnCells + '_>> {
-            match content {
-                Content::Native(native) => Ok(self.open_columns.get(table, column, || native.cells(column))?),
-                _ => Ok(content.cells(column)?.into()),
+            match content.as_native().filter(|_| content.inner().is_none()) {
+                Some(native) => Ok(self.open_columns.get(table, column, || native.cells(column))?),
+                None => Ok(content.cells(column)?.into()),
             }
         };
         let cells = open().with_context(|| Context::column(&info.desc.name)).context(self.place_of(found))?;
@@ -420,7 +421,7 @@ fn open_subtables(
         limits::depth(depth[parent] + 1, "subtables")?;
         let wanted = format!("{prefix}{}", subtable.name.to_str_lossy());
         let name = unique(&wanted, |name| tables.iter().any(|other| other.name == name));
-        let content = subtable.open_admitted(options, admits).map(Content::casacore);
+        let content = subtable.open_admitted(options, admits).map(|table| Box::new(table) as Box<Content>);
         if let Err(error) = &content
             && error.leads_elsewhere()
         {
@@ -536,7 +537,7 @@ impl SourceTable {
 
     pub(crate) fn content(&self) -> Result<&Content> {
         match &self.content {
-            Ok(content) => Ok(content),
+            Ok(content) => Ok(&**content),
             Err(error) if self.name == MAIN_TABLE => Err(error.clone()),
             Err(error) => Err(error.clone()).with_context(|| Context::Subtable(self.name.clone())),
         }

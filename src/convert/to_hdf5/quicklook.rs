@@ -559,8 +559,20 @@ impl Level {
         codes: Option<&[i32]>,
         has_time: bool,
     ) -> Result<()> {
-        // first axis fastest
-        let shape = Shape::from([self.channels.len() as u64, self.times.len() as u64, correlations as u64]);
+        let scales = self.write_scales(group, correlations, frequencies, codes, has_time)?;
+        self.write_bins(group, &scales)?;
+        self.write_amplitudes(group, correlations, &scales)
+    }
+
+    /// The scales of channels, times and correlations, in the order of the axes, fastest first.
+    fn write_scales(
+        &self,
+        group: &Group,
+        correlations: usize,
+        frequencies: Option<&[f64]>,
+        codes: Option<&[i32]>,
+        has_time: bool,
+    ) -> Result<[Dataset; 3]> {
         let mean = |range: &Range<usize>, list: &[f64]| list[range.clone()].iter().sum::<f64>() / range.len() as f64;
         let middles = self.times.iter().map(|(first, last)| first + (last - first) / 2.).collect();
         let time: &[(&str, &str)] = match has_time {
@@ -579,11 +591,15 @@ impl Level {
         };
         let corr = codes.map_or_else(|| (0..correlations as i32).collect(), <[i32]>::to_vec);
         let of_corr = if codes.is_some() { "Stokes code of the correlation" } else { "number of the correlation" };
-        let scales = [
+        Ok([
             scale(group, if frequencies.is_some() { "frequency" } else { "channel" }, channel, of_channel)?,
             scale(group, if has_time { "time" } else { "row" }, Values::Double(middles), time)?,
             scale(group, "corr", Values::Int(corr), &[(LONG_NAME, of_corr)])?,
-        ];
+        ])
+    }
+
+    /// The times and channels that each bin covers.
+    fn write_bins(&self, group: &Group, scales: &[Dataset; 3]) -> Result<()> {
         let times =
             |last: bool| Values::Double(self.times.iter().map(|ends| if last { ends.1 } else { ends.0 }).collect());
         let channels = |ends: fn(&Range<usize>) -> usize| {
@@ -598,6 +614,11 @@ impl Level {
             let dataset = create(group, name, &Shape::from([values.len() as u64]), None, &values)?;
             dataset.attach_scale(0, &scales[axis])?;
         }
+        Ok(())
+    }
+
+    fn write_amplitudes(&self, group: &Group, correlations: usize, scales: &[Dataset; 3]) -> Result<()> {
+        let shape = Shape::from([self.channels.len() as u64, self.times.len() as u64, correlations as u64]);
         let chunk = Shape::from([shape[0], shape[1].min(256), 1]);
         let filled = |value: &dyn Fn(&Sum) -> f32| Values::Float(self.sums.iter().map(value).collect());
         let or_nan = |sum: &Sum, value: f32| if sum.good == 0 { f32::NAN } else { value };

@@ -70,6 +70,38 @@ enum Cubes {
     LeftOut,
 }
 
+/// The digest of each column of each table of the plan, once it is known.
+type Digests = Vec<Vec<Option<Result<CellsDigest>>>>;
+
+/// Runs jobs, in any lane.
+struct JobRunner<'a> {
+    source: &'a Source,
+    plan: &'a Plan,
+    cells: CellDigest,
+    progress: &'a dyn Progress,
+}
+
+impl JobRunner<'_> {
+    fn run(&self, job: Job, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        match job {
+            Job::RowNumbers { table, target, rows } => {
+                let content = self.source.tables[self.plan.tables[table].source].content()?;
+                write_row_numbers(&target, content, rows, lane)
+            }
+            Job::Column { table, column, targets, cubes } => {
+                let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
+                let content = self.source.tables[table_plan.source].content()?;
+                let run = ColumnWriter::new(content, table_plan, column_plan, self.cells, self.progress)
+                    .map(|run| run.cubes_written(cubes == Cubes::Written))
+                    .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
+                content.forget(column_plan.index);
+                let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
+                lane.done(ColumnResult { table, column, digest, raw })
+            }
+        }
+    }
+}
+
 /// How far the conversion of a column is, for progress reports.
 struct Report<'a> {
     table: &'a str,
@@ -439,42 +471,17 @@ impl<'a> Writer<'a> {
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let (mut reports, of_datasets) = self.reports(&jobs);
-        let mut hashes: Vec<Vec<Option<Result<CellsDigest>>>> =
-            self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
-        let mut raw = Vec::new();
-        if self.options.digest || self.options.restorable {
-            let is_dense = |block: &&Block| {
-                matches!(self.plan.tables[block.table].columns[block.column].form, ColumnForm::Dense { .. })
-            };
-            let digest = |block: &Block| Ok((block.table, block.column, self.digest_of_block(block, progress)?));
-            let dense: Vec<_> = self.blocks.iter().filter(is_dense).collect();
-            let digests = pool.install(|| dense.into_par_iter().map(digest).collect::<Result<Vec<_>>>())?;
-            for (table, column, hash) in digests {
-                hashes[table][column] = Some(hash);
-            }
-        }
-        let (plan, source, datasets) = (self.plan, self.source, &mut self.datasets);
         let wanted = self.options.digest || self.options.restorable;
+        let mut hashes = self.no_digests();
+        if wanted {
+            self.digest_blocks(&mut hashes, &pool, progress)?;
+        }
+        let mut raw = Vec::new();
         let kind = StoredDigests::WRITTEN;
         let cells = if wanted { CellDigest::Wanted(kind) } else { CellDigest::Skipped(kind) };
-        let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
-            match job {
-                Job::RowNumbers { table, target, rows } => {
-                    let content = source.tables[plan.tables[table].source].content()?;
-                    write_row_numbers(&target, content, rows, lane)
-                }
-                Job::Column { table, column, targets, cubes } => {
-                    let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
-                    let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
-                        .map(|run| run.cubes_written(cubes == Cubes::Written))
-                        .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
-                    content.forget(column_plan.index);
-                    let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
-                    lane.done(ColumnResult { table, column, digest, raw })
-                }
-            }
-        };
+        let runner = JobRunner { source: self.source, plan: self.plan, cells, progress };
+        let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| runner.run(job, lane);
+        let datasets = &mut self.datasets;
         lanes::run(jobs, lanes, &pool, work, |message, buffers| match message {
             Message::Chunk { dataset, index, bytes, len } => {
                 progress.go_on()?;
@@ -503,6 +510,23 @@ impl<'a> Writer<'a> {
         }
         let digest = if wanted { self.write_digests(hashes)? } else { None };
         Ok((digest, sharing))
+    }
+
+    fn no_digests(&self) -> Digests {
+        self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect()
+    }
+
+    /// Adds the digests of dense columns that were copied as blocks, which no job reads.
+    fn digest_blocks(&self, digests: &mut Digests, pool: &rayon::ThreadPool, progress: &dyn Progress) -> Result<()> {
+        let is_dense = |block: &&Block| {
+            matches!(self.plan.tables[block.table].columns[block.column].form, ColumnForm::Dense { .. })
+        };
+        let digest = |block: &Block| Ok((block.table, block.column, self.digest_of_block(block, progress)?));
+        let dense: Vec<_> = self.blocks.iter().filter(is_dense).collect();
+        for (table, column, found) in pool.install(|| dense.into_par_iter().map(digest).collect::<Result<Vec<_>>>())? {
+            digests[table][column] = Some(found);
+        }
+        Ok(())
     }
 
     /// For progress reports: the columns of the plan, and for each dataset the index of its column among them; `None` for datasets
@@ -536,7 +560,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, hashes: Vec<Vec<Option<Result<CellsDigest>>>>) -> Result<Option<Hash>> {
+    fn write_digests(&self, hashes: Digests) -> Result<Option<Hash>> {
         let kind = StoredDigests::WRITTEN;
         let mut main = None;
         for ((table, hashes), exact) in self.plan.tables.iter().zip(hashes).zip(&self.exact_groups) {

@@ -286,7 +286,6 @@ fn store_inexact(
             root.join(&plan.directory),
             OpenOptions { locking: Locking::None, ..OpenOptions::default() },
         )?;
-        let table = Content::casacore(table);
         for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);

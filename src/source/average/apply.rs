@@ -5,13 +5,15 @@ use std::ops::Range;
 
 use super::averaging::Averaging;
 use super::plan::AveragePlan;
+use super::views::{AveragedMain, AveragedWindowTable};
 use super::windows::WindowPlan;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::progress::Progress;
 use crate::source::Source;
-use crate::source::content::{Content, HowAveraged, Selected};
+use crate::source::content::Content;
 use crate::source::row_set::RowSet;
+use crate::source::selected::Selected;
 
 /// Summary of averaging a MeasurementSet: numbers of rows and channels before and after, and the columns that were not
 /// averaged.
@@ -90,14 +92,14 @@ impl Source {
             left_undefined: plan.left_undefined(),
             channels: Vec::new(),
         };
-        self.replace(0, HowAveraged::Rows(plan));
+        self.change(0, |whole| AveragedMain::of(whole, plan));
         let windows = self.tables.iter().position(|table| table.name == "SPECTRAL_WINDOW" && table.content.is_ok());
         match windows {
             Some(number) if factor > 1 => {
                 let content = self.tables[number].content()?;
                 averaged.channels = channels(content, factor)?;
                 let plan = WindowPlan::new(factor, content.columns());
-                self.replace(number, HowAveraged::Windows(plan));
+                self.change(number, |whole| AveragedWindowTable::of(whole, plan));
             }
             None if factor > 1 => {
                 return Err(Error::usage("averaging channels is for MeasurementSets: no table SPECTRAL_WINDOW"));
@@ -114,15 +116,11 @@ impl Source {
         limits::selected_rows(all)?;
         let mut taken = RowSet::default();
         (0..rows.end).for_each(|row| taken.push(row >= rows.start));
-        self.change(0, |whole| Content::Selected(Box::new(Selected::new(whole, taken))));
+        self.change(0, |whole| Selected::of(whole, taken));
         Ok(())
     }
 
-    fn replace(&mut self, table: usize, how: HowAveraged) {
-        self.change(table, |whole| Content::averaged(whole, how));
-    }
-
-    fn change(&mut self, table: usize, change: impl FnOnce(Content) -> Content) {
+    fn change(&mut self, table: usize, change: impl FnOnce(Box<Content>) -> Box<Content>) {
         let content = &mut self.tables[table].content;
         *content = std::mem::replace(content, Err(Error::usage("the table is being averaged"))).map(change);
     }

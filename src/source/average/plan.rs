@@ -16,12 +16,12 @@ use crate::value::Shape;
 const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
 
 /// A function that opens the cells of a column of the table to be averaged, by the column's number from 0.
-pub(in crate::source) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
+pub(super) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
 
 /// The plan by which the main table of a MeasurementSet is averaged: the time bins of its rows, the rule for each column, and
 /// the columns of flags and weights.
 #[derive(Debug)]
-pub(crate) struct AveragePlan {
+pub(super) struct AveragePlan {
     averaging: Averaging,
     bins: Bins,
     rules: Vec<Rule>,
@@ -124,7 +124,7 @@ impl AveragePlan {
         &self.columns
     }
 
-    pub(in crate::source) fn averaging(&self) -> Averaging {
+    pub(super) fn averaging(&self) -> Averaging {
         self.averaging
     }
 
@@ -157,11 +157,7 @@ impl AveragePlan {
     }
 
     /// The averaged cells of a column, by its number from 0; `open` opens the cells of the original table.
-    pub(in crate::source) fn cells<'a>(
-        &'a self,
-        index: usize,
-        open: OpenCells<'a, '_>,
-    ) -> Result<Box<dyn ColumnCells + 'a>> {
+    pub(super) fn cells<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let (rule, factor) = (self.rules[index], self.averaging.channel_factor());
         let data_type = self.columns[index].data_type();
         let first = |cells| -> Box<dyn ColumnCells + 'a> { Box::new(First { bins: &self.bins, cells }) };

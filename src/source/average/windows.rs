@@ -21,7 +21,7 @@ enum WindowRule {
 
 /// The plan of averaging the channels in the table SPECTRAL_WINDOW: a rule for each column.
 #[derive(Debug)]
-pub(crate) struct WindowPlan {
+pub(super) struct WindowPlan {
     factor: u64,
     rules: Vec<WindowRule>,
     /// Index of the column CHAN_WIDTH, from 0; `None` if SPECTRAL_WINDOW has no such column of doubles.
@@ -57,11 +57,7 @@ impl WindowPlan {
 
     /// The averaged cells of the column of SPECTRAL_WINDOW with number `index`, from 0 in the order of its columns; `open` opens the original
     /// cells.
-    pub(in crate::source) fn cells<'a>(
-        &self,
-        index: usize,
-        open: OpenCells<'a, '_>,
-    ) -> Result<Box<dyn ColumnCells + 'a>> {
+    pub(super) fn cells<'a>(&self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let rule = self.rules[index];
         if rule == WindowRule::Same {
             return open(index);

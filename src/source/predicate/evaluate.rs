@@ -12,8 +12,8 @@ use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::limits;
 use crate::native::MAIN_TABLE;
 use crate::progress::Progress;
-use crate::source::content::{Content, Selected};
 use crate::source::row_set::RowSet;
+use crate::source::selected::Selected;
 use crate::source::{Source, SourceTable};
 use crate::table::ColumnCells;
 use crate::value::Values;
@@ -34,10 +34,8 @@ impl Source {
     ) -> Result<()> {
         let chosen = self.chosen(predicate, rows, progress)?;
         let SourceTable { content, .. } = &mut self.tables[0];
-        *content = match std::mem::replace(content, Err(Error::usage("rows are being selected"))) {
-            Ok(whole) => Ok(Content::Selected(Box::new(Selected::new(whole, chosen)))),
-            Err(error) => Err(error),
-        };
+        *content = std::mem::replace(content, Err(Error::usage("rows are being selected")))
+            .map(|whole| Selected::of(whole, chosen));
         Ok(())
     }
 

@@ -1,18 +1,62 @@
-//! Reads a column of a table that is reduced to some of its rows, chosen by a condition or a range.
+//! A view of a table that has only some of its rows, chosen by a condition or a range.
 
 use std::ops::Range;
 
+use super::content::{Content, TableContent};
+use super::origin::Origin;
 use super::row_set::RowSet;
 use crate::error::Result;
 use crate::stman::undefined;
-use crate::table::{Access, ColumnCells};
+use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
+
+/// A view of the chosen rows of a table.
+pub(super) struct Selected {
+    whole: Box<Content>,
+    rows: RowSet,
+}
+
+impl Selected {
+    pub(super) fn of(whole: Box<Content>, rows: RowSet) -> Box<Content> {
+        Box::new(Selected { whole, rows })
+    }
+}
+
+impl TableContent for Selected {
+    fn inner(&self) -> Option<&Content> {
+        Some(&*self.whole)
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.whole.origin()
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn columns(&self) -> &[ColumnInfo] {
+        self.whole.columns()
+    }
+
+    fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+        Ok(Box::new(Chosen { cells: self.whole.cells(index)?, rows: &self.rows }))
+    }
+
+    fn original_row(&self, row: u64) -> u64 {
+        self.rows.row(row).unwrap_or(row)
+    }
+
+    fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
+        Ok(Some((0..self.rows.len()).map(|row| self.original_row(row) as i64).collect()))
+    }
+}
 
 /// The cells of a column in the chosen rows of a table. Row numbers passed to its methods count only the chosen rows,
 /// from 0.
-pub(super) struct Chosen<'a> {
-    pub(super) cells: Box<dyn ColumnCells + 'a>,
-    pub(super) rows: &'a RowSet,
+struct Chosen<'a> {
+    cells: Box<dyn ColumnCells + 'a>,
+    rows: &'a RowSet,
 }
 
 impl Chosen<'_> {

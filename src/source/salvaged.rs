@@ -1,9 +1,11 @@
-//! Reads a column that is damaged in places: damaged cells are presented as undefined ones.
+//! A view of a damaged table: damaged cells appear as undefined, and damaged columns cannot be opened.
 
 use std::ops::Range;
 
+use super::content::{Content, TableContent};
+use super::origin::Origin;
 use crate::error::{Error, Result};
-use crate::table::{Access, ColumnCells};
+use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
 
 /// The damage that a search of one column has found: none, in some rows, or in the whole column.
@@ -16,10 +18,62 @@ pub(super) enum ColumnDamage {
     Whole(Error),
 }
 
+/// A view of a damaged table.
+pub(super) struct Salvaged {
+    whole: Box<Content>,
+    /// Those with damaged rows are marked as columns whose cells may be undefined.
+    columns: Vec<ColumnInfo>,
+    damaged: Vec<ColumnDamage>,
+}
+
+impl Salvaged {
+    pub(super) fn of(whole: Box<Content>, damaged: Vec<ColumnDamage>) -> Box<Content> {
+        let mut columns = whole.columns().to_vec();
+        for (info, damage) in columns.iter_mut().zip(&damaged) {
+            info.may_be_undefined |= matches!(damage, ColumnDamage::Rows(_));
+        }
+        Box::new(Salvaged { whole, columns, damaged })
+    }
+}
+
+impl TableContent for Salvaged {
+    fn inner(&self) -> Option<&Content> {
+        Some(&*self.whole)
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.whole.origin()
+    }
+
+    fn rows(&self) -> u64 {
+        self.whole.rows()
+    }
+
+    fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    /// The cells of a column; fails if the whole column is damaged.
+    fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+        match &self.damaged[index] {
+            ColumnDamage::None => self.whole.cells(index),
+            ColumnDamage::Whole(error) => Err(error.clone()),
+            ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells_in_part(index)?, damaged })),
+        }
+    }
+
+    fn unreadable(&self, index: usize) -> Option<Error> {
+        match &self.damaged[index] {
+            ColumnDamage::Rows(_) => None,
+            _ => self.whole.unreadable(index),
+        }
+    }
+}
+
 /// A column whose damaged cells appear as undefined.
-pub(super) struct Intact<'a> {
-    pub(super) cells: Box<dyn ColumnCells + 'a>,
-    pub(super) damaged: &'a [(Range<u64>, Error)],
+struct Intact<'a> {
+    cells: Box<dyn ColumnCells + 'a>,
+    damaged: &'a [(Range<u64>, Error)],
 }
 
 impl Intact<'_> {
