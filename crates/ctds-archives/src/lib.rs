@@ -19,8 +19,8 @@
 //! The bytes of both are described in docs/formats of the repository of
 //! [ctds-hdf5](https://crates.io/crates/ctds-hdf5), which packs tables into SION files as well and converts them to HDF5.
 //!
-//! Without features nothing is compiled but Rust. `blake3` reads vt stores whose blocks are named by BLAKE3, `libdeflate` is
-//! faster at packing; both build C.
+//! Without features nothing is compiled but Rust. `blake3` reads vt stores whose blocks are named by BLAKE3, `libdeflate`
+//! compresses and decompresses their blocks faster; both build C.
 //!
 //! ```
 //! use ctds::{ColumnDesc, Directory, NewTable};
