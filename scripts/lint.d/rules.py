@@ -16,6 +16,8 @@ LAYERS = [
     ['ctds/stman'],
     ['ctds/table'],
     ['ctds/lib'],
+    ['ctds-archives/sion', 'ctds-archives/vt'],
+    ['ctds-archives/lib'],
     ['damage', 'hash', 'publishing', 'shuffle'],
     ['blosc'],
     ['clone', 'remote'],
@@ -79,7 +81,7 @@ REGISTRIES = {
     'ctds/stman/standard': 'its KIND opens and creates; the parts share the opened file',
     'ctds/stman/tiled': 'its four Kinds open and create; the parts share the hypercubes',
     'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
-    'container/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'ctds-archives/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/io': 'the traits of positioned reading and writing, and the file that implements both',
 }

@@ -21,14 +21,14 @@ type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn Contain
 pub type WriteTree =
     fn(source: &dyn Container, target: &Path, options: &WriteOptions, progress: &dyn Progress) -> Result<Written>;
 
-/// Options for a container format that writes all files at once (`Format::write_tree`).
-#[derive(Debug, Clone, Copy)]
+/// Options for writing all files of a directory, or of another container, to a new container at once.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct WriteOptions {
     /// Size of a block of the new container, in bytes; `None` for the default of the format.
     pub block_bytes: Option<u64>,
 }
 
-/// Result of writing all files of a container at once (`Format::write_tree`).
+/// Result of writing all files of a directory, or of another container, to a new container at once.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
     /// Number of bytes that writing the container added to the file system; it can be less than the size of the files
@@ -37,6 +37,7 @@ pub struct Written {
     /// Warnings for the user about the written container.
     pub warnings: Vec<String>,
 }
+
 /// Function of a container format that creates a container in the file `path` for `files`, whose names and lengths are
 /// announced before the first is written. The caller then writes exactly these files, in their order.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
