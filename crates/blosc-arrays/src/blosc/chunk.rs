@@ -277,7 +277,7 @@ fn unknown_codec(header: &ChunkHeader) -> Error {
 }
 
 /// The error for a codec whose feature is off.
-pub(super) fn not_built(codec: &str) -> Error {
+pub(crate) fn not_built(codec: &str) -> Error {
     Error::unsupported(format!("{codec} data needs the feature {codec:?} of the crate blosc-arrays"))
 }
 

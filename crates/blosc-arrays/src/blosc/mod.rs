@@ -27,5 +27,7 @@ pub mod samples;
 #[cfg(test)]
 mod tests;
 
+#[cfg(not(feature = "zlib"))]
+pub(crate) use chunk::not_built;
 pub use chunk::{ChunkHeader, HEADER_BYTES, check, decode};
 pub use encode::{BloscCodec, ChunkSettings, encode};
