@@ -38,11 +38,11 @@
 //! ```
 #![deny(missing_docs)]
 
+use blosc_arrays::{blosc, shuffle};
 #[cfg(any(test, feature = "internals"))]
 use ctds::aipsio;
 use ctds::{clock, error, grid, limits, progress, schema, stman, suggest, sync, table};
 
-mod blosc;
 pub mod blz;
 pub mod browse;
 mod call;
@@ -65,7 +65,6 @@ pub mod pack;
 mod pool;
 mod publishing;
 mod remote;
-mod shuffle;
 mod source;
 mod staged;
 mod thin;

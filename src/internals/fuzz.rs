@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use blosc_arrays::samples;
 use bstr::ByteSlice;
 
 use super::managers;
 use crate::aipsio::{Decoder, Encoder};
-use crate::blz;
 use crate::container::{
     Announced, AnnouncedFile, Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut,
     MultiHdf5Mut, SION, VT, vt_archive_of,
@@ -60,7 +60,7 @@ pub static TARGETS: &[Target] = &[
     },
     Target { name: "multifile", run: multifile, seeds: |tables| of_each(tables, |files| named(files, "table.mf")) },
     Target { name: "sion", run: sion, seeds: sion_seeds },
-    Target { name: "blz", run: blz::read_file, seeds: |_| blz::sample_files() },
+    Target { name: "blz", run: samples::read, seeds: |_| samples::files() },
     Target { name: "vt", run: vt, seeds: vt_seeds },
     Target { name: "seal", run: seal, seeds: seal_seeds },
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::superchunk::{Place, Superchunk};
 use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::superchunk::{Place, Superchunk};
 
 /// Largest number of bytes of decoded chunks of an array that are held in memory at a time; a single larger chunk is
 /// held nevertheless.
-pub(super) const BATCH_BYTES: u64 = 32 << 20;
+pub const BATCH_BYTES: u64 = 32 << 20;
 
 /// Largest number of chunks of an array that are held in memory at a time, since each may keep a file of its own open.
-pub(super) const BATCH_FILES: usize = 256;
+pub(crate) const BATCH_FILES: usize = 256;
 
 /// How the files of an array's chunks are named: numbered in one of two ways, or a single file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +26,16 @@ enum Naming {
 
 /// The files of chunks of an array: where they are and how they are named.
 #[derive(Debug, Clone)]
-pub(super) struct ChunkFiles {
+pub struct ChunkFiles {
     folder: Arc<dyn Container>,
     naming: Naming,
 }
 
 /// A chunk of an array, and the file that it is in.
-pub(super) struct StoredChunk {
-    pub(super) superchunk: Arc<Superchunk>,
-    pub(super) file: Arc<str>,
-    pub(super) place: Place,
+pub struct StoredChunk {
+    pub(crate) superchunk: Arc<Superchunk>,
+    pub(crate) file: Arc<str>,
+    pub place: Place,
 }
 
 impl StoredChunk {
@@ -44,7 +44,7 @@ impl StoredChunk {
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn stored(&self) -> Result<Vec<u8>> {
+    pub fn stored(&self) -> Result<Vec<u8>> {
         self.superchunk.stored_whole(&self.place).with_context(|| Context::member(&*self.file))
     }
 
@@ -52,7 +52,7 @@ impl StoredChunk {
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn decoded(&self) -> Result<Vec<u8>> {
+    pub fn decoded(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.superchunk.decode(&self.place, &mut bytes).with_context(|| Context::member(&*self.file))?;
         Ok(bytes)
@@ -66,7 +66,7 @@ fn is_missing(error: &Error) -> bool {
 impl ChunkFiles {
     /// Finds the numbered files of chunks in the directory `folder`; `None` if the first is missing. Only that one is looked
     /// for, as there may be millions.
-    pub(super) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
+    pub(crate) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
         for naming in [Naming::Blp, Naming::Bin] {
             let files = ChunkFiles { folder: folder.clone(), naming };
             match files.folder.open(&files.name(0)) {
@@ -79,12 +79,12 @@ impl ChunkFiles {
     }
 
     /// Describes the storage of an array whose chunks are all in the single file `name` of the directory `folder`.
-    pub(super) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
+    pub(crate) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
 
     /// The name of the file that has the chunk `number` (from 0) of the array. Each chunk has a file of its own, or one file has all.
-    pub(super) fn name(&self, number: u64) -> String {
+    pub(crate) fn name(&self, number: u64) -> String {
         match &self.naming {
             Naming::Blp => format!("__{number}.blp"),
             Naming::Bin => format!("__{}__.bin", number.saturating_add(1)),
@@ -99,7 +99,7 @@ impl ChunkFiles {
     }
 
     /// Opens the first file of the array's chunks.
-    pub(super) fn first(&self) -> Result<Superchunk> {
+    pub(crate) fn first(&self) -> Result<Superchunk> {
         self.open(&self.name(0))
     }
 
@@ -108,7 +108,7 @@ impl ChunkFiles {
     ///
     /// # Errors
     /// `Format` if a header is damaged; those of `visit`.
-    pub(super) fn each(&self, visit: &mut dyn FnMut(StoredChunk) -> Result<bool>) -> Result<Option<String>> {
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(StoredChunk) -> Result<bool>) -> Result<Option<String>> {
         for number in 0.. {
             let name = self.name(number);
             let superchunk = match self.open(&name) {

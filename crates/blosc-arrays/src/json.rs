@@ -9,27 +9,27 @@ use crate::error::{Error, Result};
 
 /// JSON metadata of an array or table of BLZ, bcolz or bloscpack: the JSON value, and its text as it was read or encoded.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Document {
-    pub(super) text: String,
-    pub(super) value: Value,
+pub struct Document {
+    pub text: String,
+    pub value: Value,
 }
 
 impl Document {
     /// Reads a document from JSON text as Python writes it; `NaN`, `Infinity` and `-Infinity` become strings in its value.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
         let value = decode(bytes)?;
         Ok(Document { text: String::from_utf8_lossy(bytes).into_owned(), value })
     }
 
     /// Makes a document of `value`, with its text as JSON. The caller ensures that all numbers are finite: JSON has no others.
-    pub(super) fn new(value: Value) -> Self {
+    pub fn new(value: Value) -> Self {
         let mut text = String::new();
         encode(&value, &mut text);
         Document { text, value }
     }
 
     /// The members of the document, if it is a JSON object; `None` if not.
-    pub(super) fn members(&self) -> Option<&Map<String, Value>> {
+    pub fn members(&self) -> Option<&Map<String, Value>> {
         self.value.as_object()
     }
 }
@@ -66,7 +66,7 @@ fn encode(value: &Value, out: &mut String) {
 ///
 /// # Errors
 /// `Format`.
-pub(super) fn decode(bytes: &[u8]) -> Result<Value> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::format("the JSON is not UTF-8"))?;
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

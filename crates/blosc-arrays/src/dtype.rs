@@ -1,23 +1,23 @@
-//! Element types of BLZ arrays: parses and prints them in numpy's spelling, and converts elements to HDF5 and back.
+//! Element types of arrays: parses and prints them in numpy's spelling, and converts elements to their neutral form and back:
+//! little-endian, text as UTF-8. Arrays of any byte order are compared in this form; it is also the form of HDF5.
 
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
-use crate::h5::StoredElement;
 
 /// The type of an array element as it is stored, equivalent to a numpy dtype.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dtype {
-    pub(super) kind: Kind,
+pub struct Dtype {
+    pub kind: Kind,
     /// Size of an element of this type as stored, in bytes.
-    pub(super) size: usize,
+    pub size: usize,
     /// Whether the numbers or characters of the element are stored big-endian.
     big: bool,
 }
 
 /// Kind of an array element: number, string, record …
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     Bool,
     Int,
     UInt,
@@ -52,7 +52,7 @@ impl Dtype {
     ///
     /// # Errors
     /// `Format` if it is not known; `Unsupported` for Python objects, which are pickles.
-    pub(super) fn parse(text: &str) -> Result<Self> {
+    pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.starts_with('[') {
             let mut literal = Literal { rest: text, depth: 0 };
@@ -113,33 +113,49 @@ impl Dtype {
         }
     }
 
-    /// The HDF5 type for elements of this numpy type.
-    ///
-    /// # Errors
-    /// `Unsupported` for elements without bytes.
-    pub(super) fn element(&self) -> Result<StoredElement> {
-        if self.size == 0 {
-            return Err(Error::unsupported("the elements have 0 bytes, which HDF5 does not have"));
-        }
-        Ok(match &self.kind {
-            Kind::Bool => StoredElement::Bool,
-            Kind::Int | Kind::Time(_) => StoredElement::Int(self.size),
-            Kind::UInt => StoredElement::UInt(self.size),
-            Kind::Float => StoredElement::Float(self.size),
-            Kind::Complex => StoredElement::Complex(self.size),
-            Kind::Bytes => StoredElement::Bytes(self.size),
-            Kind::Text => StoredElement::Text(self.size),
-            Kind::Void => StoredElement::Opaque(self.size),
-            Kind::Record(fields) => {
-                let field = |(name, field): &(String, Dtype)| Ok((name.clone(), field.element()?));
-                StoredElement::Record(fields.iter().map(field).collect::<Result<_>>()?)
-            }
-            Kind::Array(extents, inner) => StoredElement::Array(extents.clone(), Box::new(inner.element()?)),
-        })
+    /// An element type whose numbers are little-endian.
+    pub fn new(kind: Kind, size: usize) -> Self {
+        Dtype { kind, size, big: false }
     }
 
-    /// Whether elements of this type have the same bytes in a BLZ array and in HDF5, so that they can be copied unchanged.
-    pub(super) fn is_plain(&self) -> bool {
+    /// Checks that the elements, and those of fields, have bytes.
+    ///
+    /// # Errors
+    /// `Unsupported` if not.
+    pub fn check_bytes(&self) -> Result<()> {
+        match &self.kind {
+            _ if self.size == 0 => Err(Error::unsupported("the elements have 0 bytes, which HDF5 does not have")),
+            Kind::Record(fields) => fields.iter().try_for_each(|(_, field)| field.check_bytes()),
+            Kind::Array(_, inner) => inner.check_bytes(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether elements of both types can be compared byte by byte in their neutral form.
+    ///
+    /// # Errors
+    /// Those of [`check_bytes`](Self::check_bytes).
+    pub(crate) fn is_like(&self, other: &Self) -> Result<bool> {
+        self.check_bytes()?;
+        other.check_bytes()?;
+        Ok(self.has_form_of(other))
+    }
+
+    fn has_form_of(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Record(left), Kind::Record(right)) => {
+                let mut fields = left.iter().zip(right);
+                left.len() == right.len()
+                    && fields.all(|(left, right)| left.0 == right.0 && left.1.has_form_of(&right.1))
+            }
+            (Kind::Array(left, inner), Kind::Array(right, other)) => left == right && inner.has_form_of(other),
+            (Kind::Int | Kind::Time(_), Kind::Int | Kind::Time(_)) => self.size == other.size,
+            (left, right) => left == right && self.size == other.size,
+        }
+    }
+
+    /// Whether elements of this type are stored in their neutral form.
+    pub fn is_plain(&self) -> bool {
         match &self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => true,
             Kind::Text => false,
@@ -149,34 +165,8 @@ impl Dtype {
         }
     }
 
-    /// The numpy type for elements of an HDF5 type, always little-endian; text of HDF5 becomes strings of bytes.
-    pub(super) fn of_element(element: &StoredElement) -> Self {
-        let made = |kind, size| Dtype { kind, size, big: false };
-        match element {
-            StoredElement::Bool => made(Kind::Bool, 1),
-            StoredElement::Int(size) => made(Kind::Int, *size),
-            StoredElement::UInt(size) => made(Kind::UInt, *size),
-            StoredElement::Float(size) => made(Kind::Float, *size),
-            StoredElement::Complex(size) => made(Kind::Complex, *size),
-            // the number of characters is not known: numpy has the bytes
-            StoredElement::Bytes(size) | StoredElement::Text(size) => made(Kind::Bytes, *size),
-            StoredElement::Opaque(size) => made(Kind::Void, *size),
-            StoredElement::Record(fields) => {
-                let fields: Vec<_> =
-                    fields.iter().map(|(name, field)| (name.clone(), Self::of_element(field))).collect();
-                let size = fields.iter().map(|(_, field)| field.size).sum();
-                made(Kind::Record(fields), size)
-            }
-            StoredElement::Array(extents, element) => {
-                let inner = Self::of_element(element);
-                let size = extents.iter().product::<u64>() as usize * inner.size;
-                made(Kind::Array(extents.clone(), Box::new(inner)), size)
-            }
-        }
-    }
-
     /// The element type by numpy's code, `<f8`, or for a record the list of its fields, as Python shows it.
-    pub(super) fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         let order = match (&self.kind, self.size, self.big) {
             (Kind::Bool | Kind::Bytes | Kind::Void, _, _) | (Kind::Int | Kind::UInt, 1, _) => '|',
             (_, _, big) => {
@@ -214,12 +204,12 @@ impl Dtype {
     }
 
     /// The code of the element type as a Python literal: a list of fields for a record, else a quoted string.
-    pub(super) fn literal(&self) -> String {
+    pub(crate) fn literal(&self) -> String {
         if let Kind::Record(_) = self.kind { self.code() } else { format!("'{}'", self.code()) }
     }
 
     /// The element type as Python prints it: `float64`, `|S7`, `>i4`.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let bits = 8 * self.size;
         match &self.kind {
             Kind::Bool => "bool".to_owned(),
@@ -238,7 +228,7 @@ impl Dtype {
 
     /// Value of Blosc's parameter `typesize`, in bytes: the size of an element, of one character of text, or 1 if an element
     /// has more than 255 bytes.
-    pub(super) fn typesize(&self) -> usize {
+    pub fn typesize(&self) -> usize {
         match self.kind {
             Kind::Bytes => 1,
             Kind::Text => 4,
@@ -249,7 +239,7 @@ impl Dtype {
 
     /// Converts a JSON value, such as `dflt` in the metadata of an array, to the bytes of an element of a BLZ array, by the
     /// rules of numpy; `None` if the type cannot hold it.
-    pub(super) fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
+    fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
         let named = || match value.as_str() {
             Some("NaN") => Some(f64::NAN),
             Some("Infinity") => Some(f64::INFINITY),
@@ -305,14 +295,17 @@ impl Dtype {
 
     /// The bytes of the element that fills rows which were never written. `dflt` is its value in the array's JSON metadata,
     /// or a list for a whole row; `None` if the type cannot hold it, or the list has different values.
-    pub(super) fn fill(&self, dflt: &Json) -> Option<Vec<u8>> {
+    pub fn fill(&self, dflt: &Json) -> Option<Vec<u8>> {
         match self.kind {
             Kind::Record(_) => self.of_value(dflt),
             _ => self.of_value(uniform(dflt)?),
         }
     }
 
+    // inline: loops of ctds-hdf5 call the next three for each element
+
     /// Reverses in place the bytes of each number or character of an element that is not a record.
+    #[inline]
     fn swap(&self, element: &mut [u8]) {
         let width = match self.kind {
             Kind::Complex => self.size / 2,
@@ -322,12 +315,12 @@ impl Dtype {
         element.chunks_exact_mut(width.max(1)).for_each(<[u8]>::reverse);
     }
 
-    /// Converts one element in place from its form in HDF5 (little-endian, UTF-8) to that in a BLZ array: the inverse of
-    /// [`convert`](Self::convert).
+    /// Converts one element in place from its neutral form to the stored one: the inverse of [`convert`](Self::convert).
     ///
     /// # Errors
     /// `Format` if text is not UTF-8 or has too many characters.
-    pub(super) fn restore(&self, element: &mut [u8]) -> Result<()> {
+    #[inline]
+    pub fn restore(&self, element: &mut [u8]) -> Result<()> {
         match &self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => {}
             Kind::Text => {
@@ -361,12 +354,13 @@ impl Dtype {
         Ok(())
     }
 
-    /// Converts one element in place from its form in a BLZ array to that in HDF5: little-endian, text as UTF-8 padded with
-    /// zeros to its old length.
+    /// Converts one stored element in place to its neutral form: little-endian, text as UTF-8 padded with zeros to its old
+    /// length.
     ///
     /// # Errors
     /// `Format` if text is not Unicode.
-    pub(super) fn convert(&self, element: &mut [u8]) -> Result<()> {
+    #[inline]
+    pub fn convert(&self, element: &mut [u8]) -> Result<()> {
         match &self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => {}
             Kind::Text => self.convert_text(element)?,

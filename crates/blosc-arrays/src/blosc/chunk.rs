@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::shuffle::{unshuffle, unshuffle_bits};
 
 /// Bytes of the header of a Blosc chunk.
-pub(crate) const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = 16;
 
 /// Version of the Blosc chunk format that is read and written.
 pub(super) const VERSION: u8 = 2;
@@ -30,15 +30,15 @@ pub(super) const SPLIT_BYTES: usize = 16;
 
 /// The header of a Blosc chunk: flags, element size, decoded and stored size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChunkHeader {
+pub struct ChunkHeader {
     flags: u8,
     /// Size in bytes of an element of the Blosc chunk, which determines how its blocks are shuffled and split.
     typesize: u8,
     /// Size of the decoded chunk in bytes.
-    pub(crate) bytes: u32,
+    pub bytes: u32,
     block_bytes: u32,
     /// Size of the chunk in bytes as it is stored, its header included.
-    pub(crate) stored: u32,
+    pub stored: u32,
 }
 
 impl ChunkHeader {
@@ -46,7 +46,7 @@ impl ChunkHeader {
     ///
     /// # Errors
     /// `Format` if it contradicts itself or is of an unknown version.
-    pub(crate) fn decode(header: &[u8; HEADER_BYTES]) -> Result<Self> {
+    pub fn decode(header: &[u8; HEADER_BYTES]) -> Result<Self> {
         let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let found = ChunkHeader {
             flags: header[2],
@@ -88,13 +88,13 @@ impl ChunkHeader {
     }
 
     /// Number of the chunk's codec in the parameters of Blosc's HDF5 filter; `None` if the codec is unknown.
-    pub(crate) fn compressor(&self) -> Option<u32> {
+    pub fn compressor(&self) -> Option<u32> {
         // 2 is the slow LZ4, whose chunks are as those of the fast one
         [0, 1, 3, 4, 5].get(usize::from(self.flags >> 5)).copied()
     }
 
     /// How the bytes of a Blosc chunk are shuffled, in the numbering of Blosc's HDF5 filter: 0 not at all, 1 by bytes, 2 by bits.
-    pub(crate) fn shuffle(&self) -> u32 {
+    pub fn shuffle(&self) -> u32 {
         match (self.flags & SHUFFLED, self.flags & BIT_SHUFFLED) {
             (0, 0) => 0,
             (0, _) => 2,
@@ -103,7 +103,7 @@ impl ChunkHeader {
     }
 
     /// Name of the codec that compressed the chunk, such as `lz4`.
-    pub(crate) fn codec(&self) -> &'static str {
+    pub fn codec(&self) -> &'static str {
         ["blosclz", "lz4", "snappy", "zlib", "zstd"].get(usize::from(self.flags >> 5)).copied().unwrap_or("unknown")
     }
 }
@@ -192,7 +192,7 @@ fn whole(chunk: &[u8]) -> Result<(ChunkHeader, &[u8])> {
 ///
 /// # Errors
 /// `Format` if it is damaged.
-pub(crate) fn check(chunk: &[u8]) -> Result<()> {
+pub fn check(chunk: &[u8]) -> Result<()> {
     let (header, chunk) = whole(chunk)?;
     if header.is_copied() {
         return Ok(());
@@ -212,7 +212,7 @@ thread_local! {
 ///
 /// # Errors
 /// `Format` if it is damaged or longer than `most`.
-pub(crate) fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
+pub fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
     let (header, chunk) = whole(chunk)?;
     if u64::from(header.bytes) > most {
         return Err(Error::format(format!("a Blosc chunk of {} bytes, at most {most} are expected", header.bytes)));
@@ -276,6 +276,11 @@ fn unknown_codec(header: &ChunkHeader) -> Error {
     Error::format(format!("a Blosc chunk with codec {}, 0 to 4 are known", header.flags >> 5))
 }
 
+/// The error for a codec whose feature is off.
+pub(crate) fn not_built(codec: &str) -> Error {
+    Error::unsupported(format!("{codec} data needs the feature {codec:?} of the crate blosc-arrays"))
+}
+
 /// Decompresses a part of a Blosc block, one of its compressed streams, into `out`; returns the number of bytes written to `out`.
 fn expand(header: &ChunkHeader, part: &[u8], out: &mut [u8]) -> Result<usize> {
     let codec = header.codec();
@@ -289,8 +294,11 @@ fn expand(header: &ChunkHeader, part: &[u8], out: &mut [u8]) -> Result<usize> {
             }
             snap::raw::Decoder::new().decompress(part, out).map_err(|_| wrong())
         }
+        #[cfg(feature = "zlib")]
         "zlib" => libdeflater::Decompressor::new().zlib_decompress(part, out).map_err(|_| wrong()),
+        #[cfg(feature = "zstd")]
         "zstd" => zstd::bulk::decompress_to_buffer(part, out).map_err(|_| wrong()),
+        _ if header.compressor().is_some() => Err(not_built(codec)),
         _ => Err(unknown_codec(header)),
     }
 }

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::array::Array;
+use crate::array::Array;
 use crate::error::{Error, Result};
 
 /// A format of arrays in Blosc chunks: blz, bcolz or bloscpack.
 ///
 /// ```
-/// use ctds_hdf5::blz::ArrayFormat;
+/// use blosc_arrays::ArrayFormat;
 ///
 /// assert_eq!("bcolz".parse::<ArrayFormat>()?, ArrayFormat::Bcolz);
-/// # Ok::<(), ctds_hdf5::Error>(())
+/// # Ok::<(), blosc_arrays::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ impl ArrayFormat {
 
     /// Finds which program wrote the directories of `arrays`: blz if the document `meta/storage` of the first one has the
     /// key `bparams`, else bcolz.
-    pub(super) fn of_storage(arrays: &[Array]) -> Self {
+    pub(crate) fn of_storage(arrays: &[Array]) -> Self {
         let storage = arrays.first().and_then(|array| array.storage.as_ref());
         let is_blz = storage.is_some_and(|storage| storage.value.get("bparams").is_some());
         if is_blz { ArrayFormat::Blz } else { ArrayFormat::Bcolz }

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::str::FromStr;
 
+#[cfg(not(all(feature = "zlib", feature = "zstd")))]
+use super::chunk::not_built;
 use super::chunk::{COPIED, HEADER_BYTES, NOT_SPLIT, SHUFFLED, SPLIT_BYTES, SPLIT_ELEMENTS, VERSION};
 use crate::error::{Error, Result};
 use crate::shuffle::shuffle;
@@ -18,16 +20,21 @@ const MAX_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
 
 /// A codec with which Blosc chunks can be compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BloscCodec {
+#[non_exhaustive]
+pub enum BloscCodec {
+    /// LZ4, the fastest.
     Lz4,
+    /// Snappy.
     Snappy,
+    /// The DEFLATE of zlib; needs the feature `zlib`.
     Zlib,
+    /// Zstandard; needs the feature `zstd`.
     Zstd,
 }
 
 impl BloscCodec {
     /// Name of the codec as the metadata of an array of Blosc chunks has it, such as `lz4`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             BloscCodec::Lz4 => "lz4",
             BloscCodec::Snappy => "snappy",
@@ -52,6 +59,9 @@ impl FromStr for BloscCodec {
 
     /// Returns the codec with which to write chunks of an array whose metadata names the codec `name`. `lz4hc` is written as
     /// LZ4, which has the same decoder, and `blosclz` as LZ4, which every Blosc 1 since 2014 can decode.
+    ///
+    /// # Errors
+    /// `Format` for any other name.
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "lz4" | "lz4hc" | "blosclz" => Ok(BloscCodec::Lz4),
@@ -65,23 +75,25 @@ impl FromStr for BloscCodec {
 
 /// How Blosc chunks are compressed: codec, level, shuffling, element size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChunkSettings {
-    pub(crate) codec: BloscCodec,
+pub struct ChunkSettings {
+    /// Codec of the blocks; a block that it does not make smaller is stored as it is.
+    pub codec: BloscCodec,
     /// Compression level from 0 (plain copies) to 9.
-    pub(crate) level: u8,
-    pub(crate) shuffle: bool,
+    pub level: u8,
+    /// Whether the bytes of elements are sorted by their position in the element before they are compressed.
+    pub shuffle: bool,
     /// Size of an element in bytes, for shuffling; Blosc stores at most 255.
-    pub(crate) typesize: usize,
+    pub typesize: usize,
 }
 
 impl ChunkSettings {
     /// The element size in bytes as headers of Blosc chunks store it, in one byte: 1 if the size exceeds 255.
-    pub(crate) fn typesize(&self) -> u8 {
+    pub fn typesize(&self) -> u8 {
         u8::try_from(self.typesize).unwrap_or(1).max(1)
     }
 
     /// The number of the codec in the parameters of Blosc's HDF5 filter.
-    pub(crate) fn compressor(&self) -> u32 {
+    pub fn compressor(&self) -> u32 {
         [1, 3, 4, 5][usize::from(self.codec.number()) - 1]
     }
 }
@@ -91,7 +103,15 @@ impl ChunkSettings {
 struct Scratch {
     planes: Vec<u8>,
     part: Vec<u8>,
+    compressors: Compressors,
+}
+
+/// Compressors that a thread reuses, with the levels for which they were made.
+#[derive(Default)]
+struct Compressors {
+    #[cfg(feature = "zlib")]
     zlib: Option<(u8, libdeflater::Compressor)>,
+    #[cfg(feature = "zstd")]
     zstd: Option<(u8, zstd::bulk::Compressor<'static>)>,
 }
 
@@ -102,8 +122,8 @@ thread_local! {
 /// Compresses bytes to a Blosc chunk, which is appended to `out`.
 ///
 /// # Errors
-/// `Unsupported` for 2 GiB or more.
-pub(crate) fn encode(bytes: &[u8], settings: &ChunkSettings, out: &mut Vec<u8>) -> Result<()> {
+/// `Unsupported` for 2 GiB or more, and for a codec whose feature is off.
+pub fn encode(bytes: &[u8], settings: &ChunkSettings, out: &mut Vec<u8>) -> Result<()> {
     if bytes.len() > MAX_BYTES {
         return Err(Error::unsupported(format!("a Blosc chunk has less than 2 GiB, these are {} bytes", bytes.len())));
     }
@@ -156,7 +176,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
             true => typesize,
             false => 1,
         };
-        let Scratch { planes, part: packed, zlib, zstd } = scratch;
+        let Scratch { planes, part: packed, compressors } = scratch;
         let planes = match is_shuffled {
             true => {
                 planes.resize(block.len(), 0);
@@ -166,7 +186,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
             false => block,
         };
         for part in planes.chunks_exact(block.len() / parts) {
-            compress(part, settings, zlib, zstd, packed)?;
+            compressors.compress(part, settings, packed)?;
             let stored = if packed.len() < part.len() { &packed[..] } else { part };
             out.extend((stored.len() as u32).to_le_bytes());
             out.extend_from_slice(stored);
@@ -180,51 +200,53 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     Ok(())
 }
 
-/// Compresses a part of a Blosc block (one of the pieces that are compressed separately) and replaces the content of
-/// `out` with the result, which can be longer than the part.
-fn compress(
-    part: &[u8],
-    settings: &ChunkSettings,
-    zlib: &mut Option<(u8, libdeflater::Compressor)>,
-    zstd: &mut Option<(u8, zstd::bulk::Compressor<'static>)>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let level = settings.level;
-    let failed = |error: &dyn std::fmt::Display| Error::format(format!("bytes cannot be compressed: {error}"));
-    match settings.codec {
-        BloscCodec::Lz4 => {
-            out.resize(lz4_flex::block::get_maximum_output_size(part.len()), 0);
-            let len = lz4_flex::block::compress_into(part, out).map_err(|error| failed(&error))?;
-            out.truncate(len);
+impl Compressors {
+    /// Compresses a part of a Blosc block (one of the pieces that are compressed separately) and replaces the content of
+    /// `out` with the result, which can be longer than the part.
+    fn compress(&mut self, part: &[u8], settings: &ChunkSettings, out: &mut Vec<u8>) -> Result<()> {
+        let failed = |error: &dyn std::fmt::Display| Error::format(format!("bytes cannot be compressed: {error}"));
+        match settings.codec {
+            BloscCodec::Lz4 => {
+                out.resize(lz4_flex::block::get_maximum_output_size(part.len()), 0);
+                let len = lz4_flex::block::compress_into(part, out).map_err(|error| failed(&error))?;
+                out.truncate(len);
+            }
+            BloscCodec::Snappy => {
+                out.resize(snap::raw::max_compress_len(part.len()), 0);
+                let len = snap::raw::Encoder::new().compress(part, out).map_err(|error| failed(&error))?;
+                out.truncate(len);
+            }
+            #[cfg(feature = "zlib")]
+            BloscCodec::Zlib => {
+                let level = settings.level;
+                let kept = self.zlib.take().filter(|(has, _)| *has == level);
+                let new = || (level, libdeflater::Compressor::new(zlib_level(level)));
+                let (_, compressor) = self.zlib.insert(kept.unwrap_or_else(new));
+                out.resize(compressor.zlib_compress_bound(part.len()), 0);
+                let len = compressor.zlib_compress(part, out).map_err(|error| failed(&error))?;
+                out.truncate(len);
+            }
+            #[cfg(feature = "zstd")]
+            BloscCodec::Zstd => {
+                let level = settings.level;
+                let kept = self.zstd.take().filter(|(has, _)| *has == level);
+                let (_, compressor) = self.zstd.insert(match kept {
+                    Some(kept) => kept,
+                    // Blosc's levels 1 to 9 stand for 1 to 17
+                    None => (level, zstd::bulk::Compressor::new(2 * i32::from(level) - 1)?),
+                });
+                out.clear();
+                out.reserve(zstd::zstd_safe::compress_bound(part.len()));
+                compressor.compress_to_buffer(part, out)?;
+            }
+            #[cfg(not(all(feature = "zlib", feature = "zstd")))]
+            codec => return Err(not_built(codec.name())),
         }
-        BloscCodec::Snappy => {
-            out.resize(snap::raw::max_compress_len(part.len()), 0);
-            let len = snap::raw::Encoder::new().compress(part, out).map_err(|error| failed(&error))?;
-            out.truncate(len);
-        }
-        BloscCodec::Zlib => {
-            let kept = zlib.take().filter(|(has, _)| *has == level);
-            let new = || (level, libdeflater::Compressor::new(zlib_level(level)));
-            let (_, compressor) = zlib.insert(kept.unwrap_or_else(new));
-            out.resize(compressor.zlib_compress_bound(part.len()), 0);
-            let len = compressor.zlib_compress(part, out).map_err(|error| failed(&error))?;
-            out.truncate(len);
-        }
-        BloscCodec::Zstd => {
-            let kept = zstd.take().filter(|(has, _)| *has == level);
-            let (_, compressor) = zstd.insert(match kept {
-                Some(kept) => kept,
-                // Blosc's levels 1 to 9 stand for 1 to 17
-                None => (level, zstd::bulk::Compressor::new(2 * i32::from(level) - 1)?),
-            });
-            out.clear();
-            out.reserve(zstd::zstd_safe::compress_bound(part.len()));
-            compressor.compress_to_buffer(part, out)?;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
+#[cfg(feature = "zlib")]
 fn zlib_level(level: u8) -> libdeflater::CompressionLvl {
     libdeflater::CompressionLvl::new(level.into()).unwrap_or_default()
 }

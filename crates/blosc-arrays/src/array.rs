@@ -1,69 +1,88 @@
 //! Opens one array of the formats BLZ, bcolz or bloscpack, and reads its elements. The array is a directory with JSON
-//! documents and files of chunks, a single file of chunks, or a dataset of HDF5. The format: docs/formats/blz.md.
+//! documents and files of chunks, or a single file of chunks. The format: docs/formats/blz.md.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde_json::{Map, Value as Json};
 
-use super::chunk_files::{BATCH_BYTES, BATCH_FILES, ChunkFiles, StoredChunk};
-use super::dtype::{Dtype, Kind};
-use super::json::Document;
-use super::rows::Rows;
-use super::superchunk::Superchunk;
+use crate::chunk_files::{BATCH_BYTES, BATCH_FILES, ChunkFiles, StoredChunk};
 use crate::container::Container;
+use crate::dtype::{Dtype, Kind};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::read_all;
+use crate::json::Document;
 use crate::limits;
 use crate::progress::Progress;
+use crate::superchunk::Superchunk;
 
-/// Name of the HDF5 dataset for a BLZ array that is not the column of a table.
-pub(super) const ARRAY: &str = "array";
+/// Name of an array that is not the column of a table.
+pub const ARRAY: &str = "array";
 
 /// Largest BLZ array in Fortran order that is read, in bytes: it is transposed in memory.
 const MAX_TRANSPOSED: u64 = 1 << 30;
 
-/// An array of BLZ, bcolz or bloscpack, or the dataset of an HDF5 file that such an array was converted to.
+/// An array of BLZ, bcolz or bloscpack, or one whose rows come from elsewhere.
 #[derive(Debug)]
-pub(super) struct Array {
-    /// Name of the array, which is also the path of its dataset in an HDF5 file: that of a column of a table, `array` for an
-    /// array on its own.
-    pub(super) name: String,
-    pub(super) dtype: Dtype,
+pub struct Array {
+    /// Name of the array: that of a column of a table, [`ARRAY`] for an array on its own.
+    pub name: String,
+    pub dtype: Dtype,
     /// The element type of the array, spelled as in the array's JSON metadata: `float64`, `<i4`.
-    pub(super) dtype_text: String,
+    pub dtype_text: String,
     /// Extents of the array, slowest axis first; it has at least one axis.
-    pub(super) shape: Vec<u64>,
+    pub shape: Vec<u64>,
     /// Number of rows in a chunk of the array, at least 1; a row is one index of the slowest axis.
-    pub(super) chunk_rows: u64,
+    pub chunk_rows: u64,
     /// The JSON document `meta/storage` of the array (element type, chunk length, compression, fill value), or the metadata
     /// of a single file of chunks; `None` if the array has neither.
-    pub(super) storage: Option<Document>,
+    pub storage: Option<Document>,
     /// The attributes that the user gave the array, a JSON object; `None` if the array has no document of attributes.
-    pub(super) attributes: Option<Document>,
+    pub attributes: Option<Document>,
     /// Size of a row of the array in bytes, decoded.
-    pub(super) row_bytes: u64,
+    pub row_bytes: u64,
     /// Whether the chunks hold the elements with the first axis fastest (Fortran order).
-    pub(super) is_fortran: bool,
-    pub(super) stored: Stored,
+    pub is_fortran: bool,
+    pub stored: Stored,
 }
 
 /// A function that is called with consecutive chunks of an array, the offset in bytes of the first one in the decoded array,
 /// and the number of decoded bytes from that offset to the end of the array.
-pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
+pub type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
 
-/// Where the elements of an array are stored: in files of chunks, or in a dataset of HDF5.
+/// The rows of an array that are not in files of chunks: in memory, or in a file of another format.
+pub trait Rows: fmt::Debug + Send + Sync {
+    /// Calls `each` with the bytes of all rows, as [`Array::read`] does.
+    ///
+    /// # Errors
+    /// Those of reading the rows; that of `each`; `Interrupted`.
+    fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+}
+
+impl Rows for Vec<u8> {
+    fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.chunks(BATCH_BYTES as usize).try_for_each(|piece| {
+            progress.go_on()?;
+            each(piece)?;
+            progress.advance(piece.len() as u64, ".", "");
+            Ok(())
+        })
+    }
+}
+
+/// Where the elements of an array are stored.
 #[derive(Debug)]
-pub(super) enum Stored {
+pub enum Stored {
     Files(ChunkFiles),
-    Dataset(Box<Rows>),
+    Rows(Box<dyn Rows>),
     /// The array has no files of chunks: either it has no rows, or its files are missing, in which case reading it
     /// fails.
     Nowhere,
 }
 
 /// Reads the JSON document `name` of an array's directory; `None` if it is missing.
-pub(super) fn document(inside: &dyn Container, name: &str) -> Result<Option<Document>> {
+pub(crate) fn document(inside: &dyn Container, name: &str) -> Result<Option<Document>> {
     match inside.open(name) {
         Ok(file) => {
             read_all(&*file).and_then(|bytes| Document::decode(&bytes)).context(Context::member(name)).map(Some)
@@ -80,7 +99,7 @@ fn required(inside: &dyn Container, name: &str) -> Result<Document> {
 
 /// Reads the attributes that the user gave an array or table in the directory `root`, a JSON object; `None` if the directory
 /// has no document of attributes.
-pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
+pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
         Err(_) => None,
@@ -98,7 +117,7 @@ impl Array {
     ///
     /// # Errors
     /// `Format` if a document is missing or damaged.
-    pub(super) fn open(root: &dyn Container, name: &str) -> Result<Vec<Self>> {
+    pub(crate) fn open(root: &dyn Container, name: &str) -> Result<Vec<Self>> {
         let meta = root.enter("meta")?;
         let documents = || {
             let (storage, sizes) = (required(&*meta, "storage")?, required(&*meta, "sizes")?);
@@ -185,7 +204,7 @@ impl Array {
 
     /// Opens the array in the single file of chunks `file` of the directory `inside`, such as bloscpack's. If the file has
     /// no metadata of a numpy array, its content is an array of bytes.
-    pub(super) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
+    pub(crate) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
         let is_array = value.get("container").and_then(Json::as_str) == Some("numpy");
@@ -210,8 +229,36 @@ impl Array {
         })
     }
 
+    /// Makes an array of elements in memory, last axis fastest; `dtype` is their type in numpy's spelling.
+    ///
+    /// # Errors
+    /// `Usage` without axes, or if type and shape need another number of bytes; those of [`Dtype::parse`].
+    pub(crate) fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
+        if shape.is_empty() {
+            return Err(Error::usage("an array has 1 axis or more, the shape has none"));
+        }
+        let (dtype_text, dtype) = (dtype.to_owned(), Dtype::parse(dtype)?);
+        let array = Array {
+            name: ARRAY.to_owned(),
+            row_bytes: row_bytes(&dtype, shape)?,
+            dtype,
+            dtype_text,
+            shape: shape.to_vec(),
+            chunk_rows: chunk_rows.max(1),
+            storage: None,
+            attributes: None,
+            is_fortran: false,
+            stored: Stored::Nowhere,
+        };
+        let (expected, found) = (array.bytes()?, bytes.len());
+        if expected != found as u64 {
+            return Err(Error::usage(format!("the shape takes {expected} bytes, but {found} are given")));
+        }
+        Ok(Array { stored: Stored::Rows(Box::new(bytes)), ..array })
+    }
+
     /// The attributes that the user gave the array, as a JSON object; empty without any.
-    pub(super) fn members(&self) -> Map<String, Json> {
+    pub(crate) fn members(&self) -> Map<String, Json> {
         self.attributes.as_ref().and_then(Document::members).cloned().unwrap_or_default()
     }
 
@@ -219,16 +266,15 @@ impl Array {
     ///
     /// # Errors
     /// `Format` if they are more than any file has.
-    pub(super) fn bytes(&self) -> Result<u64> {
+    pub fn bytes(&self) -> Result<u64> {
         let bytes = self.shape[0].checked_mul(self.row_bytes).filter(|&bytes| bytes <= i64::MAX as u64);
         bytes.ok_or_else(|| {
             Error::format(format!("{} rows of {} bytes exceed 2^63 bytes", self.shape[0], self.row_bytes))
         })
     }
 
-    /// Opens the first file of the array's chunks; `None` if the array is a dataset of an HDF5 file, or has no files of
-    /// chunks.
-    pub(super) fn first_file(&self) -> Result<Option<Superchunk>> {
+    /// Opens the first file of the array's chunks; `None` if the array has no files of chunks.
+    pub fn first_file(&self) -> Result<Option<Superchunk>> {
         match &self.stored {
             Stored::Files(files) => files.first().map(Some),
             _ => Ok(None),
@@ -240,7 +286,7 @@ impl Array {
     ///
     /// # Errors
     /// `Format` if a chunk is damaged, or the files have fewer rows than stated; that of `each`; `Interrupted`.
-    pub(super) fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let bytes = self.bytes()?;
         if !self.is_fortran {
             return self.read_stored(bytes, progress, each);
@@ -263,7 +309,7 @@ impl Array {
         progress: &dyn Progress,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        if let Stored::Dataset(rows) = &self.stored {
+        if let Stored::Rows(rows) = &self.stored {
             return rows.read(progress, each);
         }
         self.each_batch(bytes, progress, &mut |batch, _, rest| {
@@ -284,7 +330,7 @@ impl Array {
     ///
     /// # Errors
     /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.
-    pub(super) fn each_batch(&self, bytes: u64, progress: &dyn Progress, each: &mut EachBatch<'_>) -> Result<()> {
+    pub fn each_batch(&self, bytes: u64, progress: &dyn Progress, each: &mut EachBatch<'_>) -> Result<()> {
         let Stored::Files(files) = &self.stored else {
             return if bytes == 0 { Ok(()) } else { Err(self.too_few(0, bytes, "data/__0.blp")) };
         };
@@ -319,7 +365,7 @@ impl Array {
 
     /// Makes the error for an array whose shape needs `bytes` bytes while its chunks have only `found`. `missing` is the
     /// name of the next file of chunks, which does not exist, or empty.
-    pub(super) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
+    pub(crate) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
         let message = match missing {
             "" => format!("the shape takes {bytes} bytes, but the chunks have {found}"),
             _ => format!("the shape takes {bytes} bytes, but the chunks have {found}: {missing} is missing"),
@@ -329,7 +375,7 @@ impl Array {
 }
 
 /// Number of rows in a chunk: `chunklen` of an array's JSON document `meta/storage`; `None` if it is missing or 0.
-pub(super) fn chunk_rows(storage: &Json) -> Option<u64> {
+pub fn chunk_rows(storage: &Json) -> Option<u64> {
     storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
@@ -351,7 +397,7 @@ fn stored_extents(shape: Option<&Json>) -> Result<Vec<u64>> {
 
 /// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this element type and shape
 /// (slowest axis first); an error from 4 GiB on.
-pub(super) fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
+pub fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
     let bytes = shape[1..].iter().try_fold(dtype.size as u64, |bytes, &extent| bytes.checked_mul(extent));
     let bytes = bytes.filter(|&bytes| bytes <= u32::MAX.into());
     bytes.ok_or_else(|| Error::format(format!("rows of shape {:?} are longer than a chunk can be", &shape[1..])))

@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::array::Array;
-use super::arrays::Arrays;
+use crate::array::Array;
+use crate::arrays::Arrays;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::progress::Progress;
 
@@ -62,7 +62,7 @@ impl Arrays {
                 continue;
             };
             result.arrays += 1;
-            if left.shape != right.shape || left.dtype.element()? != right.dtype.element()? {
+            if left.shape != right.shape || !left.dtype.is_like(&right.dtype)? {
                 add(&left.name, None, describe(left)?, describe(right)?);
                 continue;
             }
@@ -95,8 +95,8 @@ fn index_of(mut element: u64, shape: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Sends the elements of an array, in the form that they have in HDF5, to the thread that compares; each message has whole
-/// elements.
+/// Sends the elements of an array, in the form of [`Dtype::convert`](crate::dtype::Dtype::convert), to the thread that compares;
+/// each message has whole elements.
 fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Result<()> {
     let size = array.dtype.size;
     let mut held = Vec::new();

@@ -6,7 +6,7 @@ const BLOCK: usize = 8;
 
 /// Shuffles `input` into `out`, which is as long: first the first bytes of all elements of `size` bytes, then the second bytes,
 /// and so on. Bytes after the last whole element stay in place.
-pub(crate) fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
+pub fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
         2 => transpose::<2>(input, out),
         4 => transpose::<4>(input, out),
@@ -25,7 +25,7 @@ pub(crate) fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
 }
 
 /// Reverses [`shuffle`]: fills `out`, as long as `input`, with elements of `size` bytes.
-pub(crate) fn unshuffle(size: usize, input: &[u8], out: &mut [u8]) {
+pub fn unshuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
         2 => gather::<2>(input, out),
         4 => gather::<4>(input, out),
@@ -136,7 +136,7 @@ fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
 /// Reverses a bit shuffle: `planes` holds the lowest bit of the first byte of all elements of `typesize` bytes, then
 /// the next higher bit of all, and so on, byte after byte; `out`, as long, receives the elements. Bytes after the last
 /// whole element are copied, and all bytes if the number of elements is not a multiple of 8.
-pub(crate) fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
+pub fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     let elements = planes.len() / typesize.max(1);
     if !elements.is_multiple_of(8) || elements == 0 {
         out.copy_from_slice(planes);

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use super::checksum::Checksum;
-use super::json::Document;
 use crate::blosc::{self, ChunkHeader, HEADER_BYTES};
+use crate::checksum::Checksum;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
+use crate::json::Document;
 use crate::limits;
 
 /// First bytes of every file of Blosc chunks (bloscpack).
-pub(super) const MAGIC: [u8; 4] = *b"blpk";
+pub(crate) const MAGIC: [u8; 4] = *b"blpk";
 
 /// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that version was released,
 /// lack it.
-pub(super) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
+pub(crate) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
 const HAS_METADATA: u8 = 2;
@@ -29,25 +29,25 @@ const OFFSETS: u64 = 1 << 12;
 
 /// Number, position and header of a chunk in a file of Blosc chunks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub struct Place {
     /// Number of the chunk within its file, counted from 0.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     position: u64,
     header: ChunkHeader,
 }
 
 impl Place {
     /// Size of the chunk's content when decoded, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.header.bytes.into()
     }
 
     /// Size of the chunk in bytes as stored, without its checksum.
-    pub(super) fn stored_bytes(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         self.header.stored.into()
     }
 
-    pub(super) fn header(&self) -> &ChunkHeader {
+    pub fn header(&self) -> &ChunkHeader {
         &self.header
     }
 
@@ -58,15 +58,15 @@ impl Place {
 
 /// A file of Blosc chunks, such as bloscpack's, whose header has been read.
 #[derive(Debug)]
-pub(super) struct Superchunk {
+pub struct Superchunk {
     file: Arc<dyn ReadAt>,
     /// Size of the file of chunks in bytes.
     len: u64,
-    pub(super) version: u8,
-    pub(super) checksum: Checksum,
+    pub(crate) version: u8,
+    pub(crate) checksum: Checksum,
     /// The JSON metadata of the file of chunks, with the keys `dtype` and `shape` if an array was stored; `None` if it has
     /// none.
-    pub(super) metadata: Option<Document>,
+    pub(crate) metadata: Option<Document>,
     /// Number of chunks that the header of the file states; `None` if it states no number: the file then has chunks up to its
     /// end.
     count: Option<u64>,
@@ -83,7 +83,7 @@ impl Superchunk {
     ///
     /// # Errors
     /// `Format` if the header is damaged or of an unknown version.
-    pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
+    pub(crate) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
         let opened = Self::read(file)?;
         let (len, most) = (opened.len, opened.len / HEADER_BYTES as u64);
         if opened.count.is_some_and(|count| count > most) {
@@ -95,7 +95,7 @@ impl Superchunk {
     }
 
     /// Iterates over the chunks of the file in their order, and gives the position and header of each.
-    pub(super) fn walk(&self) -> Walk<'_> {
+    pub(crate) fn walk(&self) -> Walk<'_> {
         Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
     }
 
@@ -103,7 +103,7 @@ impl Superchunk {
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
-    pub(super) fn first(&self) -> Result<Option<Place>> {
+    pub fn first(&self) -> Result<Option<Place>> {
         self.walk().next().transpose()
     }
 
@@ -111,7 +111,7 @@ impl Superchunk {
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn stored(&self, place: &Place) -> Result<Vec<u8>> {
+    pub(crate) fn stored(&self, place: &Place) -> Result<Vec<u8>> {
         let stored = place.header.stored as usize;
         let read = || -> Result<_> {
             let mut bytes = read_bytes(&*self.file, place.position, stored as u64 + self.checksum.len() as u64)?;
@@ -127,7 +127,7 @@ impl Superchunk {
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn stored_whole(&self, place: &Place) -> Result<Vec<u8>> {
+    pub(crate) fn stored_whole(&self, place: &Place) -> Result<Vec<u8>> {
         let bytes = self.stored(place)?;
         blosc::check(&bytes).with_context(|| place.place())?;
         Ok(bytes)
@@ -137,7 +137,7 @@ impl Superchunk {
     ///
     /// # Errors
     /// `Format` if it is damaged.
-    pub(super) fn decode(&self, place: &Place, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn decode(&self, place: &Place, out: &mut Vec<u8>) -> Result<()> {
         blosc::decode(&self.stored(place)?, place.bytes(), out).with_context(|| place.place())
     }
 
@@ -145,7 +145,7 @@ impl Superchunk {
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
-    pub(super) fn bytes(&self) -> Result<u64> {
+    pub(crate) fn bytes(&self) -> Result<u64> {
         match (self.count, self.sizes) {
             (Some(0), _) => Ok(0),
             (Some(count), [Some(size), Some(last)]) => {
@@ -158,7 +158,7 @@ impl Superchunk {
 }
 
 /// Iterator over the chunks of a file of Blosc chunks; each step reads the header of one chunk.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
@@ -342,12 +342,12 @@ fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(D
     Ok((read().context(Context::offset("metadata", 32))?, 32 + stored))
 }
 
+/// Decompresses zlib data of `len` bytes.
 fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
     let mut out = vec![0; len as usize];
-    let count = libdeflater::Decompressor::new().zlib_decompress(bytes, &mut out);
-    match count {
-        Ok(count) if count == out.len() => Ok(out),
-        _ => Err(Error::format("the zlib data cannot be decoded")),
+    match inflate_into(bytes, &mut out)? {
+        Some(count) if count == out.len() => Ok(out),
+        _ => Err(cannot_be_decoded()),
     }
 }
 
@@ -355,16 +355,36 @@ fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
 fn inflate_any(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = vec![0; (4 * bytes.len()).clamp(1 << 12, MAX_METADATA as usize)];
     loop {
-        match libdeflater::Decompressor::new().zlib_decompress(bytes, &mut out) {
-            Ok(count) => {
+        match inflate_into(bytes, &mut out)? {
+            Some(count) => {
                 out.truncate(count);
                 return Ok(out);
             }
-            Err(libdeflater::DecompressionError::InsufficientSpace) if (out.len() as u64) < MAX_METADATA => {
+            None if (out.len() as u64) < MAX_METADATA => {
                 let len = 4 * out.len();
                 out.resize(len.min(MAX_METADATA as usize), 0);
             }
-            Err(_) => return Err(Error::format("the zlib data cannot be decoded")),
+            None => return Err(cannot_be_decoded()),
         }
     }
+}
+
+fn cannot_be_decoded() -> Error {
+    Error::format("the zlib data cannot be decoded")
+}
+
+/// Decompresses zlib data into `out`; returns the number of bytes, `None` if `out` is too short for them.
+#[cfg(feature = "zlib")]
+fn inflate_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    use libdeflater::{DecompressionError, Decompressor};
+    match Decompressor::new().zlib_decompress(bytes, out) {
+        Ok(count) => Ok(Some(count)),
+        Err(DecompressionError::InsufficientSpace) => Ok(None),
+        Err(_) => Err(cannot_be_decoded()),
+    }
+}
+
+#[cfg(not(feature = "zlib"))]
+fn inflate_into(_bytes: &[u8], _out: &mut [u8]) -> Result<Option<usize>> {
+    Err(blosc::not_built("zlib"))
 }
