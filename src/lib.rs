@@ -40,7 +40,7 @@
 
 #[cfg(any(test, feature = "internals"))]
 use ctds::aipsio;
-use ctds::{clock, error, grid, limits, progress, schema, stman, suggest, sync, table};
+use ctds::{calendar, clock, error, grid, hex, limits, progress, schema, stman, suggest, sync, table};
 
 mod blosc;
 pub mod blz;
@@ -93,6 +93,7 @@ pub use staged::StagedOutput;
 /// What the command line and the Python package share beside the API: names in messages, files of outputs.
 pub mod program {
     pub use crate::staged::{files_below, remove_abandoned};
+    pub use ctds::hex::Hex;
     pub use ctds::{instead, shown_path};
 }
 
