@@ -90,8 +90,9 @@ pub use publishing::{IfExists, SyncPolicy};
 pub use source::{Source, SourceTable};
 pub use staged::StagedOutput;
 
-/// What the command line and the Python package share beside the API: names in messages, files of outputs.
+/// What the command line and the Python package share beside the API: names in messages, files, locks.
 pub mod program {
+    pub use crate::output::sorted_entries;
     pub use crate::staged::{files_below, remove_abandoned};
     pub use ctds::hex::Hex;
     pub use ctds::{instead, shown_path};
