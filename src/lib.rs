@@ -95,6 +95,7 @@ pub mod program {
     pub use crate::output::sorted_entries;
     pub use crate::staged::{files_below, remove_abandoned};
     pub use ctds::hex::Hex;
+    pub use ctds::sync::{LockUnpoisoned, Unpoisoned};
     pub use ctds::{instead, shown_path};
 }
 

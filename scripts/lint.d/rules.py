@@ -31,7 +31,7 @@ LAYERS = [
     ['look'],
     ['internals'],
     ['lib'],
-    ['h5bridge/exit', 'h5bridge/stderr', 'h5bridge/sync'],
+    ['h5bridge/exit', 'h5bridge/stderr'],
     ['h5bridge/interrupt', 'h5bridge/topics'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],
