@@ -81,6 +81,7 @@ REGISTRIES = {
     'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
     'container/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'look/plots': 'Kind names every plot; the plots share the traits and the drawing',
     'ctds/io': 'the traits of positioned reading and writing, and the file that implements both',
 }
 
