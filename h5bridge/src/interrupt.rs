@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{CancelToken, Phase as CallPhase, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
 use crate::stderr;
-use crate::sync::locked;
 
 /// Connection to a program that runs a verb (subcommand) of `h5bridge` within its own process, such as the Python package, and handles signals
 /// itself.
@@ -69,7 +69,7 @@ impl Interrupts {
         std::thread::spawn(move || {
             for _ in signals.forever() {
                 // held until the program has ended, so that no call begins to write
-                let phase = locked(&phase_now);
+                let phase = phase_now.lock_unpoisoned();
                 if cancel.is_cancelled() || *phase == Phase::Idle {
                     let effect = if *phase == Phase::Idle { NOTHING_WRITTEN } else { LEFT };
                     stderr::line(format_args!("{MESSAGE}; {effect}"));
@@ -87,7 +87,7 @@ impl Interrupts {
     }
 
     fn enter(&self, phase: Phase) {
-        *locked(&self.phase) = phase;
+        *self.phase.lock_unpoisoned() = phase;
     }
 }
 

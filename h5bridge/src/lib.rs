@@ -11,7 +11,6 @@ mod interrupt;
 mod progress;
 mod report;
 mod stderr;
-mod sync;
 mod topics;
 
 use std::ffi::OsString;

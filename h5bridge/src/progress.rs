@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::convert::display_name;
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Phase, Progress};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::stderr;
-use crate::sync::locked;
 
 /// Runs shorter than this print no lines of progress, only their summary, if stderr is not a terminal.
 const SILENT: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ impl Progress for Bar {
 
     fn advance(&self, bytes: u64, table: &str, column: &str) {
         if let Some(lines) = &self.lines {
-            let mut lines = locked(lines);
+            let mut lines = lines.lock_unpoisoned();
             if !lines.tables.iter().any(|known| known == table) {
                 let phase = lines.phase.map_or("reading", Phase::name);
                 let line = format!("{phase} {}{}", display_name(table), self.so_far());
@@ -93,7 +93,7 @@ impl Progress for Bar {
     fn phase(&self, phase: Phase) {
         self.bar.set_prefix(phase.name());
         if let Some(lines) = &self.lines {
-            let mut lines = locked(lines);
+            let mut lines = lines.lock_unpoisoned();
             lines.phase = Some(phase);
             lines.tables.clear();
             if phase == Phase::Flushing {

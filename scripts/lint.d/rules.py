@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['ctds/error'],
-    ['ctds/clock', 'ctds/limits', 'ctds/os', 'ctds/suggest', 'ctds/sync'],
+    ['ctds/calendar', 'ctds/clock', 'ctds/hex', 'ctds/limits', 'ctds/os', 'ctds/suggest', 'ctds/sync'],
     ['ctds/value'],
     ['ctds/io'],
     ['ctds/grid', 'ctds/lfs', 'ctds/progress', 'ctds/thin'],
@@ -43,7 +43,7 @@ LAYERS = [
     ['look'],
     ['internals'],
     ['lib'],
-    ['h5bridge/exit', 'h5bridge/stderr', 'h5bridge/sync'],
+    ['h5bridge/exit', 'h5bridge/stderr'],
     ['h5bridge/interrupt', 'h5bridge/topics'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],
@@ -93,6 +93,7 @@ REGISTRIES = {
     'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds-archives/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'look/plots': 'Kind names every plot; the plots share the traits and the drawing',
     'ctds/io': 'the traits of positioned reading and writing, and the file that implements both',
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::convert::Unwritten;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{AnyObject, File, Group, Link, Served};
+use crate::sync::LockUnpoisoned;
 
 /// Maximum number of soft and external links that are followed on the way to an object.
 const MAX_LINKS: usize = 16;
@@ -70,7 +71,7 @@ impl OpenFile {
         path: &str,
         read: impl FnOnce(&Group, &str) -> Result<Option<u64>>,
     ) -> Result<Option<u64>> {
-        let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut committed = self.committed.lock_unpoisoned();
         if let Some(&known) = committed.get(path) {
             return Ok(known);
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use hdf5::plist::dataset_create::ChunkOpts;
 
@@ -16,6 +16,7 @@ use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
 use crate::error::Result;
 use crate::io::ReadAt as _;
+use crate::sync::LockUnpoisoned;
 use crate::value::Shape;
 
 /// Least length in bytes at which a contiguous run of wanted bytes in an unfiltered chunk is read by itself; shorter runs are
@@ -151,7 +152,7 @@ impl AnyChunks {
     /// element in the dataset.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock_unpoisoned();
             let bytes = kept.get(start, |bytes| self.decode(chunk, bytes))?;
             runs.each(|from, to| out[to..to + runs.len].copy_from_slice(&bytes[from..from + runs.len]));
             return Ok(true);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bstr::BString;
 
@@ -12,6 +12,7 @@ use super::reader::Reader;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkRead;
 use crate::stman::RowRun;
+use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -243,7 +244,7 @@ impl Ragged {
     /// Offsets and shapes of the cells around `row` (from 0) in a ragged column, read from the file unless the last
     /// call has already read them; also the index of `row` among them.
     fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock_unpoisoned();
         if !known.rows.contains(&row) {
             let width = self.shape.shape[0];
             let count = (RAGGED_EXTENTS / width.max(1)).max(1);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, Result};
+use crate::hex::{self, Hex};
 use crate::limits;
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
@@ -83,7 +84,7 @@ fn from_f64(value: f64) -> Json {
 pub(crate) fn from_string(string: &BStr) -> Json {
     match string.to_str() {
         Ok(text) => text.into(),
-        Err(_) => json!({ "bytes": string.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
+        Err(_) => json!({ "bytes": Hex(string).to_string() }),
     }
 }
 
@@ -189,10 +190,7 @@ pub(crate) fn to_string(json: &Json) -> Result<BString> {
     if let Some(text) = json.as_str() {
         return Ok(text.into());
     }
-    let bytes = json.get("bytes").and_then(Json::as_str).filter(|hex| hex.is_ascii() && hex.len() % 2 == 0);
-    let bytes = bytes.and_then(|hex| {
-        (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect::<Option<Vec<u8>>>()
-    });
+    let bytes = json.get("bytes").and_then(Json::as_str).and_then(hex::parse);
     bytes.map(BString::from).ok_or_else(|| wrong(json, "a string"))
 }
 

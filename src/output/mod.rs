@@ -2,6 +2,7 @@
 
 mod partial;
 mod place;
+mod walk;
 
 use std::fs::{self, File};
 use std::io;
@@ -17,6 +18,8 @@ use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace
 
 pub(crate) use partial::{COMPANION, Partial, partial_target, remove_abandoned_at};
 pub(crate) use place::{directory_of, publish_directory, publish_file};
+pub use walk::sorted_entries;
+pub(crate) use walk::walk;
 
 /// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
@@ -209,18 +212,6 @@ impl Output {
         }
         Ok(())
     }
-}
-
-/// Calls `visit` with `path` and all files and directories below it, a directory after its content; symbolic links are not
-/// followed.
-pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
-    let kind = path.symlink_metadata()?.file_type();
-    if kind.is_dir() {
-        for entry in fs::read_dir(path)? {
-            walk(&entry?.path(), visit)?;
-        }
-    }
-    if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
 #[cfg(test)]

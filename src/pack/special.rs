@@ -1,10 +1,10 @@
 //! Finds entries of a directory that are neither files nor directories.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 
 use crate::error::Result;
+use crate::output::sorted_entries;
 
 /// A kind of directory entry that is not a normal file or directory, and that a container cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,7 @@ impl Special {
 /// Finds the special entries of a directory (links, sockets, odd names), sorted by name.
 pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+    for entry in sorted_entries(directory)? {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = entry.file_type()?;
         let special = if name.to_str().is_none() {
@@ -51,6 +50,5 @@ pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
         };
         found.push((name, special));
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }

@@ -1,12 +1,13 @@
 //! [`RemoteFile`] reads a file on a server: small reads come from cached blocks, large ones are requests of their own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 use super::address::Address;
 use super::client::{Client, Version};
 use crate::error::{Error, Result};
 use crate::io::{ReadAt, past_end};
+use crate::sync::{LockUnpoisoned, Unpoisoned};
 
 /// Size in bytes of the blocks of a remote file that are fetched and cached: the transfer of a block takes about as long as
 /// the request for it.
@@ -53,7 +54,7 @@ static OPEN: Mutex<Vec<(String, Weak<RemoteFile>)>> = Mutex::new(Vec::new());
 
 /// Opens the remote file at an address, or shares it if it is open already.
 pub(super) fn open(text: &str) -> Result<Arc<RemoteFile>> {
-    let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = OPEN.lock_unpoisoned();
     files.retain(|(_, file)| file.strong_count() > 0);
     let open = files.iter().filter(|(known, _)| known == text).find_map(|(_, file)| file.upgrade());
     if let Some(file) = open.filter(|file| file.state().failed.is_none()) {
@@ -61,7 +62,7 @@ pub(super) fn open(text: &str) -> Result<Arc<RemoteFile>> {
     }
     drop(files);
     let file = Arc::new(RemoteFile::open(text)?);
-    let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = OPEN.lock_unpoisoned();
     files.push((text.to_owned(), Arc::downgrade(&file)));
     Ok(file)
 }
@@ -79,7 +80,7 @@ impl RemoteFile {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_unpoisoned()
     }
 
     /// The bytes of block `number` (from 0) of the remote file, fetched if it is not cached; waits if another thread is
@@ -96,7 +97,7 @@ impl RemoteFile {
             if !state.loading.contains(&number) {
                 break state.begin(number, self.version.len.div_ceil(BLOCK));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unpoisoned();
         };
         drop(state);
         let start = number * BLOCK;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bstr::ByteSlice;
 
@@ -16,6 +16,7 @@ use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, spli
 use crate::remote;
 use crate::schema::TableInfo;
 use crate::suggest::instead;
+use crate::sync::LockUnpoisoned;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
@@ -57,7 +58,7 @@ impl OpenColumns {
         column: usize,
         open: impl FnOnce() -> Result<Box<dyn ColumnCells>>,
     ) -> Result<Arc<dyn ColumnCells>> {
-        let mut columns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut columns = self.0.lock_unpoisoned();
         let cells = match columns.iter().position(|known| (known.0, known.1) == (table, column)) {
             Some(known) => columns.remove(known).2,
             None => open()?.into(),

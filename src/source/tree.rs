@@ -6,6 +6,7 @@ use bstr::{BString, ByteSlice, ByteVec};
 
 use crate::error::Result;
 use crate::limits;
+use crate::output::sorted_entries;
 
 /// The directories and files of a table directory that `to-ms --exact` can restore from a restorable HDF5 file.
 #[derive(Debug, Default)]
@@ -45,9 +46,7 @@ impl Tree {
 
     fn walk(&mut self, directory: &Path, prefix: &BString, above: &mut Vec<PathBuf>) -> Result<()> {
         limits::depth(above.len(), "directories")?;
-        let mut entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>()?;
-        entries.sort_by_key(|entry| entry.file_name());
-        for entry in entries {
+        for entry in sorted_entries(directory)? {
             let mut name = prefix.clone();
             if !name.is_empty() {
                 name.push_byte(b'/');

@@ -6,6 +6,7 @@ use std::thread;
 use crate::array::Array;
 use crate::arrays::Arrays;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::hex::Hex;
 use crate::progress::Progress;
 
 /// Result of comparing two arrays or tables of arrays.
@@ -136,7 +137,7 @@ fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<O
             let (x, y) = (&a.bytes[a.at..a.at + len], &b.bytes[b.at..b.at + len]);
             if x != y {
                 let place = x.iter().zip(y).position(|(x, y)| x != y).unwrap_or(0) / size * size;
-                let show = |bytes: &[u8]| bytes[place..place + size].iter().map(|b| format!("{b:02x}")).collect();
+                let show = |bytes: &[u8]| Hex(&bytes[place..place + size]).to_string();
                 found = Some((at + place as u64, [show(x), show(y)]));
                 break;
             }

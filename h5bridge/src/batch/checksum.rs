@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use ctds_hdf5::program::files_below;
+use ctds_hdf5::program::{Hex, files_below};
 use ctds_hdf5::{Error, Result};
 use libdeflater::Adler32;
 use md5::Md5;
@@ -70,17 +70,12 @@ impl Running {
     fn finish(self) -> String {
         match self {
             Running::Adler32(sum) => format!("{:08x}", sum.sum()),
-            Running::Md5(sum) => hex(&sum.finalize()),
+            Running::Md5(sum) => Hex(&sum.finalize()).to_string(),
             Running::Crc32c(sum) => format!("{sum:08x}"),
-            Running::Sha256(sum) => hex(&sum.finalize()),
+            Running::Sha256(sum) => Hex(&sum.finalize()).to_string(),
             Running::Blake3(sum) => sum.finalize().to_string(),
         }
     }
-}
-
-/// Writes bytes as hexadecimal digits, two for each byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads a file once for its size in bytes and all the checksums `kinds`.

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::item::Id;
 use super::manifest::{LONGEST_LINE, Manifest, each_line};
-use crate::sync::locked;
 
 /// State of an item (one job) of a batch after the last attempt to do it, as recorded in the ledger, the directory with
 /// the results of all runs.
@@ -141,14 +141,14 @@ impl Ledger {
     pub(crate) fn append(&self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).expect("a record is valid JSON");
         line.push(b'\n');
-        locked(&self.file).write_all(&line).map_err(|error| Error::from(error).context(self.path.as_path()))
+        self.file.lock_unpoisoned().write_all(&line).map_err(|error| Error::from(error).context(self.path.as_path()))
     }
 }
 
 impl Drop for Ledger {
     fn drop(&mut self) {
         // a run that had nothing to do leaves no file
-        if locked(&self.file).metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        if self.file.lock_unpoisoned().metadata().is_ok_and(|metadata| metadata.len() == 0) {
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -2,10 +2,10 @@
 //! sources.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::{BufRead, Write};
 use std::path::{Component, Path, PathBuf};
 
+use ctds_hdf5::program::sorted_entries;
 use ctds_hdf5::{Error, ErrorKind, Result};
 use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
@@ -280,14 +280,12 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
 fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     let mut found = Vec::new();
     let at = |error: std::io::Error| Error::from(error).context(directory);
-    for entry in fs::read_dir(directory).map_err(at)? {
-        let entry = entry.map_err(at)?;
+    for entry in sorted_entries(directory).map_err(at)? {
         let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);
         if path.extension().is_none_or(|extension| extension != PARTIAL) {
             found.push((entry.file_name().to_string_lossy().into_owned(), path, kind.is_dir()));
         }
     }
-    found.sort();
     Ok(found)
 }
 
@@ -347,6 +345,8 @@ fn walk(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn plan(add: impl FnOnce(&mut Plan<'_, Vec<u8>>) -> Result<()>, to: &str) -> Result<Vec<Item>> {

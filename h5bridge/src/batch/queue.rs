@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::LockUnpoisoned;
+
 use super::limits::{Limits, Pace};
 use crate::interrupt::Stop;
-use crate::sync::locked;
 
 /// Longest pause between two checks whether an item of the queue may start.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -51,7 +52,7 @@ impl<'a> Queue<'a> {
     /// Whether the queue starts no further items: the time limit of the run is over, the queue was closed, or SIGINT or
     /// SIGTERM was received.
     pub(super) fn has_ended(&self) -> bool {
-        self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || locked(&self.inner).closed
+        self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || self.inner.lock_unpoisoned().closed
     }
 
     /// Whether SIGINT or SIGTERM was received, which also ends the items that are being done.
@@ -61,7 +62,7 @@ impl<'a> Queue<'a> {
 
     /// Closes the queue of a batch run: no item starts any more, but items that are running are finished.
     pub(super) fn close(&self) {
-        locked(&self.inner).closed = true;
+        self.inner.lock_unpoisoned().closed = true;
     }
 
     /// Sleeps for `time`, or until SIGINT or SIGTERM is received.
@@ -77,7 +78,7 @@ impl<'a> Queue<'a> {
                 return None;
             }
             let wait = {
-                let mut inner = locked(&self.inner);
+                let mut inner = self.inner.lock_unpoisoned();
                 let now = Instant::now();
                 if inner.pace.next() > now {
                     inner.pace.next() - now
@@ -98,7 +99,7 @@ impl<'a> Queue<'a> {
     /// Ends an attempt at an item. `again`: the pause after which the item is tried once more; `None`: the item is not
     /// tried again.
     pub(super) fn finish(&self, attempt: Attempt, again: Option<Duration>) {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock_unpoisoned();
         inner.running -= 1;
         if let Some(due) = again.and_then(|pause| Instant::now().checked_add(pause)) {
             inner.later.push(Reverse((due, Attempt { number: attempt.number + 1, ..attempt })));

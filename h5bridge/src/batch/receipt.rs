@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ctds_hdf5::program::files_below;
+use ctds_hdf5::program::{Hex, files_below};
 use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -185,7 +185,7 @@ pub(crate) fn fingerprint(source: &Path) -> Result<String> {
         hash.update(name);
         hash.update(format!("\0{} {}.{:09}\n", metadata.len(), metadata.mtime(), metadata.mtime_nsec()));
     }
-    Ok(checksum::hex(&hash.finalize()))
+    Ok(Hex(&hash.finalize()).to_string())
 }
 
 #[cfg(test)]

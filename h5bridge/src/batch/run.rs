@@ -6,6 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use ctds_hdf5::Result;
+use ctds_hdf5::program::LockUnpoisoned;
 
 use super::check::Trust;
 use super::item::{Effect, Verb};
@@ -18,7 +19,6 @@ use super::work::Work;
 use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{bytes, warning};
-use crate::sync::locked;
 
 /// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
@@ -118,7 +118,7 @@ impl Run<'_> {
                     let is_finished = |item: u32| states[item as usize].state.is_finished();
                     if let Err(error) = self.work_off(queue, ledger, &is_finished, &send) {
                         queue.close();
-                        locked(failure).get_or_insert(error);
+                        failure.lock_unpoisoned().get_or_insert(error);
                     }
                 });
             }
@@ -142,7 +142,7 @@ impl Run<'_> {
             }
             shown
         })?;
-        if let Some(error) = locked(&failure).take() {
+        if let Some(error) = failure.lock_unpoisoned().take() {
             return Err(error);
         }
         for item in items {

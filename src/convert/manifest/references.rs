@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
 use serde_json::{Map, Value as Json, json};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::grid::Grid;
 
 /// Name of the member of a manifest (JSON references to chunks) with facts for this program, such as the files on
@@ -128,24 +130,12 @@ pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
     index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// Writes bytes as base64 text (RFC 4648 section 4) into the manifest.
 fn write_base64(out: &mut impl Write, bytes: &[u8]) -> Result<()> {
-    let mut text = Vec::with_capacity(4096);
-    for group in bytes.chunks(3) {
-        let byte = |number: usize| u32::from(group.get(number).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for number in 0..4 {
-            let digit = BASE64[(bits >> (18 - 6 * number)) as usize & 63];
-            text.push(if number > group.len() { b'=' } else { digit });
-        }
-        if text.len() + 4 > 4096 {
-            out.write_all(&text)?;
-            text.clear();
-        }
-    }
-    out.write_all(&text).map_err(Error::from)
+    let mut encoder = EncoderWriter::new(out, &STANDARD);
+    encoder.write_all(bytes)?;
+    encoder.finish()?;
+    Ok(())
 }
 
 #[cfg(test)]

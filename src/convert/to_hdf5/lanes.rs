@@ -12,14 +12,14 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 use super::budget::{CHUNKS_IN_FILTERS, QUEUED_CHUNKS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::h5::{FilterScratch, Pipeline};
 use crate::pool::Buffers;
-use crate::sync::LockUnpoisoned;
+use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::value::{Region, Shape, Values};
 
 /// A message from a lane (a thread that converts columns) to the writing thread.
@@ -65,7 +65,7 @@ struct Permits {
 impl Permits {
     fn take(&self) {
         let free = self.free.lock_unpoisoned();
-        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.returned.wait_while(free, |free| *free == 0).unpoisoned();
         *free -= 1;
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::grid::{Grid, copy_box, for_each_chunk};
 use crate::io::ByteOrder;
 use crate::source::blocks::{RowBlocks, WRITE_BYTES};
-use crate::sync::LockUnpoisoned;
+use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, TilePlace, Tiling};
 use crate::value::{Region, Values};
 
@@ -69,7 +69,7 @@ impl Holder {
 
     /// All registered tiles, which other processes will write, in the order of tables, columns and hypercubes.
     pub(super) fn finish(self) -> Vec<HeldTiles> {
-        let mut held = self.held.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = self.held.into_inner().unpoisoned();
         held.sort_by_key(|held| (held.table, held.column, held.cube));
         held
     }

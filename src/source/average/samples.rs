@@ -2,7 +2,7 @@
 //! flags and weights.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::averaging::fewer_channels;
 use super::input::{Input, InputRow};
@@ -11,6 +11,7 @@ use super::sums::{Sums, sigma};
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
 use crate::stman::undefined;
+use crate::sync::LockUnpoisoned;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -163,7 +164,7 @@ impl ColumnCells for AveragedSamples<'_> {
         let shape = self.cell_shape(bin)?.ok_or_else(|| undefined(bin))?;
         let Some(region) = region else { return self.read_rows(bin..bin + 1, out) };
         region.check(&shape)?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock_unpoisoned();
         if last.as_ref().is_none_or(|(known, _)| *known != bin) {
             let mut cell = Values::new(self.data_type);
             self.read_rows(bin..bin + 1, &mut cell)?;

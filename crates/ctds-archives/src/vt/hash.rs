@@ -121,8 +121,7 @@ impl BlockHash {
 /// hexadecimal digits.
 impl fmt::Display for BlockHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.kind.name())?;
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{}:{}", self.kind.name(), ctds::hex::Hex(self.as_bytes()))
     }
 }
 

@@ -138,11 +138,7 @@ impl fmt::Display for BlockRef {
             BlockRef::Hash { hash, span: Some(span) } => write!(f, "B{{hash:H{{{hash}}},span:{span}}}"),
             BlockRef::Hash { hash, span: None } => write!(f, "B{{hash:H{{{hash}}}}}"),
             BlockRef::Rle { octet, span } => write!(f, "RLE{{span:{span},octet:{octet:02x}}}"),
-            BlockRef::Literal(bytes) => {
-                f.write_str("LB{")?;
-                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-                f.write_str("}")
-            }
+            BlockRef::Literal(bytes) => write!(f, "LB{{{}}}", ctds::hex::Hex(bytes)),
             BlockRef::Sub { block, offset, span } => write!(f, "SubB{{block:{block},offset:{offset},span:{span}}}"),
             BlockRef::Indirect { block, span: Some(span) } => write!(f, "I{{{span}:{block}}}"),
             BlockRef::Indirect { block, span: None } => write!(f, "I{{{block}}}"),

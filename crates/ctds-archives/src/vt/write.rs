@@ -683,18 +683,7 @@ fn now() -> (String, String) {
 
 /// A time in seconds since 1970, with microseconds, as an ISO date of the Gregorian calendar in UTC.
 fn date(seconds: u64, microseconds: u32) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // days since 0000-03-01, in periods of 400 years, which all have the same number of days
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microseconds:06}+00:00")
+    format!("{}.{microseconds:06}+00:00", ctds::calendar::Moment::of_unix(seconds as i64))
 }
 
 #[cfg(test)]

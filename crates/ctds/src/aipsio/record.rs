@@ -132,6 +132,7 @@ impl Decoder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hex;
     use crate::io::ByteOrder;
     use crate::value::{Shape, Values};
 
@@ -163,13 +164,9 @@ mod tests {
         000000013ff8000000000000\
         000000072e2f2e2f535542";
 
-    fn unhex(text: &str) -> Vec<u8> {
-        (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
-    }
-
     #[test]
     fn keywords_written_by_casacore() {
-        let bytes = unhex(KEYWORDS);
+        let bytes = hex::parse(KEYWORDS).unwrap();
         let mut d = Decoder::new(&bytes, 0, ByteOrder::Big, "keywords").unwrap();
         let record = d.record().unwrap();
         assert_eq!(d.position(), bytes.len() as u64);
@@ -190,7 +187,7 @@ mod tests {
 
     #[test]
     fn damage_is_an_error_and_never_a_panic() {
-        let bytes = unhex(KEYWORDS);
+        let bytes = hex::parse(KEYWORDS).unwrap();
         for position in 0..bytes.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut damaged = bytes.clone();

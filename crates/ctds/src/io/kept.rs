@@ -10,11 +10,13 @@ use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, SEEK_SET, c_int, c_short};
+
+use crate::sync::LockUnpoisoned;
 
 const LOCK_FILE: &str = "table.lock";
 
@@ -79,7 +81,7 @@ impl Drop for Kept {
         let identity = (metadata.dev(), metadata.ino());
         // the locks of this descriptor, which are not those of the process
         let unlocked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_ok();
-        let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut aside = ASIDE.lock_unpoisoned();
         // on files that are gone nothing can be locked any more
         aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
         if !unlocked || !has_locks(&file) {
@@ -106,7 +108,7 @@ fn whole(kind: c_int) -> libc::flock {
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());
-    let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut aside = ASIDE.lock_unpoisoned();
     let found = aside.iter().position(|other| other.identity == identity && other.writable == writable)?;
     Some(aside.swap_remove(found).file)
 }

@@ -135,7 +135,7 @@ mod tests {
 
     fn unhex(text: &str) -> Vec<u8> {
         let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+        crate::hex::parse(&digits).unwrap()
     }
 
     /// formats/table.md 3.1, written by casacore.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::LockUnpoisoned;
 use serde_json::{Value as Json, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
@@ -14,7 +15,6 @@ use super::open_files::OpenFiles;
 use super::reply::{Body, Reply, event_stream};
 use super::shared::Shared;
 use super::work::Admission;
-use crate::sync::locked;
 
 /// Maximum number of live files that the board (the page that lists all live files) shows at a time; further ones are
 /// only counted.
@@ -95,7 +95,7 @@ impl Board {
     /// Starts the task that polls all live files as long as any client shows the board. Does
     /// nothing if that task runs already.
     fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
-        if std::mem::replace(&mut *locked(&self.is_running), true) {
+        if std::mem::replace(&mut *self.is_running.lock_unpoisoned(), true) {
             return;
         }
         let (board, shared, open) = (Arc::clone(self), Arc::clone(shared), Arc::clone(open));
@@ -105,7 +105,7 @@ impl Board {
             loop {
                 let start = Instant::now();
                 {
-                    let mut is_running = locked(&board.is_running);
+                    let mut is_running = board.is_running.lock_unpoisoned();
                     if board.lines.receiver_count() == 0 {
                         *is_running = false;
                         board.lines.send_modify(|lines| lines.files.clear());

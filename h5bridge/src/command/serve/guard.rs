@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
+use ctds_hdf5::program::Hex;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -44,7 +45,7 @@ pub(super) fn new_token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     let mut source = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
     std::io::Read::read_exact(&mut source, &mut bytes).context("/dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Hex(&bytes).to_string())
 }
 
 /// Decision of the guard on a request: answer it or refuse it.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Error, ErrorKind};
 use hyper::{HeaderMap, StatusCode, header};
 use serde_json::{Value as Json, json};
@@ -17,7 +18,6 @@ use super::reply::{self, Body, Reply, event_stream, reply, set_text};
 use super::shared::{Shared, lost, refusal};
 use super::sources::status_of;
 use super::work::{Admission, Lost};
-use crate::sync::locked;
 
 /// Pause between two polls of a file or table while any client receives events about it.
 const POLL: Duration = Duration::from_millis(100);
@@ -120,12 +120,12 @@ impl LiveFile {
 
     /// Records that a client asks for the file now, so that the file is not closed as unused.
     pub(super) fn touch(&self) {
-        *locked(&self.used) = Instant::now();
+        *self.used.lock_unpoisoned() = Instant::now();
     }
 
     /// Time since a client has last asked for the file.
     pub(super) fn unused(&self) -> Duration {
-        locked(&self.used).elapsed()
+        self.used.lock_unpoisoned().elapsed()
     }
 
     /// Runs a job in a worker thread with the session that reads the file or table. Jobs about the same file run one
@@ -155,7 +155,7 @@ impl LiveFile {
     /// Makes `session` read the newest state of the file or table, and opens it if needed. A file that a background
     /// task polls is not read again.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
-        let is_polled = *locked(&self.is_polled);
+        let is_polled = *self.is_polled.lock_unpoisoned();
         let open = opened(session, self)?;
         if !is_polled && open.refresh()?.is_none() {
             // another file may have its path now
@@ -277,7 +277,7 @@ impl LiveFile {
         let body = if is_head {
             Body::empty()
         } else {
-            locked(&self.state).clients.push(Arc::downgrade(&rules));
+            self.state.lock_unpoisoned().clients.push(Arc::downgrade(&rules));
             let receiver = self.news.subscribe();
             self.poll(shared);
             Body::pieces(news::of_file(receiver, rules, &shared.rules), None).keeping(place)
@@ -287,7 +287,7 @@ impl LiveFile {
 
     /// Starts the task that polls the file or table as long as any client receives events about it.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
-        if std::mem::replace(&mut *locked(&self.is_polled), true) {
+        if std::mem::replace(&mut *self.is_polled.lock_unpoisoned(), true) {
             return;
         }
         let (file, shared) = (Arc::clone(self), Arc::clone(shared));
@@ -296,7 +296,7 @@ impl LiveFile {
             loop {
                 let start = Instant::now();
                 {
-                    let mut is_polled = locked(&file.is_polled);
+                    let mut is_polled = file.is_polled.lock_unpoisoned();
                     if file.news.receiver_count() == 0 || file.has_ended() {
                         *is_polled = false;
                         return;
@@ -332,14 +332,14 @@ impl LiveFile {
     /// The newest state of the file for the board (the page that lists all live files); `None` if it is not known. The
     /// file is polled unless a task polls it already or another job, such as a plot, is reading it.
     pub(super) async fn line(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<Json> {
-        let is_polled = *locked(&self.is_polled);
+        let is_polled = *self.is_polled.lock_unpoisoned();
         if !is_polled && let Ok(mut session) = Arc::clone(&self.session).try_lock_owned() {
             let (file, own) = (Arc::clone(self), Arc::clone(shared));
             let job = move || file.tick(&mut session, &own.rules, BOARD_SAMPLE).map(|_| ());
             // errors are in the line
             let _ = shared.pool.run(Admission::Begun, job).await;
         }
-        let known = locked(&self.state).line.clone();
+        let known = self.state.lock_unpoisoned().line.clone();
         let news = self.news.borrow();
         let mut line = known.or_else(|| news.problem.1.is_some().then(|| json!({"file": self.name})))?;
         let active = news.alerts.iter().filter(|told| told.active && shared.rules_have(&told.rule));
@@ -354,7 +354,7 @@ impl LiveFile {
     /// each column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         let look = match looked {
             Ok(Some(look)) => look,
             Ok(None) => {
@@ -385,7 +385,7 @@ impl LiveFile {
     }
 
     fn refresh(&self, session: &mut Option<Session>, sample: u64) -> Result<Option<Look>, Error> {
-        let needs_integration = locked(&self.state).alerts.needs_integration();
+        let needs_integration = self.state.lock_unpoisoned().alerts.needs_integration();
         let open = opened(session, self)?;
         open.set_sample_bytes(sample);
         open.set_integration(needs_integration);

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ctds_hdf5::program::LockUnpoisoned;
+
 use super::live_file::LiveFile;
 use super::shared::Shared;
 use super::work::Admission;
-use crate::sync::locked;
 
 /// Maximum number of files and tables that the server has open at a time, for event streams, plots and the board (the
 /// page that lists all live files).
@@ -30,7 +31,7 @@ impl OpenFiles {
     /// The reader, shared by all clients, of the file or table at `path`, made if needed; `None` if `MAX_OPEN` files
     /// are open already. `name` is the name by which clients ask for the file.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
-        let mut files = locked(&self.0);
+        let mut files = self.0.lock_unpoisoned();
         let before = files.get(&path);
         if let Some(file) = before.filter(|file| !file.has_ended()) {
             file.touch();
@@ -52,7 +53,7 @@ impl OpenFiles {
         loop {
             tokio::time::sleep(REAP_PAUSE).await;
             let mut idle = Vec::new();
-            locked(&self.0).retain(|_, file| {
+            self.0.lock_unpoisoned().retain(|_, file| {
                 let is_idle = Arc::strong_count(file) == 1 && file.unused() > IDLE;
                 if is_idle {
                     idle.push(Arc::clone(file));

@@ -14,9 +14,8 @@ use ctds_hdf5::ErrorKind;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::look::has_plots;
+use ctds_hdf5::program::LockUnpoisoned;
 use serde::Serialize;
-
-use crate::sync::locked;
 
 /// How many levels below a served directory are listed.
 const LEVELS: usize = 4;
@@ -240,7 +239,7 @@ impl Sources {
     /// Facts about the served file at `path` (kind, number of rows), from when it was last opened. The file is opened
     /// again if `may_open` is true and its `stamp` (identity, size and times) has changed. `None`: not known.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
-        let known = || locked(&self.known);
+        let known = || self.known.lock_unpoisoned();
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
             return Some(*facts);
         }

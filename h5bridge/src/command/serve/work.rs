@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-
-use crate::sync::locked;
 
 /// Maximum number of new jobs that may wait for a worker thread; further ones are refused.
 const MAX_WAITING: usize = 64;
@@ -59,7 +58,7 @@ pub(super) enum Lost {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        locked(&self.queue)
+        self.queue.lock_unpoisoned()
     }
 
     fn work(&self) {
@@ -71,7 +70,7 @@ impl Shared {
                 }
                 match queue.jobs.pop_front() {
                     Some(job) => break job,
-                    None => queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                    None => queue = self.filled.wait(queue).unpoisoned(),
                 }
             };
             drop(queue);
@@ -131,7 +130,7 @@ impl Pool {
         drop(queue);
         drop(jobs);
         self.shared.filled.notify_all();
-        let threads = std::mem::take(&mut *locked(&self.threads));
+        let threads = std::mem::take(&mut *self.threads.lock_unpoisoned());
         let start = Instant::now();
         while threads.iter().any(|thread| !thread.is_finished()) {
             if start.elapsed() > patience {

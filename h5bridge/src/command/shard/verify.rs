@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{RangeCheck, ShardItem, ShardPlan, ShardResult, ShardWorker};
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
@@ -17,7 +18,6 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
-use crate::sync::locked;
 
 /// Command-line arguments of `h5bridge shard verify`.
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let results = directory.map(Results::open).transpose()?.map(Mutex::new);
     let expected = |item: &ShardItem| -> Option<ShardResult> {
         match &results {
-            Some(results) => locked(results).of(item),
+            Some(results) => results.lock_unpoisoned().of(item),
             None => item.result,
         }
     };
@@ -77,9 +77,9 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         let difference = compare(item, &expected)?;
         if let (Some(difference), Some(results)) = (&difference, &results) {
             let error = Error::new(ErrorKind::Format, format!("the bytes are damaged: {difference}"));
-            locked(results).append(item, &Err(error), began.elapsed().as_secs_f64())?;
+            results.lock_unpoisoned().append(item, &Err(error), began.elapsed().as_secs_f64())?;
         }
-        let mut compared = locked(&compared);
+        let mut compared = compared.lock_unpoisoned();
         compared.items += 1;
         compared.bytes += expected.file_bytes;
         compared.differences.extend(difference.map(|difference| (item.id.clone(), plan.describe(item), difference)));

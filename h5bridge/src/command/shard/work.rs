@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::convert::{ShardItem, ShardPlan, ShardResult, ShardWorker, UnsyncedItem};
+use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
@@ -20,7 +21,6 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
-use crate::sync::locked;
 
 /// Command-line arguments of `h5bridge shard work`.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let worker = ShardWorker::open(&plan, global.open_options())?;
     let results = Mutex::new(Results::open(plan.ledger())?);
     let left: u64 = {
-        let results = locked(&results);
+        let results = results.lock_unpoisoned();
         chosen.iter().filter(|item| !results.is_done(item)).map(|item| item.bytes).sum()
     };
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
@@ -69,9 +69,9 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let claims = if args.choice.is_exact() { Claims::none() } else { Claims::open(&plan.directory()) };
     let record = |item: &ShardItem, began: Instant, result: Result<ShardResult, Error>| -> Result<Next, Error> {
         let seconds = began.elapsed().as_secs_f64();
-        locked(&results).append(item, &result, seconds)?;
+        results.lock_unpoisoned().append(item, &result, seconds)?;
         claims.release(item);
-        let mut done = locked(&done);
+        let mut done = done.lock_unpoisoned();
         let error = result.as_ref().err();
         let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" });
         let said = error.map(ToString::to_string);
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             return Ok(Wanted::Later);
         }
         // after the claim: the process that had it has recorded the item
-        let mut results = locked(&results);
+        let mut results = results.lock_unpoisoned();
         results.refresh()?;
         if results.is_done(item) {
             claims.release(item);
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     bar.finish();
     ran?;
     let done = done.into_inner().unwrap_or_default();
-    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut results = results.into_inner().unpoisoned();
     // what other workers have done since
     results.refresh()?;
     let left = plan.items().iter().filter(|item| !results.is_done(item)).count();

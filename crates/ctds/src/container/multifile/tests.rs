@@ -24,8 +24,7 @@ fn sample() -> Vec<u8> {
                00000000000000020000000000000002ffffffffffffffff\
                00000000000000000000000000000000\
                000000000000000000000000000000000000000000000000";
-    let mut bytes: Vec<u8> =
-        (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let mut bytes = crate::hex::parse(hex).unwrap();
     assert_eq!(bytes.len(), 0xde);
     bytes.resize(512, 0xaa);
     bytes.extend((0..100).map(|i| i as u8));
@@ -433,7 +432,7 @@ fn after_a_commit_that_failed_there_is_no_other() {
 
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex::Hex(&sha2::Sha256::digest(content)).to_string()
 }
 
 /// Tests that the files in testdata/multifile give the values that casacore read from them when they were in another container.

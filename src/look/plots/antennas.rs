@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::describe::Description;
-use super::frame::{Array, Axis, Frame, Numbers, Plot};
+use super::kind::PlotKind;
+use crate::look::describe::Description;
+use crate::look::frame::{Array, Axis, Frame, Numbers, Plot};
+use crate::look::request::Quantity;
 
 /// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
@@ -15,12 +17,14 @@ const ON_EARTH: f64 = 6e6;
 /// Maximum number of antennas in the plot of positions; further ones are not shown.
 const MAX_ANTENNAS: usize = 1024;
 
+pub(super) static PLOT: PlotKind = PlotKind { name: "antennas", quantities: &[Quantity::Amp], rows: None };
+
 /// Makes the plot of antenna positions: each antenna is a series with one point, in metres east and north of the mean
 /// position. Positions that are not on the Earth are shown by their stored x and y.
 ///
 /// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session (the watching of
 /// this file) began, number of changes of the file seen since then, and number of rows of its main table.
-pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
+pub(in crate::look) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(String, [f64; 3])> = known
         .antennas
@@ -47,7 +51,7 @@ pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     let names = found.iter().map(|(name, _)| name.clone()).collect();
     let axis = |on_earth: &str, other: &str| Axis::new(if is_on_earth { on_earth } else { other }, "m", "linear");
     let plot = Plot {
-        kind: "antennas",
+        kind: PLOT.name,
         title: "Antennas".to_owned(),
         note: match (known.telescope.as_str(), count) {
             (_, 0) => "ANTENNA has no positions".to_owned(),
