@@ -235,8 +235,8 @@ impl ColumnDesc {
         Ok(())
     }
 
-    /// The name of casacore's class for the column, as stored: `ScalarColumnDesc<Int     `, with the element type padded to 8
-    /// characters and without a closing bracket.
+    /// As stored: `ScalarColumnDesc<Int     `, with the element type padded to 8 characters and without a closing
+    /// bracket.
     fn class(&self) -> Result<String> {
         let element = match self.data_type {
             DataType::Bool => "Bool",

@@ -32,17 +32,15 @@ use crate::value::{DataType, Element, Region, Shape, Values};
 #[derive(Clone)]
 pub struct Column<'a> {
     info: &'a ColumnInfo,
-    /// Number of rows of the table that the column belongs to.
     rows: u64,
-    /// Path of the table, which is added to errors that occur when the column is read.
+    /// Added to errors of reading.
     place: Context,
     cells: Cells<'a>,
 }
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column of a table, by its number from 0; if its data manager could not be opened, reading cells fails with the
-    /// error of opening it.
+    /// A column by its number; without its data manager, reading cells fails with the error of opening that.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }
@@ -59,8 +57,7 @@ impl<'a> Column<'a> {
         Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
     }
 
-    /// Makes the column of a table of `rows` rows from its opened `cells`; the cells of a record column must be decoded
-    /// to records already, see [`RecordCells`].
+    /// The cells of a record column must be decoded to records already, see [`RecordCells`].
     #[doc(hidden)]
     pub fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Arc<dyn ColumnCells + 'a>) -> Self {
         Column { info, rows, place, cells: Cells::Opened(cells) }

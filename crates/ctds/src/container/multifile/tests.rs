@@ -42,10 +42,8 @@ fn open(bytes: Vec<u8>) -> Result<MultiFile> {
     MultiFile::open(&in_memory(bytes), "table.mf")
 }
 
-/// Names and contents of the files that a test expects in a container.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Reads all files of the MultiFile `table.mf` in a test's container.
 pub(super) fn contents(inside: &Memory) -> Result<Files> {
     let container = MultiFile::open(inside, "table.mf")?;
     let names = container.names()?.into_iter().chain(container.nested()?);
@@ -87,8 +85,8 @@ fn writes_the_sample_of_the_format() {
     assert_eq!(file.bytes(), expected);
 }
 
-/// Makes, for a test, a MultiFile of version 1 with five blocks, and its second file `_hdrext`: it has a file `a`, which ends
-/// with the first byte of the last of its blocks, and a removed file.
+/// A MultiFile of version 1 with five blocks, and its `_hdrext`: a file `a`, which ends with the first byte of the last
+/// of its blocks, and a removed file.
 fn version_1(block_bytes: u64, blocks_of_a: &[u64], free: &[u64]) -> (Vec<u8>, Vec<u8>) {
     let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
     let put_blocks = |e: &mut crate::aipsio::Encoder, blocks: &[u64]| {
@@ -304,7 +302,6 @@ fn nesting_has_a_limit() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// The test's sample MultiFile with `bytes` written at `offset`.
 fn damaged(offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut sample = sample();
     sample[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -352,8 +349,7 @@ fn damaged_headers_are_errors() {
     }
 }
 
-/// SHA-256 of a file's content, in hexadecimal digits.
-/// The test's sample MultiFile, in which the first file was removed but still has its block.
+/// The sample, in which the first file was removed but still has its block.
 fn removed_with_a_block() -> Vec<u8> {
     let mut bytes = sample();
     // the name becomes empty, and the rest of the header moves
@@ -436,7 +432,7 @@ fn sha256(content: &[u8]) -> String {
     sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Tests that the files in testdata/multifile give the values that casacore read from them when they were in another container.
+/// The files in testdata/multifile give the values that casacore read from them when they were in another container.
 #[test]
 fn containers_that_casacore_wrote() {
     let folder = ctds_hdf5_testing::testdata().join("multifile");
@@ -560,8 +556,7 @@ fn the_counter_may_be_anything() {
     assert_eq!(contents(&inside).unwrap()["new"], b"bytes");
 }
 
-/// Returns what was read of a damaged container; if that is an error, checks that it is of a kind that damage leads to and
-/// names the place.
+/// `None` for an error, which must be of a kind that damage leads to and name the place.
 fn is_suitable<T>(result: Result<T>) -> Option<T> {
     let error = match result {
         Ok(value) => return Some(value),
@@ -595,12 +590,12 @@ fn damage_at_random_is_an_error_or_can_be_changed() {
     });
 }
 
-/// A random change to a container in a test, whatever is in it.
+/// A random change, whatever is in the container.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    /// Selects the file to change among the existing ones, or a new file.
+    /// An existing file, or a new one.
     file: Index,
-    /// Number of which the name of a new file is made.
+    /// Makes the name of a new file.
     name: u64,
     kind: Kind,
 }
@@ -608,9 +603,9 @@ pub(super) struct Change {
 #[derive(Debug, Clone)]
 enum Kind {
     Remove,
-    /// Sets the length of the file, to at most three blocks more than it has.
+    /// Grows by three blocks at most.
     SetLen(Index),
-    /// Cuts the file to whole blocks.
+    /// Cuts to whole blocks.
     CutPart,
     Write {
         place: Place,
@@ -623,7 +618,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 enum Place {
     End,
-    /// Begins at most two blocks after the end of the file.
+    /// Begins at most two blocks after the end.
     BehindEnd(Index),
     Block(Index),
     Anywhere(Index),
@@ -649,7 +644,7 @@ pub(super) fn change() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    /// Applies the change to a container, and to the files that are expected in it.
+    /// Also applies the change to the expected files.
     pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files, block_bytes: u64) {
         let number = self.file.index(files.len() + 1);
         let Some(name) = files.keys().nth(number).cloned() else {
@@ -695,12 +690,11 @@ impl Change {
     }
 }
 
-/// What a test does after a change to a container: nothing, a commit, or leaving the writer.
 #[derive(Debug, Clone, Copy)]
 enum After {
     Nothing,
     Commit,
-    /// The writer is dropped, and the changes that it did not commit are lost.
+    /// Uncommitted changes are lost.
     Abandon,
 }
 

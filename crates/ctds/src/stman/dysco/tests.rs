@@ -42,10 +42,10 @@ const WEIGHTS: [&str; 6] = [
     "3e454ea2 3e454ea2 3f2ca4ce 3f2ca4ce",
     "3e454ea2 3e454ea2 3ec54ea2 3ec54ea2",
 ];
-/// The length of the first: a header of 101 bytes, blocks of 44 + 7 bytes.
+/// Length of the first: a header of 101 bytes, blocks of 44 + 7 bytes.
 const LEN: usize = 203;
 
-/// A table with the columns ANTENNA1 and ANTENNA2.
+/// ANTENNA1 and ANTENNA2.
 #[derive(Debug)]
 struct Pairs([Vec<i32>; 2]);
 
@@ -122,7 +122,7 @@ fn open_file(bytes: Vec<u8>, around: &Pairs) -> Result<Box<dyn Manager>> {
     super::open(&args)
 }
 
-/// The bits of all elements of `rows`, each cell as in the appendix.
+/// Bits of all elements, each cell as in the appendix.
 fn cells(manager: &dyn Manager, index: usize, rows: Range<u64>) -> Vec<String> {
     let mut values = Values::new(specs()[index].data_type);
     let count = (rows.end - rows.start) as usize;

@@ -28,7 +28,7 @@ fn double(value: f64) -> Value {
     Value::Scalar(Values::Double(vec![value]))
 }
 
-/// An array column `NAME` of two cells, with an undefined one between them.
+/// Two cells, with an undefined one between them.
 fn stored(name: &str, first: (Shape, Values), last: (Shape, Values)) -> Given {
     let spec = column(name, first.1.data_type(), Storage::Indirect, None);
     Given::default().column(spec, Record::default(), vec![Some(first), None, Some(last)])

@@ -68,7 +68,7 @@ mod written {
         ]
     }
 
-    /// A manager of 3 rows with cells [2, 3].
+    /// 3 rows of cells [2, 3].
     fn sample(files: &Arc<Memory>) -> Box<dyn ManagerMut> {
         let parameters = record([("DEFAULTTILESHAPE", integers(&[2, 2, 2]))]);
         let columns = sample_columns();
@@ -128,7 +128,7 @@ mod written {
         assert_eq!(read(), Values::Complex(vec![Default::default(); 6]));
     }
 
-    /// Tiles that are written whole, as elements or as bytes, and cells give the same files.
+    /// Whole tiles, as elements or as bytes, and cells give the same files.
     #[test]
     fn tiles_and_cells() {
         let expected = Arc::new(Memory::default());
@@ -177,7 +177,8 @@ mod written {
         }
     }
 
-    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube 1, row 7 is undefined.
+    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube 1, row 7 is
+    /// undefined.
     fn data_parameters() -> Record {
         let cube = |shape: &[i32], tile: &[i32], id: i32, extensible: bool| {
             Value::Record(record([
@@ -347,7 +348,7 @@ mod written {
         assert!(message(manager.write_rows(0, 1..3, &values)).starts_with("column V, row 2: the table has 2 rows"));
     }
 
-    /// Declarations and calls that a tiled manager refuses, without its place before the words.
+    /// Errors without the manager's place before the words.
     #[test]
     fn declarations_that_do_not_fit() {
         use crate::ErrorKind::{Format, Usage};
