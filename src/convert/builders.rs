@@ -276,7 +276,6 @@ impl<'a> ToHdf5<'a> {
 /// The plan of a conversion to HDF5, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
 #[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
-    /// Path of the source, as it was given to [`ToHdf5::new`].
     path: PathBuf,
     source: Source,
     plan: Plan,
@@ -558,7 +557,7 @@ impl<'a> ToOriginal<'a> {
 #[must_use = "`run` compares"]
 pub struct Compare<'a> {
     left: PathBuf,
-    /// Path of the right source; `None` compares the left one with the digests stored in it.
+    /// `None` compares the left one with its stored digests.
     right: Option<PathBuf>,
     predicate: Option<Predicate>,
     open: OpenOptions,
