@@ -15,7 +15,7 @@ fn numbers() -> Vec<f32> {
     (0..ROWS * COLUMNS).map(|number| number as f32 / 8.).collect()
 }
 
-/// A file with a dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
+/// A dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
 fn file(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("my.h5");
     let file = File::create(&path).unwrap();
@@ -125,7 +125,7 @@ fn what_is_wrong_has_a_kind() {
     assert_eq!([open("a.h5"), open("b.h5")], [ErrorKind::Format, ErrorKind::NotFound]);
 }
 
-/// A file with a dataset of each kind that some answers cannot be given about, and links that lead nowhere.
+/// A dataset of each kind that some answers cannot be given about, and links that lead nowhere.
 fn odd_file(path: &Path) {
     use hdf5::types::{TypeDescriptor, VarLenUnicode};
     let file = hdf5::File::create(path).unwrap();

@@ -173,7 +173,7 @@ fn small_tables_have_small_blocks() {
     assert_eq!(block_bytes(&options, [5].into_iter()), 777);
 }
 
-/// A toy container (container/toy.rs) with the files of a directory; their bytes in a second file if `elsewhere`.
+/// A toy container with the files of a directory; their bytes in a second file if `elsewhere`.
 fn toy(directory: &Path, path: &Path, elsewhere: bool) {
     let mut names: Vec<_> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
