@@ -16,7 +16,7 @@ fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The levels of a codec; 0 for one without.
+/// 0 for a codec without levels.
 fn levels(codec: &dyn Codec) -> Vec<u8> {
     codec.levels().map_or(vec![0], |levels| levels.range.collect())
 }
