@@ -7,17 +7,15 @@ use crate::limits;
 use crate::table::{Access, ColumnCells};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The cells of a column of a joined table: for each part (one of the tables that are joined) the number of its first
-/// row in the joined table, from 0, and its cells.
+/// First row and cells of each part.
 pub(super) struct JoinedCells<'a> {
     pub(super) parts: Vec<(u64, Box<dyn ColumnCells + 'a>)>,
-    /// Number of rows of all parts of the joined table together.
+    /// Rows of all parts.
     pub(super) rows: u64,
 }
 
 impl JoinedCells<'_> {
-    /// The cells of that part (one of the joined tables) which holds row `row` of the joined table, and the number of
-    /// this row within the part; both row numbers count from 0.
+    /// The part with `row`, and the row within it.
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
         // the first part begins with row 0; of several with the same first row all but the last have none
@@ -26,8 +24,7 @@ impl JoinedCells<'_> {
         Ok((&**cells, row - start))
     }
 
-    /// Divides `rows` of the joined table (half-open, from 0) by its parts, the tables that are joined: yields the
-    /// cells of each part that has some of the rows, and the range of these rows within the part, from 0.
+    /// Each part with some of `rows`, and these rows within it.
     fn split(&self, rows: Range<u64>) -> impl Iterator<Item = (&dyn ColumnCells, Range<u64>)> {
         let ends = self.parts.iter().skip(1).map(|(start, _)| *start).chain([self.rows]);
         self.parts.iter().zip(ends).filter_map(move |((start, cells), end)| {
