@@ -64,6 +64,7 @@ impl DataScale {
 /// Scale factors of a row: one, or one for each visibility.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Factors<'a> {
+    /// One factor for all visibilities.
     Equal(f64),
     /// Visibility i (polarisations fastest) has `of_channels[i] * of_row[i % 4]`. The order of the products is the
     /// writer's: f64 products are not associative to the last bit.
