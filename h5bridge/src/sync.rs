@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks `mutex`, even if a thread panicked while it held the lock: the data of this program's mutexes is valid at any moment.
+/// Locks even if a thread panicked with the lock: the data of this program's mutexes is valid at any moment.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
