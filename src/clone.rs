@@ -149,7 +149,7 @@ pub(crate) fn share(
                 copy_end(from, to, offset, head + body..from.len)?;
                 return Ok(Ok(body));
             }
-            // it may have larger blocks
+            // the file system may have a larger block size: try the next one
             Err(NotShared::Misaligned) => {}
             Err(reason) => return Ok(Err(reason)),
         }
@@ -263,7 +263,7 @@ impl RawCopy for Sharer<'_> {
         if self.reflink == Reflink::Never {
             return 0;
         }
-        // whatever went wrong, the caller sees it by reading and writing
+        // the caller sees any failure by reading and writing
         match self.share(from, to, offset) {
             Ok(Ok(_)) => from.len,
             Ok(Err(_)) | Err(_) => {
@@ -283,7 +283,7 @@ impl RawCopy for SharedOnly<'_> {
     }
 
     fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
-        // whatever went wrong, the caller sees it by reading and writing
+        // the caller sees any failure by reading and writing
         if matches!(self.0.share(from, to, offset), Ok(Ok(_))) { from.len } else { 0 }
     }
 }

@@ -90,7 +90,7 @@ pub use publishing::{IfExists, SyncPolicy};
 pub use source::{Source, SourceTable};
 pub use staged::StagedOutput;
 
-/// What the command line and the Python package share beside the API: names in messages, files of outputs.
+/// Functions that the command line and the Python package share beside the API: names in messages, files of outputs.
 pub mod program {
     pub use crate::staged::{files_below, remove_abandoned};
     pub use ctds::{instead, shown_path};

@@ -52,7 +52,7 @@ impl fmt::Display for Suggestion {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Salvaging {
     pub(crate) is_given: bool,
-    /// The rest of the source can be opened without what is damaged.
+    /// The rest of the source can be opened without the damaged parts.
     pub(crate) helps: bool,
 }
 

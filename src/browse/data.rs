@@ -61,7 +61,7 @@ pub struct DataOptions<'a> {
     pub flatten: bool,
 }
 
-/// Encoded values of a dataset, with what an HTTP server needs to know to send them.
+/// Encoded values of a dataset, with the headers that an HTTP server needs to send them.
 pub struct Data {
     /// Media type of the encoded values, such as `application/json`.
     pub content_type: &'static str,

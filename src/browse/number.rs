@@ -154,7 +154,7 @@ fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
         ieee(bytes, layout.order)
             .is_some_and(|form| layout.exponent_bits <= form.exponent_bits && mantissa_bits <= form.mantissa_bits)
     };
-    // what is wider than 64 bits loses digits
+    // numbers wider than 64 bits lose digits
     (size <= 16).then(|| (form([2, 4, 8].into_iter().find(holds).unwrap_or(8)), false))
 }
 

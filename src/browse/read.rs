@@ -47,8 +47,8 @@ pub(super) struct Values {
 /// The dataset at `path`.
 ///
 /// # Errors
-/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for what is not a
-/// dataset.
+/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for another object
+/// than a dataset.
 pub(super) fn member(found: Found, path: &str) -> Result<Member> {
     let found = match found {
         Found::Target(Target::Member(member)) => member,

@@ -25,7 +25,7 @@ pub(super) fn elements(shape: &[u64]) -> u64 {
 /// `0,:,2:8:2`, slowest axis first. Axes after those that `text` names are selected whole.
 ///
 /// # Errors
-/// `Usage` with what is wrong.
+/// `Usage` with the reason.
 pub(super) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     let members: Vec<&str> = text.map(|text| text.split(',').collect()).unwrap_or_default();
     if members.len() > extents.len() {

@@ -89,7 +89,7 @@ impl Stats {
     }
 
     fn document(&self, form: Form) -> Value {
-        // what is not finite has no number in JSON
+        // JSON has no number that is not finite
         let float = |number: Option<f64>| json!(number.filter(|number| number.is_finite()));
         let integer = |number: Option<i128>| match number {
             Some(number) => {

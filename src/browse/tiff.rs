@@ -14,7 +14,7 @@ const LONG: u16 = 4;
 /// Header of `rows` x `columns` numbers.
 ///
 /// # Errors
-/// `Usage` for what TIFF has no numbers or no room for.
+/// `Usage` for numbers and sizes that TIFF lacks.
 pub(super) fn header(form: Form, rows: u64, columns: u64) -> Result<Vec<u8>> {
     let sample_format = match form.kind {
         Kind::Bool | Kind::UInt => 1,

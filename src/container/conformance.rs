@@ -1,4 +1,4 @@
-//! Tests of what every container promises: the suite runs for each format in the registry, and for a plain directory.
+//! Tests of the promises of every container: the suite runs for each format in the registry, and for a plain directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;

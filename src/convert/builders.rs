@@ -20,7 +20,7 @@ use crate::publishing::SyncPolicy;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
-/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of what it reads and keeps them in the file.
+/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of its source and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
     /// Digests are computed only for compressed HDF5 files and for those from which the original table files can be

@@ -87,7 +87,7 @@ pub(crate) fn to_hdf5(
         writer.warnings.append(&mut lacking);
     }
     if let Some(tree) = &plan.tree {
-        // what is tried is what is in the file
+        // the recipes are tried on the bytes of the file
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
         let pool = thread_pool(options.threads)?;

@@ -314,7 +314,7 @@ impl AnyDataset {
         if self.element().has_pointers() {
             return Err(Error::unsupported("elements of variable length, and references, have no bytes of their own"));
         }
-        // what cannot be read or decoded here has an error of libhdf5's
+        // libhdf5 reports the chunks that cannot be read or decoded here
         if let Some(chunks) = &self.chunks
             && let Ok(Some(bytes)) = chunks.read(&self.dataset, block)
         {

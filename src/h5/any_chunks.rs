@@ -1,7 +1,7 @@
 //! Reads elements of any type from the chunks of a dataset without libhdf5, which only tells where the chunks are in the file.
 //!
 //! libhdf5 copies element by element where the selections in the file and in memory have different shapes, and decodes gzip at half of
-//! the speed of [`codec`](super::codec). What this module cannot read, it leaves to libhdf5.
+//! the speed of [`codec`](super::codec). This module leaves all other chunks to libhdf5.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;

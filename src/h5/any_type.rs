@@ -11,7 +11,7 @@ pub(crate) struct AnyType {
     pub(crate) class: AnyClass,
 }
 
-/// Class of a type, with what is needed to decode its elements.
+/// Class of a type, with the properties that decoding its elements needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AnyClass {
     Integer(IntegerLayout),

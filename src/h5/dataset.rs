@@ -83,7 +83,7 @@ impl DatasetSpec<'_> {
                 Allocation::Block if self.appendable || !self.compression.is_none() => {
                     return Err(Error::usage("one block for a dataset that can grow or has filters"));
                 }
-                // this makes the index implicit
+                // early allocation makes the index implicit
                 Allocation::Block => creation.alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never),
             };
             creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
@@ -278,7 +278,7 @@ impl Dataset {
                 datatype: self.dataset.dtype().h5()?,
             })
         };
-        // what the hdf5 crate takes for wrong use comes from the file
+        // the file is to blame where the hdf5 crate sees wrong use
         let of_file = |error: Error| match error.kind() {
             ErrorKind::Usage => Error::format(error.to_string()),
             _ => error,

@@ -187,7 +187,7 @@ impl Pipeline {
 fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
     let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
     let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();
-    // the length of what the codec was given
+    // the length of the codec's input
     let decoded = len.saturating_add(checksums * CHECKSUM_BYTES);
     let FilterScratch { decoder, bytes: between, .. } = scratch;
     run(applied.iter().copied().rev(), between, bytes, out, |filter, input, output| match filter {

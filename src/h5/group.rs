@@ -334,7 +334,7 @@ impl Group {
             return Err(Error::format("the path leads to a group, expected a dataset"));
         };
         let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
-            // it may be open, with its prefix
+            // the dataset may be open, with its prefix
             (Err(_), Some(directory)) => sys::open_dataset(&parent.group, &last, directory)?,
             (dataset, _) => dataset.h5()?,
         };

@@ -26,11 +26,11 @@ pub struct Repaired {
     /// Number of chunks that extend past the end of the file; the missing bytes read as zeros. 0 for live files of this
     /// program, from which such chunks are removed.
     pub incomplete_chunks: usize,
-    /// What was kept and lost of each table; empty for files of other programs, which are closed but not truncated.
+    /// Kept and lost rows of each table; empty for files of other programs, which are closed but not truncated.
     pub tables: Vec<RepairedTable>,
 }
 
-/// What was kept and lost of one table of a repaired file.
+/// Kept and lost rows of one table of a repaired file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
@@ -89,7 +89,7 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
         FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).with_context(place)?;
     }
     let tables: Vec<_> = found.tables.into_iter().map(|(table, _)| table).collect();
-    // those of this program's tables are gone
+    // incomplete chunks of this program's tables are gone
     let incomplete_chunks = if tables.is_empty() { found.incomplete_chunks } else { 0 };
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }

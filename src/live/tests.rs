@@ -86,7 +86,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
     antenna.append().unwrap();
     drop((writer, reader));
 
-    // what a writer leaves that is dropped
+    // a dropped writer leaves uncommitted rows
     let found = repair(&path).unwrap();
     assert!(!found.was_open && found.tables[0].committed == expected && found.tables[1].lost == 0);
     let mut writer = Writer::reopen(&path, CommitPolicy::manual().every_rows(10)).unwrap();

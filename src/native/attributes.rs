@@ -77,7 +77,7 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// What an attribute is made from. Paths are indices: of the field in the keyword set, then in each nested record.
+/// Origin of an attribute. Paths are indices: of the field in the keyword set, then in each nested record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Not a keyword, such as `units`: the name of its attribute, which may have a suffix in the file.

@@ -86,7 +86,7 @@ pub(crate) enum FormKind {
     Missing,
 }
 
-/// Datasets of a column by what they hold; `T` is kept for each. First come those with cells, then those that locate
+/// Datasets of a column by their content; `T` is kept for each. First come those with cells, then those that locate
 /// cells or tell which are defined.
 #[derive(Debug, Clone)]
 pub(crate) enum Members<T> {

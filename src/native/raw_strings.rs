@@ -127,7 +127,7 @@ fn all<T: Element>(group: &Group, name: &str) -> Result<Vec<T>> {
     }
     let mut values = Values::new(T::DATA_TYPE);
     dataset.read_region(&Region::whole(&shape), &mut values)?;
-    // filled as what it was made for
+    // `values` were made for the type `T`
     Ok(T::of(values).unwrap_or_default())
 }
 

@@ -177,7 +177,7 @@ impl Output {
         for (number, part) in parts.iter().enumerate() {
             let placed = rename_new(part, &place(part), OutputKind::File);
             if let Err(error) = placed {
-                // those before go with the partial
+                // parts that were placed before go with the partial
                 for part in &parts[..number] {
                     let _ = fs::rename(place(part), part);
                 }
@@ -438,7 +438,7 @@ mod tests {
             assert_eq!(fs::read(target.join("table.dat")).unwrap(), text.as_bytes());
             assert_eq!(names(folder.path()), ["x.ms"]);
         }
-        // what cannot be replaced is what it was
+        // a directory that cannot be replaced stays as it was
         assert!(replace_in_two_steps(&new, &target).is_err());
         assert_eq!(fs::read(target.join("table.dat")).unwrap(), b"two");
         assert_eq!(names(folder.path()), ["x.ms"]);

@@ -86,7 +86,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // what cannot be removed now is removed by the next run with the same target
+        // the next run with the same target removes leftovers
         let _ = remove_partial(&self.directory);
     }
 }

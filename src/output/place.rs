@@ -173,7 +173,7 @@ fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
                 return Err(not_a_table());
             }
             Renamed::Done => return Ok(()),
-            // it has just been removed
+            // the target has just been removed
             Renamed::Not => {}
             Renamed::Unsupported => return replace_in_two_steps(new, target),
         }
@@ -193,7 +193,7 @@ pub(super) fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     }
     let renamed = rename_new(new, target, OutputKind::Directory);
     if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
-        // it is not ours to remove
+        // the old directory is not ours to remove
         let kept = aside.keep();
         return renamed.with_context(|| format!("what was there is now in {}", kept.display()));
     }

@@ -18,7 +18,7 @@ use crate::value::{Record, Value, Values};
 pub struct Elsewhere {
     /// Path of the table that needs the other one, below the source; `.` for the source itself.
     pub table: String,
-    /// Description of what the other table has, for people: `its rows`, `the cells of its column DATA`.
+    /// Content of the other table in words: `its rows`, `the cells of its column DATA`.
     pub holds: String,
     /// Absolute path of the other table.
     pub path: PathBuf,

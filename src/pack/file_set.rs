@@ -601,7 +601,7 @@ impl Folder {
         if let Some(opened) = &packed {
             match original_dat(&**opened, &bytes, &set) {
                 Ok(original) => plain_dat = original.unwrap_or(plain_dat),
-                // that of the packed table is as good, but for its bytes
+                // the packed table's own is as good, but for its bytes
                 Err(error) if salvage && error.is_damage() => self.leave_out(ORIGINAL_DAT, &error),
                 Err(error) => return Err(error),
             }

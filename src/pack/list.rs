@@ -51,7 +51,7 @@ pub struct ListedFile {
     pub properties: Properties,
 }
 
-/// What a path leads to: a table, a container of other files, or one file.
+/// The target of a path: a table, a container of other files, or one file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Contents {

@@ -243,7 +243,7 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
 /// Some errors of the HTTP client contain the address, which may have a signature in it: their own text is not shown.
 fn unanswered(error: ureq::Error) -> Failure {
     match error {
-        // what the check of the certificate says arrives as an error of the connection
+        // a failed check of the certificate arrives as an error of the connection
         ureq::Error::Io(error) if error.get_ref().is_some_and(|error| error.is::<rustls::Error>()) => {
             fatal(ErrorKind::Io, format!("no secure connection: {error}"))
         }

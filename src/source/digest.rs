@@ -321,7 +321,7 @@ impl<'a> ColumnStream<'a> {
         let header = cell_header(shape);
         let cell = shape.elements()? as usize * element;
         if cell >= 256 {
-            // what follows the rows is a chunk's padding
+            // a chunk's padding follows the rows
             for bytes in bytes.chunks_exact(cell).take(rows as usize) {
                 self.begin(&header);
                 self.extend(bytes);

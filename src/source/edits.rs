@@ -1,4 +1,4 @@
-//! What users have changed in a native HDF5 file. docs/layout.md, "Edits".
+//! Changes that users have made in a native HDF5 file. docs/layout.md, "Edits".
 
 use super::{Source, coordinates};
 use crate::error::Result;

@@ -292,7 +292,7 @@ impl Error {
     #[must_use]
     pub fn context(mut self, context: impl Into<Context>) -> Self {
         let context = context.into();
-        // what is opened inside a file may have named it, as a path or as text
+        // an error inside a file may name the file already, as a path or as text
         if self.0.contexts.last().is_none_or(|last| last.to_string() != context.to_string()) {
             self.0.contexts.push(context);
         }

@@ -115,7 +115,7 @@ fn read_all(from: Option<impl Read>) -> String {
 pub(crate) fn end_with(parent: i32) -> Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(std::io::Error::from)?;
-    // it may have ended before the signal was asked for
+    // the parent may have ended before the signal was asked for
     if getppid() != Pid::from_raw(parent) {
         return Err(Error::new(ErrorKind::Interrupted, "the process that started this one has ended"));
     }

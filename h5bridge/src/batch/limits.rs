@@ -16,7 +16,7 @@ pub(crate) struct Limits {
     pub(crate) retry_wait: Duration,
     /// From the start of the run: no item starts later.
     pub(crate) stop_after: Option<Duration>,
-    /// Average bytes of sources per second; 0 is no limit.
+    /// Average bytes of sources per second; 0: unlimited.
     pub(crate) read_rate: Option<u64>,
     /// Bytes that must be free on the file system of a target before its item starts.
     pub(crate) min_free: u64,

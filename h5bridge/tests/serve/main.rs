@@ -361,7 +361,7 @@ fn large_answers() {
     let after = server.memory();
     assert!(after < before + (40 << 10), "{before} KiB before, {after} KiB after");
     drop(stalled);
-    // what they held is free again
+    // memory of the stalled clients is free again
     let start = Instant::now();
     while server.get(data).status != 200 {
         assert!(start.elapsed() < TIME);
@@ -633,7 +633,7 @@ fn events_of_a_file_that_grows() {
     assert_eq!(first.next().1["rows"], 303);
     assert!((Duration::from_secs(3)..Duration::from_secs(8)).contains(&start.elapsed()), "{:?}", start.elapsed());
 
-    // what is there is what was committed
+    // the committed rows are listed
     assert_eq!(server.get("/api/files").json()[0]["rows"], 303);
     fs::remove_file(&path).unwrap();
     for events in [&mut first, &mut second] {

@@ -129,7 +129,7 @@ impl Phase {
 impl FileState {
     /// The state of a virtual file whose dataset holds `len` bytes, and of which nothing is in memory.
     fn stored(len: u64) -> Self {
-        // there may be a dataset without bytes, which is found when it is needed
+        // a dataset without bytes may exist, and is found when it is needed
         let phase = if len == 0 { Phase::New } else { Phase::Stored(None) };
         FileState { len, stored_len: len, changed: false, phase, blocks: BTreeMap::new(), hash: None }
     }

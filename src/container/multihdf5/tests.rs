@@ -112,7 +112,7 @@ fn a_length_known_before_changes_no_byte() {
                 assert_eq!(layout.hash, Some((HashKind::Blake3, hash)), "{name} {options:?}");
             }
             let most = expected.values().map(|bytes| bytes.len() as u64 + block_bytes).sum::<u64>() + (1 << 17);
-            // what was reserved is part of the file, or was given back
+            // reserved bytes are part of the file, or were given back
             let disk = std::fs::metadata(&path).unwrap().blocks() * 512;
             assert!(disk <= most, "{disk} bytes on the disk, {most} at most");
         }
@@ -825,7 +825,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     let copy = folder.path().join("copy.mfh5");
     for round in 0..20 {
         for (number, (name, plain)) in expected.iter_mut().enumerate() {
-            // one of them is not always written
+            // every second file is not always written
             let bytes = bytes(round, (round * 37 + 11) % 300 * (number as u64 ^ round & 1));
             live.append(name, &bytes).unwrap();
             plain.extend_from_slice(&bytes);
@@ -844,7 +844,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     }
     live.close().unwrap();
     assert_eq!(content(&*open(&path).unwrap()), expected);
-    // what is changed the ordinary way begins with what was appended
+    // the ordinary way of changing begins with the appended bytes
     let container = MultiHdf5Mut::edit(&path).unwrap();
     write(&*container, "h", b"new");
     container.commit().unwrap();
@@ -929,7 +929,7 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
                 let expected = if *name == "renamed" { commits } else { commits - 1 };
                 let path = left.path().join("table.mfh5");
                 assert!(content(&*open(&path).unwrap()) == state(expected), "{options:?}, killed when {name}");
-                // what was left goes with the next change
+                // the next change removes leftovers
                 let container = MultiHdf5Mut::edit(&path).unwrap();
                 write(&*container, "x", b"more");
                 container.commit().unwrap();
@@ -1018,7 +1018,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         }
         assert_eq!(seen, 20);
         drop((process, reader));
-        // what it left is read like any container
+        // a killed writer's file is read like any container
         let container = open(&path).unwrap();
         assert!(check(&mut |name| read_all(&*container.open(name).unwrap()).unwrap()) > 0);
     }

@@ -84,7 +84,7 @@ pub(super) fn for_windows<T: Send>(
         if batch.is_empty() && done.is_empty() {
             return Ok(());
         }
-        // what comes in order is done beside the next windows
+        // `take` runs on finished windows beside the work on the next ones
         let ready = std::mem::take(&mut done);
         let (worked, taken) = pool.join(
             || batch.into_par_iter().map(&work).collect::<Result<Vec<T>>>(),
@@ -111,7 +111,7 @@ pub(super) fn for_files(
     let work_on = || {
         while let (None, Some(&number)) = (first_error.get(), order.get(next.fetch_add(1, Ordering::Relaxed))) {
             if let Err(error) = work(number, &go_on) {
-                // that of the other thread may only say that it was to end
+                // the other thread's error may only say that it was to end
                 let _ = first_error.set(error);
             }
         }

@@ -63,7 +63,7 @@ pub(crate) fn restore(
     let sharer = Sharer::new(Reflink::Auto, progress);
     let needed = bytes.saturating_sub(archive.shareable(&sharer, directory_of(target))?);
     let output = create(target, publishing, needed)?;
-    // what files do not show
+    // columns that were edited in HDF5
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(threads)?, Buffers::default());
     let changed = pool.install(|| changed_columns(&source, &whole, progress))?;

@@ -165,7 +165,7 @@ impl<'a> Arrays<'a> {
     ) -> Result<Result<Vec<(&'a DatasetOutline, Elements<'a>)>, String>> {
         let tiles = self.tiles[table][index].as_deref();
         let content = self.source.tables[of_table.table].content()?;
-        // those of a native file may have other names than a plan gives them
+        // datasets of a native file may have other names than a plan gives them
         let known = content.dataset_paths(column.index)?;
         let mut found = Vec::new();
         for dataset in &outline.datasets {

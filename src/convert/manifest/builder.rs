@@ -1,4 +1,4 @@
-//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a companion HDF5 file for what is not in
+//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a companion HDF5 file for data that are not in
 //! tiles.
 
 use std::fs::File;
@@ -316,7 +316,7 @@ impl<'a> ToManifest<'a> {
             });
         }
         plan.warnings.clear();
-        // it is published, and made durable, with the manifest
+        // the companion is published, and made durable, with the manifest
         let publishing = Publishing { if_exists: IfExists::Fail, sync: self.call.publishing.sync };
         Ok(to_hdf5(source, &plan, &options, path, publishing, progress)?.warnings)
     }

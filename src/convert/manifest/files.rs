@@ -176,7 +176,7 @@ pub struct ChangedFile {
     /// Path of the missing or changed file, as recorded in the manifest (JSON references to chunks in files); a relative
     /// one is resolved against the directory of the manifest.
     pub path: PathBuf,
-    /// How the changed file differs from what the manifest records, as a sentence.
+    /// How the changed file differs from the record in the manifest, as a sentence.
     pub change: String,
 }
 

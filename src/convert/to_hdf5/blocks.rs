@@ -329,7 +329,7 @@ fn try_range(
     }
     let raw = file.raw(offset).ok_or(NotShared::Container)?;
     let raw = Raw { len: raw.len.min(bytes), ..raw };
-    // what cannot be tried is tried when it is written
+    // the write itself tries what a trial may not open
     let permission = |_| NotShared::Permission;
     if !raw.offset.is_multiple_of(4096) {
         return Err(NotShared::Misaligned);

@@ -82,7 +82,7 @@ impl Compress {
             return Ok(Choice { decoding, ..Choice::from(compression) });
         }
         let sample = Sample::take(&values, data_type, compression)?;
-        // whole numbers and flags are compressed anyway: a sample shows little of what repeats in them
+        // whole numbers and flags are compressed anyway: a sample shows little of their repetitions
         let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
         let is_left = !matches!(self, Compress::With(_)) && noisy && sample.remains > WORTHWHILE;
         let compression = if is_left { Compression::NONE } else { compression };

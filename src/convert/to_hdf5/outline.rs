@@ -42,7 +42,7 @@ pub struct Outline {
     /// the source is a native HDF5 file (one that this project made), they are those of that file. Otherwise
     /// `source_digest`, the digest of the main table's content, is missing, because it needs all elements.
     pub attributes: Record,
-    /// What each table of the source would be in the HDF5 file: its group, columns and values of axes. The main table
+    /// Each table of the source as the HDF5 file would have it: its group, columns and values of axes. The main table
     /// is first, and parents precede children.
     pub tables: Vec<TableOutline>,
 }
@@ -65,7 +65,7 @@ pub struct TableOutline {
     pub row_numbers: Option<Vec<i64>>,
     /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
-    /// What each column that can be read would be in the HDF5 file: its datasets, with their names, axes, shapes and
+    /// Each column that can be read as the HDF5 file would have it: its datasets, with their names, axes, shapes and
     /// attributes. The columns have the order of the table.
     pub columns: Vec<ColumnOutline>,
     /// Dimension scales with values in the table's group, except for that of the rows.

@@ -348,7 +348,7 @@ impl Plan {
         content.forget(index);
         match planned {
             Ok(column) => table.columns.push(column),
-            // the rest is converted without what this program does not know
+            // the rest is converted without a column of an unknown form
             Err(error) if source.may_leave_out(&error) => {
                 let manager = info.manager.to_str_lossy().trim_end().to_owned();
                 // damage has its warning already

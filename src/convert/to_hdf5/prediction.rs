@@ -35,7 +35,7 @@ const CELL_SECONDS: f64 = 4e-9;
 const FURTHER_THREAD: f64 = 0.8;
 /// Time to open a column and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
-/// Compressed size of row numbers and of what tells where cells are, as a fraction.
+/// Compressed size of row numbers and of places of cells, as a fraction.
 const NUMBERS_REMAIN: f64 = 0.02;
 /// Time to open a table, and to create its groups and documents.
 const TABLE_SECONDS: f64 = 3.3e-3;

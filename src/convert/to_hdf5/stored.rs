@@ -21,7 +21,7 @@ const BLOCK_ROWS: u64 = 4096;
 /// Larger cells, in elements, are read in part if not all of them is wanted, as a range of the slowest axis.
 const LARGE_CELL: u64 = 1 << 16;
 
-/// What has the elements of a dataset; `table` indexes `Plan::tables`, `column` `TablePlan::columns`.
+/// Holder of the elements of a dataset; `table` indexes `Plan::tables`, `column` `TablePlan::columns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Numbers of the converted rows in the table from which the source's rows were selected.

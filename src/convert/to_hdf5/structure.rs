@@ -377,7 +377,7 @@ impl<'a> Writer<'a> {
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
-    /// What has the elements of each dataset, by path.
+    /// Keys are paths of datasets.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let path = |sink: &DatasetSink| self.datasets.path(sink.dataset).to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {

@@ -48,7 +48,7 @@ pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool)
     None
 }
 
-/// What precedes a word. After a number it is a unit, after two colons a keyword.
+/// Context of a word: after a number it is a unit, after two colons a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Number,

@@ -255,7 +255,7 @@ fn write(
     pool.install(|| {
         jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, means))
     })?;
-    // those inside others first
+    // tables inside others are finished first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
     means.progress.go_on()?;
     Ok(warnings)

@@ -38,7 +38,7 @@ fn names_and_numbers_differ() {
         assert!(CODECS[..i].iter().all(|other| other.id() != codec.id() && other.name() != codec.name()));
         assert!(!["none", "auto"].contains(&codec.name()) && !codec.name().contains(':'));
     }
-    // what is written without a user's choice must be readable everywhere
+    // data written without a user's choice must be readable everywhere
     for effort in [Effort::Balanced, Effort::Thorough, Effort::Most] {
         assert_eq!(Compression::portable(effort).plugin(), None);
     }

@@ -215,8 +215,8 @@ impl Follow {
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
-    /// the idle time is over; `Interrupted` or `NotFound` if it has no row when the token is cancelled. What was
-    /// committed stays in the live file.
+    /// the idle time is over; `Interrupted` or `NotFound` if it has no row when the token is cancelled. Committed
+    /// rows stay in the live file.
     pub fn run(
         source: impl AsRef<Path>,
         live: impl AsRef<Path>,
@@ -228,7 +228,7 @@ impl Follow {
         let mut follow = loop {
             let may_wait = || source.exists() && !options.cancel.is_cancelled() && !options.is_idle(changed);
             match Self::start(source, live, options) {
-                // it has no row yet, or the table is still being made
+                // the table has no row yet, or is still being made
                 Err(error) if error.kind() == ErrorKind::NotFound && may_wait() => options.sleep(options.poll),
                 started => break started?,
             }
@@ -338,7 +338,7 @@ impl Follow {
     /// # Errors
     /// `Io`.
     pub fn is_in_use(&self) -> Result<bool> {
-        // all of them are asked, because from then on this program does not count for others
+        // no short circuit: `is_in_use` also withdraws our own in-use mark from each table
         self.tables.iter().try_fold(false, |in_use, table| Ok(table.is_in_use()? || in_use))
     }
 

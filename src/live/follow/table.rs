@@ -138,8 +138,8 @@ impl FollowedColumn {
     }
 }
 
-/// What one call of [`Follow::step`](super::Follow::step) has copied from casacore tables to the live file, an HDF5
-/// file that others read while rows are appended.
+/// Amounts that one call of [`Follow::step`](super::Follow::step) has copied from casacore tables to the live file, an
+/// HDF5 file that others read while rows are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {

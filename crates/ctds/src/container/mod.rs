@@ -222,7 +222,7 @@ pub fn check_name(name: &str) -> Result<()> {
 
 /// A container that is open for writing: virtual files can be created, changed and removed, and changes committed.
 ///
-/// What was written is sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
+/// Written files are sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
 /// the last commit left, or what the next one would have.
 pub trait ContainerMut: Container {
     /// Creates a virtual file in the container, or empties the one that has this name.

@@ -121,7 +121,7 @@ impl PageCache {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);
         }
-        // it stays if it cannot be written
+        // a page that cannot be written stays
         let mut oldest = self.pages.remove(0);
         if let Err(error) = self.store_page(file, &mut oldest) {
             self.pages.insert(0, oldest);

@@ -1,4 +1,4 @@
-//! What every manager that is written promises, for each of them: the suite walks the registry, so that a new manager is
+//! The promises of every manager that is written: the suite walks the registry, so that a new manager is
 //! tested, or fails for want of a sample.
 
 use std::sync::Arc;

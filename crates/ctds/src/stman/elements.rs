@@ -139,7 +139,7 @@ impl ElementsMut<'_> {
             let end = skip + step.len();
             let start = self.offset + bit / 8;
             let mut buffer = vec![0; end.div_ceil(8)];
-            // what shares the first and the last byte
+            // neighbouring Bools share the first and the last byte
             if skip > 0 {
                 self.file.read_at(start, &mut buffer[..1])?;
             }
@@ -162,7 +162,7 @@ impl ElementsMut<'_> {
             return Ok(());
         }
         let Some((slab, _)) = shape.split_last() else { return self.write(values, 0..values.len()) };
-        // what spans the region on the last axis is read and written again
+        // the slab that spans the region on the last axis is read and written again
         let last = slab.len();
         let first = self.first + region.start[last] * slab.elements()?;
         let to = ElementsMut { first, ..*self };

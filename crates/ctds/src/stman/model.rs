@@ -179,7 +179,7 @@ fn zeros(data_type: DataType, shape: &Shape) -> (Shape, Values) {
     (shape.clone(), values)
 }
 
-/// Makes managers, each with one of `parameters`, edits them at random, and compares what is read with what was
+/// Makes managers, each with one of `parameters`, edits them at random, and compares the cells read with those
 /// written.
 pub(super) fn random_edits(kind: &'static Kind, managers: u32, parameters: &[&[(&'static str, i32)]]) {
     let orders = select(&[ByteOrder::Big, ByteOrder::Little][..]);

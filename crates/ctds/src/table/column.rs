@@ -205,7 +205,7 @@ impl<'a> Column<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`parts`](Self::parts); `Usage` if `out` has another length than what is wanted.
+    /// As [`parts`](Self::parts); `Usage` if `out` has another length than the wanted cells.
     pub fn read_into<T: Element>(&self, rows: Range<u64>, region: Option<&Region>, out: &mut [T]) -> Result<()> {
         self.fill(Rows::Range(rows), region, out)
     }

@@ -88,7 +88,7 @@ impl ReadLock {
         let Some((file, writable)) = open(path)? else { return Ok(None) };
         if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
             if is_written_here(&file)? {
-                // who waits for the own process waits for ever
+                // a lock held by this process is never released while we wait
                 tracing::warn!("{} is locked by this process; it is read without a lock", path.display());
                 return Ok(None);
             }

@@ -149,7 +149,7 @@ impl<'a> Wanted<'a> {
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
-        // what is read counts: a part of each cell may take all of the tiles, one row all of a tile that is decoded
+        // bytes read decide: a part of each cell may take all of the tiles, one row all of a tile that is decoded
         let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
         let is_large = match self.cells.access() {
             Access::Copied => read_bytes >= PARALLEL_BYTES || decoded_bytes >= PARALLEL_COMPUTED_BYTES,

@@ -40,7 +40,7 @@ const MAX_SYNC_BYTES: u64 = 1 << 16;
 const READ_TRIES: usize = 50;
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// What earlier reads have seen of the writer of a table. A read can thus tell whether it saw the table in the middle
+/// Observations of a table's writer by earlier reads. A read can thus tell whether it saw the table in the middle
 /// of a change.
 #[derive(Debug)]
 pub struct Watch {
@@ -83,7 +83,7 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
     now.duration_since(time).is_ok_and(|elapsed| elapsed >= age)
 }
 
-/// What the writer is doing, as far as locks and times of files show it.
+/// State of the writer, as far as locks and times of files show it.
 #[derive(Debug, PartialEq)]
 enum Writer {
     Idle,

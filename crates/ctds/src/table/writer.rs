@@ -21,7 +21,7 @@ use crate::value::{ByteOrder, Record, Value};
 
 /// A new casacore table, open for writing.
 ///
-/// What is put may be read by others after [`close`](Self::close); a writer that is dropped before, or a process that is
+/// Others may read the table after [`close`](Self::close); a writer that is dropped before, or a process that is
 /// killed, leaves a directory that no program takes for a table.
 ///
 /// ```

@@ -80,7 +80,7 @@ impl Record {
     #[doc(hidden)]
     pub fn integers(&self, name: impl AsRef<[u8]>) -> Option<Vec<i64>> {
         let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
-        // what lists without elements come to that have no type of their own
+        // an empty list has lost its element type: accept any
         if values.is_empty() { Some(Vec::new()) } else { values.integers() }
     }
 

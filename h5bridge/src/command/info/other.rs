@@ -1,4 +1,4 @@
-//! What `h5bridge info` shows of sources without tables: arrays, containers, and files in containers.
+//! The output of `h5bridge info` about sources without tables: arrays, containers, and files in containers.
 
 use std::io::Write;
 use std::path::Path;

@@ -34,7 +34,7 @@ pub(super) struct Facts<'a> {
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
-/// Judged by the type in table.info; for other types, "MeasurementSet" if `summary` is given and the column DATA_DESC_ID
+/// Judged by the type in table.info; for other types, "MeasurementSet" if `summary` is given and DATA_DESC_ID
 /// exists, else "table": words for the content.
 pub(super) fn kind(main: &SourceTable, summary: Option<&Summary>) -> &'static str {
     let table_type = main.info().map(|info| info.table_type.to_string()).unwrap_or_default();
@@ -115,7 +115,7 @@ fn stored(main: &SourceTable) -> String {
 /// `None` if the path is not on disk. A symbolic link is followed at `depth` 0, below it counts with its own size.
 /// Directories deeper than `MAX_DEPTH` count as 0 bytes.
 fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
-    // what a link in a table leads to is not part of it
+    // the target of a link in a table is not part of the table
     let found = if depth == 0 { path.metadata() } else { path.symlink_metadata() }.ok()?;
     if !found.is_dir() {
         return Some(found.len());

@@ -107,7 +107,7 @@ impl Board {
                     board.lines.send_if_modified(|lines| lines.keep(&found));
                     followed = Some(found);
                 }
-                // those of the last round stay open until they are asked for again
+                // files of the last round stay open until they are asked for again
                 let mut files = Vec::new();
                 for (name, path) in followed.iter().flat_map(|followed| &followed.files) {
                     if board.lines.receiver_count() == 0 {

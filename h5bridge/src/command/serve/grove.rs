@@ -155,7 +155,7 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
 /// The message has the name of the file instead of its path on the server.
 pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
     let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
-    // what leads to the message; the path of the file comes first, and is the server's
+    // the steps to the message; the path of the file comes first, and is the server's
     let steps = error.contexts().filter(|step| !matches!(step, Context::Path(_))).map(ToString::to_string);
     let message = match error.kind() {
         ErrorKind::NotFound if error.message().contains("os error") => "File not found".to_owned(),

@@ -242,7 +242,7 @@ impl LiveFile {
         rules: Vec<Rule>,
         is_head: bool,
     ) -> Reply {
-        // what cannot be opened is a refusal, which says why; so is a rule about an antenna that does not exist
+        // a file that cannot be opened is a refusal with the reason; so is a rule about an antenna that does not exist
         let rules: Arc<[Rule]> = rules.into();
         let checked = Arc::clone(&rules);
         let first = self.run(shared, Admission::New, move |file, session| {

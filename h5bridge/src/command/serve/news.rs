@@ -77,7 +77,7 @@ impl Client {
         let mut alerts: Vec<&Told> = news.alerts.iter().filter(is_new).collect();
         alerts.sort_by_key(|told| told.number);
         self.alerts = alerts.last().map_or(self.alerts, |told| told.number);
-        // what had ended before the client came is not told
+        // alerts that ended before the client came are not told
         for told in alerts.into_iter().filter(|told| told.active || !is_first) {
             events.push_str(&event("alert", &told.document));
         }

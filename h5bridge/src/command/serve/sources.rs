@@ -27,7 +27,7 @@ const MAX_LISTED: usize = 10_000;
 /// Directory entries of any kind.
 const MAX_VISITED: usize = 200_000;
 
-/// A listing then opens no further file. What is known is kept, so that the next listing continues.
+/// A listing then opens no further file. Known facts are kept, so that the next listing continues.
 const LISTING_TIME: Duration = Duration::from_secs(1);
 
 /// HDF5 files in served directories.

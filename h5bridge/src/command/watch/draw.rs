@@ -49,7 +49,7 @@ impl Screen {
             active.map(|alert| format!("  {}", style(format!("{}, since {}", alert.text, utc(alert.since))).red()));
         // after the name of the file
         lines.splice(1..1, texts.collect::<Vec<_>>());
-        // what has scrolled away cannot be drawn over
+        // lines that have scrolled away cannot be drawn over
         lines.truncate(height.saturating_sub(1).max(1));
         let mut picture = String::new();
         if self.lines > 0 {

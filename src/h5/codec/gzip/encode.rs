@@ -92,7 +92,7 @@ impl Encode {
         let expected = self.estimator.estimate(segment);
         let simple = expected.codes.min(expected.runs);
         if simple.min(expected.matches) > NO_GAIN {
-            // what the sample does not show is somewhere else
+            // the gain that the sample does not show is elsewhere in the segment
             return Ok(if expected.segment > NO_GAIN { Method::Stored } else { Method::Runs });
         }
         // the slowest method: where little gain is expected, it is tried
@@ -103,7 +103,7 @@ impl Encode {
         if expected.runs >= 0.99 * expected.codes {
             return Ok(Method::Codes);
         }
-        // what is constant in the sample is not elsewhere; all methods are as fast where it is
+        // a constant sample says nothing about the rest; if the rest is constant, all methods are as fast
         if expected.runs < CONSTANT {
             return Ok(Method::Matches);
         }

@@ -212,7 +212,7 @@ mod tests {
         let mut bytes = Vec::new();
         for len in 0..=2 * LONGEST + 4 {
             bytes.extend(std::iter::repeat_n((len % 251) as u8, len));
-            // what follows a run begins at each place of a step
+            // noise after a run begins at each place of a step
             bytes.extend_from_slice(&noise(len % 11));
         }
         assert!(decodes(&bytes) < bytes.len() / 10);

@@ -1,8 +1,8 @@
 //! Tests that a MultiFile has the state of a commit at whatever moment its writer is stopped: the last one, or the one under
 //! way.
 //!
-//! A journal records all writes and syncs. What may be in the file at a moment is everything up to then, a write in pages
-//! (the process was killed), or everything up to the last sync and any part of what came later, in sectors (the power
+//! A journal records all writes and syncs. At a moment the file may have everything up to then, a write in pages
+//! (the process was killed), or everything up to the last sync and any part of the later writes, in sectors (the power
 //! failed).
 
 use std::sync::{Arc, Mutex};

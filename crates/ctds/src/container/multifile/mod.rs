@@ -10,7 +10,7 @@
 //!
 //! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2, and new containers also as version 1. A file of a MultiFile can be a MultiFile
 //! *nested* in it. Archives mark those, so that any file can be in them. Elsewhere nothing does, and they are known by
-//! their content: a header that is valid in every number. What begins as one but is damaged is listed as a file there;
+//! their content: a header that is valid in every number. A damaged one is listed as a file there;
 //! entering it says what is wrong.
 
 mod block_set;

@@ -106,7 +106,7 @@ impl Pending {
                 let room = (part.end - part.start) * block_bytes - within;
                 let (now, later) = out.split_at_mut(room.min(out.len() as u64) as usize);
                 if fresh {
-                    // what was never written is zeros, and perhaps not there yet
+                    // bytes never written are zeros, and may lie beyond the end of the file
                     let at = block * block_bytes + within;
                     let there = file_len.saturating_sub(at).min(now.len() as u64) as usize;
                     if there > 0 {
@@ -454,7 +454,7 @@ impl Pending {
         if let Some(checksums) = &mut next.checksums {
             checksums.truncate(next.blocks as usize);
         }
-        // it only tells headers apart, and may be anything in a file
+        // the counter only tells headers apart, and may be anything in a file
         next.counter = next.counter.wrapping_add(1);
         let encoded = next.encode(target);
         Ok((next, free, encoded))

@@ -263,13 +263,13 @@ fn archives_tell_containers_from_files_that_look_like_them() {
         assert_eq!((sub.names().unwrap(), sub.nested().unwrap()), (vec!["copy".into()], vec!["SUBSUB".into()]));
     };
     expect(&MultiFile::open(&inside, "table.mf").unwrap());
-    // what is changed later is marked, too
+    // files that are changed later are also marked
     let changed = MultiFileMut::edit(&inside, "table.mf").unwrap();
     changed.create("once").unwrap().write_at(0, b"changed").unwrap();
     changed.commit().unwrap();
     expect(&MultiFile::open(&inside, "table.mf").unwrap());
 
-    // what is marked stays a container when it is damaged
+    // a marked file stays a container when it is damaged
     ContainerMut::edit(&changed, "SUB").unwrap().write_at(48, &[0; 8]).unwrap();
     changed.commit().unwrap();
     let read = MultiFile::open(&inside, "table.mf").unwrap();
@@ -581,7 +581,7 @@ fn damage_at_random_is_an_error_or_can_be_changed() {
         let inside = in_memory(bytes);
         is_suitable(contents(&inside));
         if let Some(container) = is_suitable(MultiFileMut::edit(&inside, "table.mf")) {
-            // what opens for writing can be written
+            // a container that opens for writing can be written
             container.create("new").unwrap().write_at(5, &[1; 500]).unwrap();
             container.commit().unwrap();
             let read = MultiFile::open(&inside, "table.mf").unwrap();

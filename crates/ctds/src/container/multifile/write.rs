@@ -1,6 +1,6 @@
 //! Writing of MultiFiles, as version 2, new ones also as version 1; no byte of the last commit is overwritten before the next commit.
 //!
-//! A block to which the header in the file refers is *old*. Whatever changes in it goes to another block, which is
+//! A block to which the header in the file refers is *old*. A change of it goes to another block, which is
 //! *fresh* and may be written in place until the commit. The commit then
 //!
 //! 1. gives every fresh block its checksum,
@@ -29,7 +29,7 @@ use crate::sync::LockUnpoisoned;
 
 /// A MultiFile (casacore's container file) that is open for writing, as version 2.
 ///
-/// What is written to its files, and [`WriteAt::sync`] of them, does not count before [`commit`](ContainerMut::commit).
+/// Writes to its files, and [`WriteAt::sync`] of them, do not count before [`commit`](ContainerMut::commit).
 /// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
 /// the writes: files written one after the other in large pieces lie in few runs.
 ///

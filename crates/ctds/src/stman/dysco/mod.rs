@@ -5,7 +5,7 @@
 //!                         each: per column, scales and packed symbols
 //!            symbol --> dictionary --> × scales of channel and row, or of channel and antennas --> value
 //! ```
-//! A block of a column can be decoded from any row on, so no more is read than what is asked for, and the scales of the
+//! A block of a column can be decoded from any row on, so only the requested values are read, and the scales of the
 //! block. Rows that no block holds are zero, as in casacore.
 
 mod antennas;

@@ -2,7 +2,7 @@
 //! 0.3.
 //!
 //! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
-//! A virtual cell is defined where the stored cell is. What an engine makes of the elements is its [`Coding`]; reading
+//! A virtual cell is defined where the stored cell is. The [`Coding`] of an engine computes elements; reading
 //! cells, rows and regions is here.
 
 use std::fmt::Debug;

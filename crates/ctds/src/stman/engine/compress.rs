@@ -147,7 +147,7 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
 /// the real part is `(re * scale) + offset`, the imaginary part `(h * 2 * scale) + offset`, where `h` is half of `im`,
 /// rounded down.
 ///
-/// Casacore writes i32::MIN for what is not finite and reads it as the smallest real number; so do we.
+/// Casacore writes i32::MIN for a number that is not finite and reads it as the smallest real number; so do we.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     if stored & 1 == 0 {
         return Complex32::new((stored >> 1) as f32 * (scale / 32768.) + offset, 0.);

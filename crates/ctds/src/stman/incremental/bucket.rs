@@ -24,7 +24,7 @@ pub(super) const WIDE_ROWS: u32 = 1 << 31;
 /// | rows | u32 or u64 each | per column: row from which a value holds, from the bucket's first |
 /// | offsets | u32 each | per column: where the value is in the data part |
 ///
-/// What follows the index part is left from earlier contents.
+/// Bytes after the index part are left from earlier contents.
 #[derive(Debug)]
 pub(super) struct Bucket {
     bytes: Vec<u8>,

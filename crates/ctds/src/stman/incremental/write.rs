@@ -170,7 +170,7 @@ impl IncrementalMut {
         let all = found.end - found.start;
         let range = rows.start - found.start..rows.end - found.start;
         let mut loaded = self.take(found.bucket)?;
-        // it comes back as it was if a row turns out to fit no bucket
+        // the bucket comes back as it was if a row turns out to fit no bucket
         let most = loaded.bucket.bytes_with(column, &range, all, &values);
         let before = (most > self.limit()).then(|| (loaded.bucket.clone(), loaded.dirty));
         let changes = loaded.bucket.replace(column, range.clone(), all, values);

@@ -69,7 +69,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 
 impl Manager for AntennaPair {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`RowFile`] with tag `StkIcol` and no numbers. Row `r` is row `r` of the table: for each of the manager's columns,
 //! in the order of the table description, one value for each channel. Bools are packed, each column from a byte of its
-//! own. What was not written is zero.
+//! own. Values never written are zero.
 //!
 //! | cells `[4, channels]` of | from a value `v` |
 //! |--------------------------|------------------|
@@ -77,7 +77,7 @@ fn layout(spec: &ColumnSpec) -> Result<(Shape, u64)> {
 
 impl Manager for StokesI {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 

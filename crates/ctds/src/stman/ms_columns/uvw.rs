@@ -155,7 +155,7 @@ fn position(row: &[u8; ROW_BYTES as usize]) -> Position {
 
 impl Manager for Uvw {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 

@@ -141,7 +141,7 @@ impl StandardColumn {
             let bytes =
                 read_bytes(&self.shared.buckets.file, stretch.offset + stretch.first * len, stretch.count * len)?;
             out.extend(bytes.chunks_exact(len_bytes as usize).map(|cell| {
-                // what follows the NUL is left from longer strings
+                // bytes after the NUL are left from longer strings
                 let end = cell.iter().position(|&byte| byte == 0).unwrap_or(cell.len());
                 cell[..end].into()
             }));

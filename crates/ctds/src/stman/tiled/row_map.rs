@@ -159,7 +159,7 @@ impl RowMap {
             let position = 0u64.wrapping_sub(rows.start - end - 1);
             intervals.push(Interval { first_row: end, end_row: rows.start, cube: None, position });
         }
-        // those that the rows touch, of which the ends stay
+        // the intervals that `rows` overlaps; their parts outside `rows` are kept
         let from = intervals.partition_point(|interval| interval.end_row <= rows.start);
         let to = intervals.partition_point(|interval| interval.first_row < rows.end);
         let mut pieces = Vec::with_capacity(3);

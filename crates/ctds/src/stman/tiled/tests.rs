@@ -141,7 +141,7 @@ mod written {
         for raw in [false, true] {
             let files = Arc::new(Memory::default());
             let mut manager = sample(&files);
-            // what pages hold must not hide the tiles, nor tiles what is written into them later
+            // cells in pages must not hide the tiles, nor tiles the cells written into them later
             manager.write_rows(0, 0..3, &Values::Complex(vec![Default::default(); 18])).unwrap();
             for column in 0..2 {
                 let cubes = manager.cubes(column).unwrap();
@@ -253,7 +253,7 @@ mod written {
         assert_eq!(read(2), Values::Float(vec![1., 1., 1., 2., 2., 2., 9., 0.]));
         assert_eq!(read(3), Values::Int(vec![5, 5, 5, 5, 5, 5, 7, 0]));
         assert_eq!(reader.column(0).cell_shape(7).unwrap(), None);
-        // what the reader says of it makes the same files
+        // parameters of the reader make the same files
         let (again, _) = write_data(&reader.parameters(), &keywords);
         for name in files.names().unwrap() {
             assert_eq!(contents(&again, &name), contents(&files, &name), "{name}");

@@ -555,7 +555,7 @@ impl ManagerMut for TiledMut {
         if !matches!(self.roles[column], Role::Data(_)) {
             return Ok(Vec::new());
         }
-        // what is written past the pages must not be hidden by them
+        // pages must not hide tiles that are written past them
         self.flush_tiles()?;
         self.paged.clear();
         let defined = self.cubes.header.cubes.iter().enumerate().filter(|(_, cube)| cube.is_defined());

@@ -211,7 +211,7 @@ impl Sisco {
 
 impl Manager for Sisco {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 
