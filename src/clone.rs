@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_share_is_named() {
+    fn reasons_against_sharing_are_named() {
         let shared: crate::Result<()> = Err(cannot_share("DATA", NotShared::NotTiled));
         let words = format!("DATA cannot share its bytes with the source: {}", NotShared::NotTiled);
         shared.fails(ErrorKind::Unsupported, &words);

@@ -620,7 +620,7 @@ fn parse(text: &str) -> BTreeMap<String, Json> {
 }
 
 #[test]
-fn what_users_get_is_as_it_was() {
+fn results_are_unchanged() {
     let golden = testdata().join("net.json");
     // in memory if possible: most of the time would be spent waiting for the disk
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();

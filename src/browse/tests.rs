@@ -103,7 +103,7 @@ fn limits_hold_and_say_how_to_choose_less() {
 }
 
 #[test]
-fn what_is_wrong_has_a_kind() {
+fn errors_have_a_kind() {
     with_browser(Limits::default(), |browser| {
         let kind = |path: &str, options: DataOptions<'_>| browser.data(path, &options).unwrap_err().kind();
         assert_eq!(kind("/g", DataOptions::default()), ErrorKind::Usage);
@@ -146,7 +146,7 @@ fn odd_file(path: &Path) {
 }
 
 #[test]
-fn what_has_no_answer_says_why() {
+fn refusals_have_a_reason() {
     use ErrorKind::{Limit, NotFound, Usage};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("odd.h5");

@@ -145,7 +145,7 @@ fn files_and_nested_containers_come_back() {
 }
 
 #[test]
-fn what_is_missing_is_not_found() {
+fn missing_files_are_not_found() {
     for made in each() {
         let name = made.name();
         fill(&*made.container);

@@ -210,7 +210,7 @@ fn blocks_that_do_not_fit_write_nothing() {
 }
 
 #[test]
-fn cells_are_written_anew_in_their_place() {
+fn cells_are_overwritten_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
     let mut writer = schema().create(&path).unwrap();
@@ -232,7 +232,7 @@ fn cells_are_written_anew_in_their_place() {
 }
 
 #[test]
-fn declarations_that_cannot_be_leave_nothing() {
+fn invalid_declarations_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
     let column = |name: &str| ColumnSpec::new(name, DataType::Int);

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_left_is_removed_and_nothing_else() {
+    fn only_leftovers_of_killed_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.h5");
         for with_lock in [true, false] {

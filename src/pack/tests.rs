@@ -243,7 +243,7 @@ fn a_format_that_is_only_read_needs_a_file_and_a_line() {
 }
 
 #[test]
-fn what_a_format_cannot_do_is_refused() {
+fn unsupported_packing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let files = open(&source(folder.path()));
     let dtype = PackOptions { dtype: Some("f4".to_owned()), ..options(ALL[0]) };

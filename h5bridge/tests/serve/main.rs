@@ -48,7 +48,7 @@ pub(crate) fn small() -> tempfile::TempDir {
 }
 
 #[test]
-fn who_may_ask() {
+fn access_rules_hold() {
     let folder = small();
     let server = Server::start(&[text(folder.path())]);
     let (port, token) = (server.port, server.token().to_owned());
@@ -457,7 +457,7 @@ fn refused(words: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_does_not_start() {
+fn invalid_servers_do_not_start() {
     let folder = small();
     let source = text(folder.path());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -727,7 +727,7 @@ fn plots() {
 }
 
 #[test]
-fn plots_of_what_does_not_exist() {
+fn plots_of_missing_data() {
     let folder = small();
     let server = Server::start(&[text(folder.path())]);
     let words = |parameter: &str| {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_the_file() {
+    fn seal_follows_the_file() {
         let bytes = sealed(9, &["A/f"], vec![extent(0..9, 0)]);
         let (file, seal) = bytes.split_at(9);
         assert_eq!(file, [0, 1, 4, 9, 16, 25, 36, 49, 64]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_that_cannot_be_are_refused() {
+    fn invalid_extents_are_rejected() {
         for bad in [vec![extent(0..5, 0), extent(4..6, 1)], vec![extent(5..11, 0)]] {
             assert!(divide(10, &bad).is_err());
         }

@@ -324,7 +324,7 @@ fn archives_have_the_index_that_their_files_need() {
 }
 
 #[test]
-fn nobody_else_changes_a_container_that_is_being_changed() {
+fn second_writer_of_a_container_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
     let container = MultiHdf5Mut::create(&path, &COMPATIBLE).unwrap();
@@ -341,7 +341,7 @@ fn nobody_else_changes_a_container_that_is_being_changed() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn impossible_names_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let container = MultiHdf5Mut::create(&folder.path().join("a"), &COMPATIBLE).unwrap();
     for name in ["", ".", "..", "a/b", HEADER, COMMITS, "\u{fc}"] {
@@ -736,7 +736,7 @@ fn every_flipped_byte_of_a_sealed_container_is_found() {
 }
 
 #[test]
-fn who_changes_a_container_seals_it_anew_unless_it_is_damaged() {
+fn edit_reseals_intact_container() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
     for options in all_options() {

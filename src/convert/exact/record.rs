@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_what_is_wrong_or_given_by_nobody() {
+    fn differences_are_wrong_or_missing_bytes() {
         let actual: Vec<u8> = (0..200).collect();
         let (mut given, mut covered) = (actual.clone(), vec![1; 200]);
         assert_eq!(differences(&actual, &given, &covered), (vec![], true));

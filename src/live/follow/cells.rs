@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_shape_is_zero_and_counted() {
+    fn cells_of_other_shapes_are_zero_and_counted() {
         let cells = floats(&[Some(&[2]), None, Some(&[3]), Some(&[2])]);
         let form = CellShapes::One(Shape::from([2]));
         let block = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_cells_are_no_misfits_where_there_are_several_shapes() {
+    fn undefined_cells_fit_columns_of_several_shapes() {
         let cells = floats(&[Some(&[2]), None, Some(&[4]), Some(&[3])]);
         let form = CellShapes::Several(vec![Shape::from([3]), Shape::from([2])]);
         let block = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();

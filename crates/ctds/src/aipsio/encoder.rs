@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_streams_cannot_hold() {
+    fn values_that_streams_cannot_hold() {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.values(&Values::Record(Vec::new())).fails(ErrorKind::Usage, "records have no plain form");
         let mut keyword = |value| {

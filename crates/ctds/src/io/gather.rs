@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_is_told() {
+    fn missing_bytes_are_reported() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[1; 64]).unwrap();
         let source = FileSource::open(file.path()).unwrap();

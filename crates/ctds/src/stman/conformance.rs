@@ -196,7 +196,7 @@ fn open_args<'a>(
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_cells_are_read_back() {
     let mut tried = 0;
     for (kind, sample) in written() {
         let Some(sample) = sample else { continue };

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_does_not_hold_is_not_allocated() {
+    fn missing_elements_are_not_allocated() {
         let bytes = vec![0; 64];
         let elements = Elements { file: &bytes, order: ByteOrder::Big, offset: 3, first: 5 };
         for data_type in [DataType::Bool, DataType::DComplex] {

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_cannot_hold_is_an_error() {
+    fn arrays_beyond_the_format_are_rejected() {
         let mut file = create(&Arc::new(Memory::default()), ByteOrder::Big, false);
         let error = file.add(DataType::Bool, &Shape::from([1, 1 << 31])).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Limit);

@@ -354,7 +354,7 @@ mod tests {
     const LONG_AGO: Duration = Duration::from_secs(60);
 
     #[test]
-    fn sure_when_nobody_writes() {
+    fn quiet_table_gives_a_consistent_read() {
         let mut scene = Scene::new(LONG_AGO);
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(rows) if rows > 0));
         let rows = scene.watch.sync().unwrap().unwrap().rows;
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_error_while_the_lock_is_held() {
+    fn inconsistent_read_under_lock_is_unconfirmed() {
         let mut scene = Scene::new(LONG_AGO);
         let path = scene.directory.path().join("table.f0");
         std::fs::write(&path, b"half of it").unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_when_something_changes_meanwhile() {
+    fn change_during_a_read_is_unconfirmed() {
         let mut scene = Scene::new(LONG_AGO);
         let path = scene.directory.path().join("table.f0");
         let change = |_: &Table| {
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_writing_is_asked_for_a_pause() {
+    fn busy_writer_gets_a_lock_request() {
         let mut scene = Scene::new(LONG_AGO);
         let list = |scene: &Scene| std::fs::read(scene.directory.path().join("table.lock")).unwrap()[3];
         scene.lock(libc::F_WRLCK);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole() {
+    fn fitting_sections_are_whole() {
         let sections = [section(10, true), section(3, false)];
         assert_eq!(fit(&sections, Some(17), None), [10, 3]);
         assert_eq!(fit(&sections, Some(16), None), [8, 3]);

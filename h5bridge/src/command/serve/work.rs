@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn work_stops_when_nobody_waits() {
+    fn abandoned_work_stops() {
         let pool = Pool::new(1).unwrap();
         let gate = Arc::new(Mutex::new(()));
         let begun = Arc::new(AtomicBool::new(false));

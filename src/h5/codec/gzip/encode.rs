@@ -257,7 +257,7 @@ mod tests {
 
     /// The middle of a segment, which is the sample, may differ from the rest.
     #[test]
-    fn what_the_sample_does_not_show_still_gains() {
+    fn gain_outside_the_sample_is_found() {
         let repeated = noise(1500).into_iter().cycle().take(12_000);
         let padded: Vec<u8> = repeated.chain(std::iter::repeat_n(0, 48_000)).collect();
         let flagged: Vec<u8> = std::iter::repeat_n(0, 16_000).chain(noise(44_000)).collect();

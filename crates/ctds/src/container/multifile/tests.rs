@@ -420,7 +420,7 @@ impl WriteAt for Failing {
 
 /// Which header the disk has is unknown once one was written and not synced.
 #[test]
-fn after_a_commit_that_failed_there_is_no_other() {
+fn failed_commit_is_the_last() {
     let container = MultiFileMut::create(Arc::new(Failing::default()), 512, false).unwrap();
     container.create("a").unwrap().write_at(0, b"x").unwrap();
     let messages = [container.commit(), container.commit()].map(|result| result.unwrap_err().to_string());
@@ -765,7 +765,7 @@ fn bytes_are_copied_past_the_process() {
 }
 
 #[test]
-fn what_is_reserved_is_no_part_of_a_file() {
+fn reserved_space_does_not_lengthen_files() {
     use std::os::unix::fs::MetadataExt;
 
     let folder = tempfile::tempdir().unwrap();

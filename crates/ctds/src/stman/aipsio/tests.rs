@@ -200,7 +200,7 @@ mod written {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn cells_that_do_not_fit_are_rejected() {
         let mut manager = create(&Arc::new(Memory::default()), &columns());
         assert_eq!(manager.add_rows(1 << 32).unwrap_err().kind(), crate::ErrorKind::Limit);
         manager.add_rows(2).unwrap();

@@ -177,7 +177,7 @@ fn parts_of_cells() {
 }
 
 #[test]
-fn what_no_block_holds_is_zero() {
+fn rows_without_a_block_are_zero() {
     let zeros = ["00000000"; 8].join(" ");
     let pairs = Pairs::golden();
     // rows 6 and 7 came later; the last block lacks its last byte, which is one of the weights

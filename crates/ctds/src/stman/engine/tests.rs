@@ -201,7 +201,7 @@ fn numbers_of_another_type() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_keywords_and_columns_are_named() {
     let cells = |values: Vec<i32>| (Shape::from([values.len() as u64]), Values::Int(values));
     let around = stored("D", cells(vec![1]), cells(vec![2]));
     let error = |fields: &Record| read("CompressComplex", DataType::Complex, fields, &around).unwrap_err().to_string();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_an_error() {
+    fn impossible_sizes_are_rejected() {
         let mut parameters = Record::default();
         parameters.set("BUCKETSIZE", Value::string("large"));
         assert!(Layout::choose(&parameters, &[32]).is_err());

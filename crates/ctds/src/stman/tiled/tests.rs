@@ -307,7 +307,7 @@ mod written {
     }
 
     #[test]
-    fn what_cannot_be_tiled() {
+    fn columns_that_cannot_be_tiled() {
         let create = |kind, columns: &[ColumnSpec]| {
             let parameters = Record::default();
             let files = Arc::new(Memory::default());
