@@ -226,8 +226,8 @@ impl TableReader {
         .with_context(|| Context::column(column))
     }
 
-    /// Reads the cells of `rows` (counted from 0) of a column and returns their elements: row after row, in each cell the
-    /// first axis fastest.
+    /// Reads the cells of `rows` of a column, which count from 0, and returns their elements: row after row, in each
+    /// cell the first axis fastest.
     ///
     /// # Errors
     /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
@@ -296,7 +296,7 @@ impl TableReader {
         run().with_context(|| Context::column(column))
     }
 
-    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row (counted from 0); `None` if
+    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row, counted from 0; `None` if
     /// the cell is undefined.
     ///
     /// # Errors

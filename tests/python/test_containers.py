@@ -462,7 +462,7 @@ def test_verify_names_the_file_and_the_byte(tmp_path):
 
 # ---- manners ---------------------------------------------------------------------------------------------------------
 
-def test_what_no_container_holds_is_named(tmp_path):
+def test_unpackable_entries_are_named(tmp_path):
     source = tmp_path / 'odd.ms'
     shutil.copytree(DEMO, source)
     os.symlink('table.dat', source / 'link')

@@ -398,7 +398,7 @@ UNREAD = {
 
 
 @pytest.mark.parametrize('named', UNREAD)
-def test_what_no_table_has_is_named(named, native, edit, tmp_path):
+def test_unread_parts_of_the_file_are_named(named, native, edit, tmp_path):
     table, said = edit(UNREAD[named])
     assert named in said, said
     with ct.table(str(native / 'x.ms'), ack=False) as source:

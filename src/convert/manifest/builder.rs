@@ -1,5 +1,5 @@
-//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a companion HDF5 file for data that are not in
-//! tiles.
+//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a
+//! companion HDF5 file for data that are not in tiles.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

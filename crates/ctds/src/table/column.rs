@@ -124,8 +124,8 @@ impl<'a> Column<'a> {
         self.array(&region.shape, self.typed(values)?)
     }
 
-    /// The cells of `rows` (half-open, from 0), which must all be defined and have one shape, as one array: its first
-    /// axis is the row, then follow the axes of the cell, slowest first. Large reads use all processors.
+    /// The cells of the half-open range `rows`, counted from 0, as one array: its first axis is the row, then follow the
+    /// axes of the cell, slowest first. The cells must all be defined and have one shape. Large reads use all processors.
     ///
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
@@ -133,9 +133,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of each cell of `rows` (half-open, from 0), for example one channel, as
-    /// one array: its first axis is the row, then follow the axes of the region, slowest first. Tiles without elements
-    /// of the region are not read.
+    /// The part `region` (fastest axis first) of each cell of the half-open range `rows` of row numbers from 0, for
+    /// example one channel, as one array: its first axis is the row, then follow the axes of the region, slowest first.
+    /// Tiles without elements of the region are not read.
     ///
     /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
     ///
@@ -177,9 +177,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of the cells of the rows whose numbers (from 0) `rows` lists, as one array:
-    /// its first axis is the position in the list, then follow the axes of the region, slowest first. The cells must all be
-    /// defined and have one shape.
+    /// The part `region`, fastest axis first, of the cells of the rows whose numbers (from 0) `rows` lists, as one
+    /// array: its first axis is the position in the list, then follow the axes of the region, slowest first. The cells
+    /// must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -187,9 +187,10 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of `rows` (half-open, from 0) or the part `region` (fastest axis first) of each: row after
-    /// row, in each the elements with the first axis fastest. `out` must have as many elements as are read. The cells must all
-    /// be defined and have one shape. This is the fastest way to read, as `out` can be used again.
+    /// Fills `out` with the cells of the half-open range `rows` of row numbers from 0, or the part `region`, fastest
+    /// axis first, of each: row after row, in each the elements with the first axis fastest. `out` must have as many
+    /// elements as are read. The cells must all be defined and have one shape. This is the fastest way to read, as
+    /// `out` can be used again.
     ///
     /// ```no_run
     /// use ctds::Table;
@@ -210,9 +211,9 @@ impl<'a> Column<'a> {
         self.fill(Rows::Range(rows), region, out)
     }
 
-    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region` (fastest axis
-    /// first) of each: in the order of the list, in each the elements with the first axis fastest. `out` must have as many
-    /// elements as are read. The cells must all be defined and have one shape.
+    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region`, fastest
+    /// axis first, of each: in the order of the list, in each the elements with the first axis fastest. `out` must have
+    /// as many elements as are read. The cells must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).

@@ -1,4 +1,5 @@
-//! The promises of every manager that is read, tried with the tables of testdata/: the suite fails for a manager without one.
+//! The promises of every manager that is read, tried with the tables of testdata/: the suite fails for a manager
+//! without one.
 
 use std::collections::BTreeMap;
 
