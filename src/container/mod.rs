@@ -26,7 +26,6 @@ pub(crate) use sion::FORMAT as SION;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
-/// All formats of containers.
 pub(crate) static FORMATS: Formats = Formats {
     list: &[
         &MULTI_FILE,
@@ -43,27 +42,22 @@ pub(crate) static FORMATS: Formats = Formats {
     check_thin: thin::check_hdf5,
 };
 
-/// [`ctds::container::locate`] with all formats.
 pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
     ctds::container::locate(path, FORMATS)
 }
 
-/// [`ctds::container::locate_damaged`] with all formats.
 pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<Error>)> {
     ctds::container::locate_damaged(path, FORMATS)
 }
 
-/// [`ctds::container::outermost`] with all formats.
 pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     ctds::container::outermost(path, FORMATS)
 }
 
-/// [`ctds::container::recognise`] with all formats.
 pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     ctds::container::recognise(inside, name, FORMATS)
 }
 
-/// [`ctds::container::recognise_directory`] with all formats.
 pub(crate) fn recognise_directory(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     ctds::container::recognise_directory(inside, name, FORMATS)
 }

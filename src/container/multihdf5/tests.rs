@@ -63,7 +63,7 @@ fn content(container: &dyn Container) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Test data of `count` bytes that depend on a number and can be compressed.
+/// Compressible bytes that depend on a number.
 fn bytes(number: u64, count: u64) -> Vec<u8> {
     let byte = |at: u64| ((at + 1).wrapping_mul(2 * number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 7;
     (0..count).map(|at| byte(at) as u8).collect()
@@ -119,11 +119,11 @@ fn a_length_known_before_changes_no_byte() {
     }
 }
 
-/// A step of a random test: one call on a file, and the part of the file that is read after it.
+/// One call on a file, and the part of the file that is read after it.
 #[derive(Debug, Clone)]
 struct Step {
     file: u64,
-    /// Whether the test's step creates the file even if it exists.
+    /// Creates the file even if it exists.
     is_made: bool,
     action: Action,
     read: (Index, Index),
@@ -148,7 +148,7 @@ fn step() -> impl Strategy<Value = Step> {
     parts.prop_map(|(file, is_made, action, read)| Step { file, is_made, action, read })
 }
 
-/// Applies a step of a random test to a container, and to the files that are expected in it.
+/// To a container, and to the files expected in it.
 fn apply(step: &Step, number: u64, container: &dyn ContainerMut, expected: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("table.f{}", step.file);
     let file = match expected.contains_key(&name) && !step.is_made {
@@ -237,7 +237,6 @@ fn check_hashes(container: &dyn Container) {
     }
 }
 
-/// Opens the dataset of the file `name` in a test's container.
 fn dataset(file: &h5::File, name: &str) -> h5::Dataset {
     file.root().unwrap().group(name).unwrap().dataset(DATA).unwrap()
 }
@@ -246,7 +245,7 @@ fn write(container: &dyn ContainerMut, name: &str, bytes: &[u8]) {
     container.create(name).unwrap().write_at(0, bytes).unwrap();
 }
 
-/// Tests that compatible containers have what casacore writes, and nothing newer: formats/table.md 6.1, 6.3.
+/// Nothing newer either: formats/table.md 6.1, 6.3.
 #[test]
 fn compatible_containers_are_as_casacore_writes_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -353,7 +352,7 @@ fn impossible_names_are_rejected() {
     MultiHdf5Mut::create(&folder.path().join("b"), &ARCHIVE).unwrap().create("\u{fc}").unwrap();
 }
 
-/// Makes a container with one file, changes it by `damage`, and returns the bytes that are then read.
+/// The bytes of a container with one file and this damage.
 fn damaged(damage: impl FnOnce(&h5::Group)) -> Result<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
@@ -409,12 +408,11 @@ fn damage_is_an_error_that_says_what_is_wrong() {
     assert_eq!(rows(64, u64::MAX / 64).unwrap(), [0; 200]);
 }
 
-/// Offsets of some bytes in others.
 fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
     (0..bytes.len() - wanted.len()).filter(|&at| bytes[at..].starts_with(wanted)).collect()
 }
 
-/// Makes a dataset of these type and extents in place of that of a virtual file.
+/// Replaces the dataset of a virtual file.
 fn replace_data(root: &h5::Group, element: DataType, shape: Shape, chunk: Option<Shape>) {
     let group = root.group("f").unwrap();
     group.remove(DATA).unwrap();
@@ -529,8 +527,7 @@ fn calls_that_no_container_allows_are_refused() {
     assert!(Header::check_room(4000, "f", Bounds::V110).is_ok());
 }
 
-/// Makes an appendable container with the file `f` of 100 bytes, changes it by `damage`, and returns the error of opening it to
-/// append.
+/// The error of opening, to append, an appendable container with the file `f` of 100 bytes and this damage.
 fn damaged_live(path: &Path, damage: impl FnOnce(&h5::Group)) -> Result<LiveContainer> {
     let mut live = LiveContainer::create(path, 64, &["f"]).unwrap();
     live.append("f", &[1; 100]).unwrap();
@@ -546,7 +543,7 @@ fn damaged_lists_of_commits_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.mfh5");
     assert!(damaged_live(&path, |_| {}).is_ok());
-    /// Makes a list of commits of this shape, with the path of a file and the last row.
+    /// With the path of a file and the last row.
     fn list(root: &h5::Group, shape: Shape, name: &str, last: Option<i64>) {
         root.remove(COMMITS).unwrap();
         let spec = DatasetSpec {
@@ -704,8 +701,7 @@ fn is_sealed(options: &FormatOptions) -> bool {
     (options.archive || options.checksums) && !options.appendable
 }
 
-/// Tests that every flipped byte of a sealed container is found: in the metadata of HDF5, in a block, after the end of a file,
-/// in the seal.
+/// In the metadata of HDF5, in a block, after the end of a file, in the seal.
 #[test]
 fn every_flipped_byte_of_a_sealed_container_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -810,7 +806,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
     assert!(error.to_string().contains("2 links lead to it"), "{error}");
 }
 
-/// Tests that committed bytes are read, also from a file that a killed process left.
+/// Also bytes of a file that a killed process left.
 #[test]
 fn appended_bytes_are_seen_once_they_are_committed() {
     let folder = tempfile::tempdir().unwrap();
@@ -858,7 +854,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
 }
 
-/// A child process that runs one test alone, until it is killed with a signal that it cannot catch.
+/// A child process that runs one test alone, until it is killed by a signal that cannot be caught.
 struct Running(Child);
 
 impl Running {
@@ -876,10 +872,10 @@ impl Drop for Running {
     }
 }
 
-/// Environment variable that tells a test that it is a child process, and where to write.
+/// Tells a test that it is a child process, and where to write.
 const CHILD: &str = "MULTIHDF5_TEST_CHILD";
 
-/// The files that a container should have after `commits` commits.
+/// Expected files after `commits` commits.
 fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     let file = |number: u64| (format!("table.f{number}"), bytes(commits * 3 + number, 3000 + 31 * commits));
     let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
@@ -887,14 +883,14 @@ fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Copies a folder as it is left if a process is killed now: with the pages of its files that the system has.
+/// The folder as it is left if a process is killed now: with the pages of its files that the system has.
 fn snapshot(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     ctds_hdf5_testing::copy_tree(folder, copy.path());
     copy
 }
 
-/// Tests that a container is old or new at every moment between two steps of a commit at which a process may be killed.
+/// Between any two steps of a commit.
 #[test]
 fn killed_at_any_moment_a_container_is_old_or_new() {
     for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1).into(), checksums: true, ..ARCHIVE }]
@@ -943,10 +939,10 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
     }
 }
 
-/// Number of files in the test's container, so large that a commit takes some time.
+/// Large, so that a commit takes some time.
 const FILES: u64 = 30;
 
-/// Byte `n` of the test data that is appended to a file.
+/// Byte `n` of the appended data.
 fn appended(file: u64, n: u64) -> u8 {
     ((n * 31 + file * 7) >> 3) as u8
 }
