@@ -30,8 +30,8 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 /// Runs a verb, given as the words of its command line. Returns its exit code and the document that
 /// `--json` prints. `progress` is a Python function that is called with the progress, or None.
 ///
-/// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. What it raises,
-/// KeyboardInterrupt included, ends the verb; what the verb has begun to write is removed before it is raised here.
+/// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. An exception
+/// of it, KeyboardInterrupt included, ends the verb; unfinished output is removed before it is raised here.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<(u8, String)> {

@@ -27,7 +27,6 @@ pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
 
-/// All formats of containers.
 pub(crate) static FORMATS: Formats = Formats {
     list: &[
         &MULTI_FILE,
@@ -44,27 +43,22 @@ pub(crate) static FORMATS: Formats = Formats {
     check_thin: thin::check_hdf5,
 };
 
-/// [`ctds::container::locate`] with all formats.
 pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
     ctds::container::locate(path, FORMATS)
 }
 
-/// [`ctds::container::locate_damaged`] with all formats.
 pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<Error>)> {
     ctds::container::locate_damaged(path, FORMATS)
 }
 
-/// [`ctds::container::outermost`] with all formats.
 pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     ctds::container::outermost(path, FORMATS)
 }
 
-/// [`ctds::container::recognise`] with all formats.
 pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     ctds::container::recognise(inside, name, FORMATS)
 }
 
-/// [`ctds::container::recognise_directory`] with all formats.
 pub(crate) fn recognise_directory(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     ctds::container::recognise_directory(inside, name, FORMATS)
 }

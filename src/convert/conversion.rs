@@ -45,11 +45,11 @@ pub struct ToHdf5Summary {
     pub warnings: Vec<String>,
 }
 
-/// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is complete.
+/// Writes the HDF5 file of `plan`, which appears at `target` when it is complete.
 ///
 /// # Errors
-/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those
-/// of reading the source. Nothing is left at `target` then.
+/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those of reading the
+/// source. Nothing is left at `target` then.
 pub(crate) fn to_hdf5(
     source: &Source,
     plan: &Plan,
@@ -76,7 +76,7 @@ pub(crate) fn to_hdf5(
         writer.warnings.append(&mut lacking);
     }
     if let Some(tree) = &plan.tree {
-        // what is tried is what is in the file
+        // the recipes are tried on the bytes of the file
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
         let pool = thread_pool(options.threads)?;

@@ -40,7 +40,7 @@ mod sys;
 mod virtual_dataset;
 mod wide;
 
-/// Largest number of axes that HDF5 permits for a dataset.
+/// HDF5's limit.
 pub(crate) const MAX_AXES: usize = 32;
 
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};

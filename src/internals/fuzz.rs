@@ -274,7 +274,7 @@ fn multifile(bytes: &[u8]) -> Result<()> {
         let layout = container.layout(name)?;
         assert!(layout.blocks * container.describe().block_bytes.unwrap_or(0) >= container.open(name)?.len()?);
     }
-    // what opens for writing can be written
+    // a container that opens for writing can be written
     let changed = MultiFileMut::edit(&inside, "table.mf")?;
     changed.create("new")?.write_at(5, &[1; 500])?;
     changed.commit()?;

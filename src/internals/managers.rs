@@ -152,7 +152,7 @@ fn decode_spec(bytes: &[u8]) -> Result<ColumnSpec> {
         1 => Storage::Direct,
         _ => Storage::Indirect,
     };
-    // what the table description promises its managers
+    // the table description promises its managers these shapes
     let shape = match storage {
         Storage::Scalar => Some(Shape::scalar()),
         Storage::Direct => Some(shape.unwrap_or_else(|| Shape::from([1]))),

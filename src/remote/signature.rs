@@ -12,10 +12,8 @@ use crate::hex::Hex;
 /// SHA-256 of an empty request body, in hexadecimal digits.
 pub(super) const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Computes the value of the header `Authorization` that signs a GET request without a query.
-///
-/// `headers` are all headers that are signed, sorted by their names in lower case; `path` is encoded; `date` is that of
-/// [`date`].
+/// Header `Authorization` of a GET request without a query. `headers` are sorted by names in lower case; `path` is
+/// encoded; `date` is that of [`date`].
 pub(super) fn authorization(
     credentials: &Credentials,
     region: &str,
@@ -39,7 +37,7 @@ pub(super) fn authorization(
     )
 }
 
-/// HMAC-SHA-256 of a text, with a key of any length.
+/// HMAC-SHA-256.
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return Vec::new() };
     mac.update(text.as_bytes());
@@ -53,7 +51,7 @@ pub(super) fn date(time: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Encodes a path for AWS signatures: everything but unreserved characters and slashes becomes `%XX`.
+/// Everything but unreserved characters and slashes becomes `%XX`.
 pub(super) fn encode(path: &str) -> String {
     let encoded = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
@@ -68,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// The example "GET Object" of the documentation of Amazon S3, "Signature Calculations for the Authorization Header".
+    /// "GET Object" of Amazon S3's documentation, "Signature Calculations for the Authorization Header".
     #[test]
     fn example_of_the_documentation() {
         let credentials = Credentials {

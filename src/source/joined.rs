@@ -152,8 +152,7 @@ struct JoinedCells<'a> {
 }
 
 impl JoinedCells<'_> {
-    /// The cells of that part (one of the joined tables) which holds row `row` of the joined table, and the number of
-    /// this row within the part; both row numbers count from 0.
+    /// The part with `row`, and the row within it.
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
         // the first part begins with row 0; of several with the same first row all but the last have none
@@ -162,8 +161,7 @@ impl JoinedCells<'_> {
         Ok((&**cells, row - start))
     }
 
-    /// Divides `rows` of the joined table (half-open, from 0) by its parts, the tables that are joined: yields the
-    /// cells of each part that has some of the rows, and the range of these rows within the part, from 0.
+    /// Each part with some of `rows`, and these rows within it.
     fn split(&self, rows: Range<u64>) -> impl Iterator<Item = (&dyn ColumnCells, Range<u64>)> {
         let ends = self.parts.iter().skip(1).map(|(start, _)| *start).chain([self.rows]);
         self.parts.iter().zip(ends).filter_map(move |((start, cells), end)| {

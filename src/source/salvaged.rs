@@ -8,11 +8,10 @@ use crate::error::{Error, Result};
 use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
 
-/// The damage that a search of one column has found: none, in some rows, or in the whole column.
 #[derive(Debug)]
 pub(super) enum ColumnDamage {
     None,
-    /// Damaged ranges of rows (half-open, from 0), ascending, each with the error of its first row.
+    /// Ascending, each with the error of its first row.
     Rows(Vec<(Range<u64>, Error)>),
     /// The column cannot be opened, or none of its cells can be read.
     Whole(Error),
@@ -77,7 +76,7 @@ struct Intact<'a> {
 }
 
 impl Intact<'_> {
-    /// The error of reading the cell in a row; `None` if the cell is intact.
+    /// `None` if the cell is intact.
     fn damage(&self, row: u64) -> Option<&Error> {
         let next = self.damaged.partition_point(|(range, _)| range.start <= row);
         let (range, error) = self.damaged.get(next.checked_sub(1)?)?;
@@ -97,7 +96,7 @@ impl ColumnCells for Intact<'_> {
         }
     }
 
-    /// Appends the elements of the intact cells in `rows` (half-open, from 0); damaged cells are skipped as undefined ones are.
+    /// Damaged cells are skipped as undefined ones are.
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let mut start = rows.start;
         for (damaged, _) in self.damaged.iter().filter(|(range, _)| range.end > rows.start && range.start < rows.end) {

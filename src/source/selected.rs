@@ -60,8 +60,7 @@ struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Converts `row`, an index among the chosen rows, to the number of the row in the whole table, both counted from
-    /// 0. Fails if fewer rows are chosen.
+    /// The row in the whole table; fails if fewer rows are chosen.
     fn row(&self, row: u64) -> Result<u64> {
         self.rows.row(row).ok_or_else(|| undefined(row))
     }
@@ -84,8 +83,7 @@ impl ColumnCells for Chosen<'_> {
         self.cells.access()
     }
 
-    /// The shape that all cells in the chosen `rows` have, fastest axis first; `None` if they differ, or the column does not
-    /// know it without reading each cell.
+    /// `None` if shapes differ, or are not known without reading each cell.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let first = self.rows.row(rows.start)?;
         let last = self.rows.row(rows.end.checked_sub(1)?)?;

@@ -2,9 +2,9 @@
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
-/// Adds a method to mutexes that locks them even if they are poisoned (a thread panicked while it held the lock).
+/// Locks a mutex even if a thread panicked while it held the lock.
 pub trait LockUnpoisoned<T> {
-    /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
+    /// The contents are as the last holder left them, even if it panicked.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;
 }
 

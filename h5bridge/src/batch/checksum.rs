@@ -13,7 +13,6 @@ use md5::Md5;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a file that are read at a time for its checksums.
 const BLOCK: usize = 1 << 20;
 
 /// A kind of checksum of a file. All are printed as hexadecimal digits, highest first.
@@ -32,10 +31,10 @@ pub(crate) enum Checksum {
     Blake3,
 }
 
-/// Checksums of one file by kind, each in hexadecimal digits.
+/// Hexadecimal digits by kind.
 pub(crate) type Checksums = BTreeMap<Checksum, String>;
 
-/// One checksum of a file, updated while the file is read.
+/// Updated while the file is read.
 enum Running {
     Adler32(Adler32),
     Md5(Md5),
@@ -106,7 +105,7 @@ pub(super) fn of_file(path: &Path, kinds: &[Checksum]) -> Result<(u64, Checksums
     read().map_err(|error| Error::from(error).context(path))
 }
 
-/// Whether two files have the same bytes, or two directories the same files (by relative path) with the same bytes.
+/// Files, or directories of the same files (by relative path), with the same bytes.
 ///
 /// # Errors
 /// `NotFound`, `Io`.

@@ -20,63 +20,56 @@ use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{bytes, warning};
 
-/// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Maximum number of records (results of attempts at items, the jobs of a batch) that wait to be printed; then threads
-/// that finish an item wait until a record is printed.
+/// Records that wait to be printed; then threads that finish an item wait as well.
 const SHOWN_LATER: usize = 1024;
 
-/// One run of `h5bridge batch run` over a manifest (list of jobs), or over one shard, a share of the manifest's items
-/// (jobs).
+/// A run over a manifest, or over one shard of it.
 pub(crate) struct Run<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) ledger: &'a Path,
     pub(crate) work: &'a Work,
     pub(crate) limits: &'a Limits,
     pub(crate) shard: Shard,
-    /// Whether the ledger (the directory with the results of all runs) is read. If not, only the receipts (files beside
-    /// the targets) tell which items (jobs) are done.
+    /// If not, only receipts tell which items are done.
     pub(crate) with_ledger: bool,
-    /// Whether items (jobs) that failed for good in earlier runs are tried again.
+    /// Items that failed for good are tried again.
     pub(crate) again: bool,
 }
 
-/// Counts of the items (jobs) of a batch run at its end: by state, and in bytes.
+/// Counts at the end of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Number of the run's items (jobs) in each state at its end, in the order of `State::ALL`.
+    /// In the order of `State::ALL`.
     counts: [u64; State::ALL.len()],
-    /// Number of items (jobs) that are done but had warnings or left out damaged parts.
+    /// Done, with warnings or left out damage.
     pub(crate) warned: u64,
-    /// Number of these that ended with the exit code of warnings: damaged parts were left out, or `--strict` was given.
+    /// Of these, with the exit code of warnings: damage was left out, or `--strict` was given.
     pub(crate) incomplete: u64,
-    /// Number of items (jobs) that this run itself has done.
     pub(crate) done_now: u64,
-    /// Bytes of the sources of the items (jobs) that this run has done.
+    /// Sources of the items that this run has done.
     pub(crate) bytes: u64,
-    /// Bytes of the targets that this run has written.
+    /// Targets that this run has written.
     pub(crate) file_bytes: u64,
 }
 
 impl Tally {
-    /// Number of the run's items (jobs) that are in `state` at its end.
     pub(crate) fn count(&self, state: State) -> u64 {
         State::ALL.iter().zip(self.counts).find(|(other, _)| **other == state).map_or(0, |(_, count)| count)
     }
 
-    /// Number of all items (jobs) of the run, in any state.
     pub(crate) fn items(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Whether all items (jobs) of the run are done, by this run or an earlier one.
+    /// Earlier runs count.
     pub(crate) fn is_finished(&self) -> bool {
         self.count(State::Done) + self.count(State::Skipped) == self.items()
     }
 }
 
-/// State of an item of a batch run, and whether it was done with warnings.
+/// State of an item, and whether it was done with warnings.
 #[derive(Clone, Copy)]
 struct Standing {
     state: State,
@@ -85,8 +78,8 @@ struct Standing {
 }
 
 impl Run<'_> {
-    /// Does the items (jobs) until none is left, the time limit is over, or SIGINT or SIGTERM comes. `show` is called
-    /// with each record (result of an attempt) after it is in the ledger, the directory with the results of all runs.
+    /// Does items until none is left, the time is over, or a signal comes. `show` gets each record after it is in the
+    /// ledger.
     ///
     /// # Errors
     /// Those of the ledger and the manifest; items that fail are in the tally.
@@ -164,7 +157,7 @@ impl Run<'_> {
         }
     }
 
-    /// Work of one thread of a batch run: does items until none is left.
+    /// Work of one thread.
     fn work_off(
         &self,
         queue: &Queue<'_>,
@@ -192,8 +185,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does one attempt at an item (job), and returns its record for the ledger. `None` without anything to record: an
-    /// earlier run has done the item (`is_finished`), or this run has ended.
+    /// `None` without anything to record: the item is finished, or the run has ended.
     fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
         let item = self.manifest.read(attempt.item as usize)?;
         let writes = Verb::find(&item.verb)?.effect == Effect::Writes;
@@ -211,7 +203,7 @@ impl Run<'_> {
         Ok(Some(record).filter(|record| !(is_finished && record.state == State::Skipped)))
     }
 
-    /// Waits until the disk of a target has the free space that the limits demand, or the run ends; warns once.
+    /// Waits for the free space that the limits demand, or the end of the run; warns once.
     fn wait_for_space(&self, queue: &Queue<'_>, directory: &Path) {
         let mut told = false;
         while !self.limits.has_space(directory) && !queue.has_ended() {

@@ -5,8 +5,8 @@ use crate::calendar::{self, UNIX_MJD, days, days_of_month};
 /// Number of seconds of a day.
 pub(super) const DAY: f64 = calendar::DAY as f64;
 
-/// Parses a date to the modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
-/// `2014/04/22/10:30:00`, as CASA writes it, or with a space before the time. `None` if it is not a date.
+/// Modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
+/// `2014/04/22/10:30:00`, as CASA writes it, or with a space before the time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches('Z');
     let separator = if text.contains('/') { '/' } else { '-' };
@@ -24,7 +24,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     Some((UNIX_MJD + days(year, month, day)) as f64 * DAY + time)
 }
 
-/// Parses a number of a date that consists of digits only; `None` with signs or spaces.
+/// Digits only, without signs or spaces.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?

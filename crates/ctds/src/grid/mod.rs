@@ -186,7 +186,7 @@ pub trait ChunkWrite: Send + Sync {
     /// chunks are not stored one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
-    /// Writes consecutive whole chunks, from the chunk number `first` (from 0, first axis fastest) on; `bytes` are the
+    /// Writes consecutive whole chunks from number `first` on, counted from 0, first axis fastest; `bytes` are the
     /// chunks as they are stored.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known.

@@ -6,13 +6,12 @@ use std::fs::File;
 use std::ops::Range;
 use std::ptr;
 
-/// Smallest size in bytes of memory for which huge pages are requested; for less, the system call costs more than it saves.
+/// Below this size, the system call costs more than huge pages save.
 const HUGE_PAGES_FROM: usize = 4 << 20;
-/// Size of a huge page in bytes on most machines; the range passed to `madvise` is aligned to it.
+/// Size on most machines, to which the range for `madvise` is aligned.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Asks the operating system to use huge pages for `memory`, if it is large, which avoids most page faults when it is first
-/// written. Does nothing where huge pages are not supported.
+/// Avoids most page faults when large memory is first written. Does nothing where huge pages are not supported.
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     let start = memory.as_mut_ptr().cast::<c_void>();
     let len = size_of_val(memory);

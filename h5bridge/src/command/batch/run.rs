@@ -17,8 +17,7 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Number of items of a manifest above which `batch run` without `--trust` learns from the ledger (the directory with
-/// the results of all runs) which items are done, and not from receipts (the JSON files beside the targets).
+/// Larger manifests learn from the ledger which items are done, not from receipts, unless `--trust` is given.
 const MANY: usize = 10_000;
 
 /// Command-line arguments of `h5bridge batch run`.
@@ -75,7 +74,7 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// Parses a length of time in several units, such as `3h50m`.
+/// `3h50m`.
 fn time(text: &str) -> Result<Duration, String> {
     let mut total = Duration::ZERO;
     let mut rest = text.trim();
@@ -91,8 +90,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs `h5bridge batch run`: does the items (jobs) of a manifest that are not done yet, and prints a summary or, with
-/// `--records`, each record (result of an attempt at an item) that this run adds to its ledger directory.
+/// Does items that are not done yet; prints a summary or, with `--records`, each record that this run adds.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {

@@ -17,23 +17,22 @@ use super::shared::{Presence, Shared, lost, missing, refusal};
 use super::sources::Stamp;
 use super::work::Admission;
 
-/// Requests below `/api` that ask for the contents of one HDF5 file or table, as in the API of h5grove.
+/// Below `/api`: contents of one file, as in h5grove.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes of memory that are reserved for an answer with values of a dataset: for the pieces being sent, the next piece,
-/// and the block of values that was read to make pieces of it.
+/// Reserved for values of a dataset: pieces being sent, the next one, and the block of values to make pieces of.
 const IN_FLIGHT: u64 = 8 << 20;
 
-/// Answers of up to this many bytes do not count against the memory limit of the server.
+/// Smaller answers do not count against the memory limit.
 const SMALL: u64 = 64 << 10;
 
-/// Resolution assumed for file times: a file changed less than this ago may change again with the same time, so answers about it get no entity tag
-/// (ETag).
+/// Assumed resolution of file times: a file changed less than this ago may change again with the same time, so answers
+/// get no entity tag.
 const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
 
-/// Result of a request below `/api`, made by a worker thread: the headers and the content of the HTTP answer.
+/// Headers and content, made by a worker thread.
 struct Made {
     content_type: &'static str,
     disposition: Option<String>,
@@ -44,13 +43,13 @@ struct Made {
 
 enum Content {
     Whole(Vec<u8>),
-    /// The answer is made and sent in pieces. The string is the file name for error messages.
+    /// Made and sent in pieces; the file name for messages.
     Pieces(Pieces, String),
-    /// The client already has this answer (its entity tag is the same).
+    /// The client already has this answer (same entity tag).
     Known,
 }
 
-/// Answers a request for `/api/…`; `path` is the part after `/api`.
+/// `path` is the part after `/api`.
 pub(super) async fn answer(shared: &Arc<Shared>, path: &str, query: &str, headers: &HeaderMap, is_head: bool) -> Reply {
     match path.strip_prefix('/').unwrap_or(path).trim_end_matches('/') {
         "" => reply(StatusCode::OK, "text/plain; charset=utf-8", Body::whole("ok")),
@@ -153,8 +152,7 @@ fn full() -> Reply {
     refusal(503, "other answers hold all memory that --max-memory allows; try again")
 }
 
-/// Makes the answer to `request` (meta, attr, data, stats or paths) below `/api` about one file; `address` is the query of the
-/// request, which names the file. Reads the file, and therefore runs in a worker thread.
+/// Runs in a worker thread, since it reads the file; `address` is the query, which names the file.
 fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> Result<Made, Refusal> {
     let query = query::parse(address);
     let Some(name) = query::value(&query, "file") else {
@@ -195,8 +193,8 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     Ok(Made { content_type, disposition, length, content, etag })
 }
 
-/// Sends an HTTP answer in pieces, and makes each when the client has received the one before. `first` is the first piece. Returns the queue that
-/// the HTTP body reads.
+/// Makes each piece when the client has received the one before; `first` is the first. Returns the queue that the body
+/// reads.
 fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

@@ -8,28 +8,27 @@ use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
 
 use super::sources::{Sources, Stamp};
 
-/// Maximum number of tables that are kept open; the least recently used one is dropped for a further one.
+/// The least recently used table is dropped for a further one.
 const MAX_OPEN: usize = 8;
 
-/// Cache of open tables: those that requests used last, with their paths, at most `MAX_OPEN`; the latest is at the end.
+/// The latest is at the end.
 #[derive(Default)]
 pub(super) struct Tables(Mutex<Vec<(PathBuf, Slot)>>);
 
-/// Entry of the cache of open tables: while one request opens the table, others wait for the lock; `None` if it is not open.
+/// While one request opens the table, others wait for the lock.
 type Slot = Arc<Mutex<Option<OpenTable>>>;
 
-/// An open table, and the state of all files that it was opened from, by which changes are noticed.
+/// A table, and the state of all files that it was opened from.
 #[derive(Clone)]
 pub(super) struct OpenTable {
     pub(super) file: Arc<TableFile>,
-    /// Whether the table refers to other tables outside of its own directory, such as the table that it is a selection of.
+    /// Outside of its own directory, such as the table that it is a selection of.
     pub(super) has_others: bool,
     stamps: Vec<(PathBuf, Stamp)>,
 }
 
 impl Tables {
-    /// The table at `path`: the open one from the cache, or opened if the cache has none or the table's files have
-    /// changed since it was opened.
+    /// Cached unless files have changed.
     ///
     /// # Errors
     /// Those of opening it.

@@ -65,7 +65,7 @@ fn content(container: &dyn Container) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Test data of `count` bytes that depend on a number and can be compressed.
+/// Compressible bytes that depend on a number.
 fn bytes(number: u64, count: u64) -> Vec<u8> {
     let byte = |at: u64| ((at + 1).wrapping_mul(2 * number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 7;
     (0..count).map(|at| byte(at) as u8).collect()
@@ -114,18 +114,18 @@ fn a_length_known_before_changes_no_byte() {
                 assert_eq!(layout.hash, Some((HashKind::Blake3, hash)), "{name} {options:?}");
             }
             let most = expected.values().map(|bytes| bytes.len() as u64 + block_bytes).sum::<u64>() + (1 << 17);
-            // what was reserved is part of the file, or was given back
+            // reserved bytes are part of the file, or were given back
             let disk = std::fs::metadata(&path).unwrap().blocks() * 512;
             assert!(disk <= most, "{disk} bytes on the disk, {most} at most");
         }
     }
 }
 
-/// A step of a random test: one call on a file, and the part of the file that is read after it.
+/// One call on a file, and the part of the file that is read after it.
 #[derive(Debug, Clone)]
 struct Step {
     file: u64,
-    /// Whether the test's step creates the file even if it exists.
+    /// Creates the file even if it exists.
     is_made: bool,
     action: Action,
     read: (Index, Index),
@@ -150,7 +150,7 @@ fn step() -> impl Strategy<Value = Step> {
     parts.prop_map(|(file, is_made, action, read)| Step { file, is_made, action, read })
 }
 
-/// Applies a step of a random test to a container, and to the files that are expected in it.
+/// To a container, and to the files expected in it.
 fn apply(step: &Step, number: u64, container: &dyn ContainerMut, expected: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("table.f{}", step.file);
     let file = match expected.contains_key(&name) && !step.is_made {
@@ -239,7 +239,6 @@ fn check_hashes(container: &dyn Container) {
     }
 }
 
-/// Opens the dataset of the file `name` in a test's container.
 fn dataset(file: &h5::File, name: &str) -> h5::Dataset {
     file.root().unwrap().group(name).unwrap().dataset(DATA).unwrap()
 }
@@ -248,7 +247,7 @@ fn write(container: &dyn ContainerMut, name: &str, bytes: &[u8]) {
     container.create(name).unwrap().write_at(0, bytes).unwrap();
 }
 
-/// Tests that compatible containers have what casacore writes, and nothing newer: formats/table.md 6.1, 6.3.
+/// Nothing newer either: formats/table.md 6.1, 6.3.
 #[test]
 fn compatible_containers_are_as_casacore_writes_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -326,7 +325,7 @@ fn archives_have_the_index_that_their_files_need() {
 }
 
 #[test]
-fn nobody_else_changes_a_container_that_is_being_changed() {
+fn second_writer_of_a_container_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
     let container = MultiHdf5Mut::create(&path, &COMPATIBLE).unwrap();
@@ -343,7 +342,7 @@ fn nobody_else_changes_a_container_that_is_being_changed() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn impossible_names_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let container = MultiHdf5Mut::create(&folder.path().join("a"), &COMPATIBLE).unwrap();
     for name in ["", ".", "..", "a/b", HEADER, COMMITS, "\u{fc}"] {
@@ -410,7 +409,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     let copy = folder.path().join("copy.mfh5");
     for round in 0..20 {
         for (number, (name, plain)) in expected.iter_mut().enumerate() {
-            // one of them is not always written
+            // every second file is not always written
             let bytes = bytes(round, (round * 37 + 11) % 300 * (number as u64 ^ round & 1));
             live.append(name, &bytes).unwrap();
             plain.extend_from_slice(&bytes);
@@ -429,7 +428,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     }
     live.close().unwrap();
     assert_eq!(content(&*open(&path).unwrap()), expected);
-    // what is changed the ordinary way begins with what was appended
+    // the ordinary way of changing begins with the appended bytes
     let container = MultiHdf5Mut::edit(&path).unwrap();
     write(&*container, "h", b"new");
     container.commit().unwrap();
@@ -443,7 +442,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
 }
 
-/// A child process that runs one test alone, until it is killed with a signal that it cannot catch.
+/// A child process that runs one test alone, until it is killed by a signal that cannot be caught.
 struct Running(Child);
 
 impl Running {
@@ -461,10 +460,10 @@ impl Drop for Running {
     }
 }
 
-/// Environment variable that tells a test that it is a child process, and where to write.
+/// Tells a test that it is a child process, and where to write.
 const CHILD: &str = "MULTIHDF5_TEST_CHILD";
 
-/// The files that a container should have after `commits` commits.
+/// Expected files after `commits` commits.
 fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     let file = |number: u64| (format!("table.f{number}"), bytes(commits * 3 + number, 3000 + 31 * commits));
     let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
@@ -472,14 +471,14 @@ fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Copies a folder as it is left if a process is killed now: with the pages of its files that the system has.
+/// The folder as it is left if a process is killed now: with the pages of its files that the system has.
 fn snapshot(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     ctds_hdf5_testing::copy_tree(folder, copy.path());
     copy
 }
 
-/// Tests that a container is old or new at every moment between two steps of a commit at which a process may be killed.
+/// Between any two steps of a commit.
 #[test]
 fn killed_at_any_moment_a_container_is_old_or_new() {
     for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1).into(), checksums: true, ..ARCHIVE }]
@@ -514,7 +513,7 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
                 let expected = if *name == "renamed" { commits } else { commits - 1 };
                 let path = left.path().join("table.mfh5");
                 assert!(content(&*open(&path).unwrap()) == state(expected), "{options:?}, killed when {name}");
-                // what was left goes with the next change
+                // the next change removes leftovers
                 let container = MultiHdf5Mut::edit(&path).unwrap();
                 write(&*container, "x", b"more");
                 container.commit().unwrap();
@@ -528,10 +527,10 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
     }
 }
 
-/// Number of files in the test's container, so large that a commit takes some time.
+/// Large, so that a commit takes some time.
 const FILES: u64 = 30;
 
-/// Byte `n` of the test data that is appended to a file.
+/// Byte `n` of the appended data.
 fn appended(file: u64, n: u64) -> u8 {
     ((n * 31 + file * 7) >> 3) as u8
 }
@@ -603,7 +602,7 @@ fn a_process_that_reads_sees_commits_and_nothing_else() {
         }
         assert_eq!(seen, 20);
         drop((process, reader));
-        // what it left is read like any container
+        // a killed writer's file is read like any container
         let container = open(&path).unwrap();
         assert!(check(&mut |name| read_all(&*container.open(name).unwrap()).unwrap()) > 0);
     }
