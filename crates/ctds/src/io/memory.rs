@@ -6,14 +6,17 @@ use super::{ReadAt, WriteAt};
 use crate::error::Result;
 use crate::sync::Unpoisoned;
 
+/// Bytes that are read and written as a file.
 #[derive(Debug, Default)]
 pub struct MemoryFile(RwLock<Vec<u8>>);
 
 impl MemoryFile {
+    /// A file of these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         MemoryFile(RwLock::new(bytes))
     }
 
+    /// All bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.read().unpoisoned().clone()
     }
