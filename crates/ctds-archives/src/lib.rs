@@ -115,3 +115,38 @@ pub fn pack_vt(
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(test)]
+mod tests {
+    use ctds::{Directory, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn errors_name_the_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Directory::new(folder.path());
+        let error = pack_vt(&source, folder.path(), &WriteOptions::default(), &()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().starts_with(&folder.path().display().to_string()), "{error}");
+        let archive = folder.path().join("my.vt");
+        std::fs::write(&archive, "neither").unwrap();
+        assert_eq!(open(&archive).map(drop).unwrap_err().kind(), ErrorKind::Format);
+        assert_eq!(open_table(&archive).map(drop).unwrap_err().kind(), ErrorKind::Format);
+        let error = pack_vt(&source, &archive, &WriteOptions::default(), &()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists);
+    }
+
+    #[test]
+    fn whole_archives_have_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        std::fs::write(source.join("file"), [7; 1000]).unwrap();
+        let archive = folder.path().join("my.vt");
+        pack_vt(&Directory::new(source), &archive, &WriteOptions::default(), &()).unwrap();
+        let (container, damage) = open_damaged(&archive).unwrap();
+        assert!(damage.is_none());
+        assert_eq!(container.open("file").unwrap().len().unwrap(), 1000);
+    }
+}

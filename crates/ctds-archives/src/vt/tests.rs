@@ -155,7 +155,7 @@ fn files_by_themselves_are_entries_too() {
     let Some((folder, manifest)) = fixtures() else { return };
     let fixture = manifest["fixtures"].as_array().unwrap().iter().find(|fixture| fixture["name"] == "doc_vt_text");
     let expected = &fixture.unwrap()["expect"];
-    let archive = open(&folder.join("doc_vt_text/archive.vt")).unwrap();
+    let archive = open(folder.join("doc_vt_text/archive.vt")).unwrap();
     let (names, files) = (expected["names"].as_array().unwrap(), expected["files"].as_array().unwrap());
     assert_eq!(names.len(), 9);
     for (name, file) in names.iter().zip(files) {
@@ -195,7 +195,7 @@ fn bad_archives_are_refused_with_one_error() {
                     (readable["size"].as_u64(), readable["sha256"].as_str())
                 );
                 // the incomplete record is named where the store is checked
-                let store = open(&path.with_file_name("store")).unwrap();
+                let store = open(path.with_file_name("store")).unwrap();
                 assert_eq!(store.describe().format, "vt-store");
                 let error = store.check().unwrap_err().to_string();
                 assert!(error.contains("data/a.vtd: block at byte 1503: the file ends in a record"), "{error}");
@@ -433,7 +433,7 @@ fn trees_come_back_and_are_stored_once() {
         // without the index the same
         std::fs::remove_file(folder.path().join("store/index-sha1.h5bridge")).unwrap();
         assert_eq!(tree_of(&*open(&target).unwrap()), tree_of(&source));
-        assert!(open(&folder.path().join("store")).unwrap().check().unwrap());
+        assert!(open(folder.path().join("store")).unwrap().check().unwrap());
     }
 }
 
@@ -537,7 +537,7 @@ fn what_is_not_an_archive_is_not_written_to() {
     }
     assert_eq!(pack(&sample(), &folder.path().join("a.vt"), None).unwrap_err().kind(), ErrorKind::Usage);
     pack(&sample(), &folder.path().join("one/a.vt"), None).unwrap();
-    assert_eq!(tree_of(&*open(&folder.path().join("one/a.vt")).unwrap()), tree_of(&sample()));
+    assert_eq!(tree_of(&*open(folder.path().join("one/a.vt")).unwrap()), tree_of(&sample()));
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(super) mod by_zlib_rs {
 
     use crate::vt::zlib::InflateError;
 
-    /// The fastest level that has Huffman codes of its own, as libdeflate's fastest has.
+    /// The fastest level that makes Huffman codes for each stream.
     const LEVEL: i32 = 2;
 
     /// Decompresses `stream` into the beginning of `out`; returns the number of bytes.
