@@ -72,18 +72,21 @@ impl External {
     }
 }
 
-/// The option `--sync` of the verbs that write a file or table: when the output is flushed to disk.
+/// The options `--overwrite` and `--sync` of the verbs that write OUT.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Durable {
+pub(crate) struct Publishing {
+    /// Replace OUT if it exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// When to flush the output to disk (fsync): "behind": while it is written and at the end; "end": only at the end;
     /// "never": not at all, which is fastest, but a power failure in the next half minute can damage the output
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
-    sync: SyncPolicy,
+    pub(crate) sync: SyncPolicy,
 }
 
-impl Durable {
-    pub(crate) fn policy(self) -> SyncPolicy {
-        self.sync
+impl Publishing {
+    pub(crate) fn if_exists(self) -> IfExists {
+        if_exists(self.overwrite)
     }
 }
 

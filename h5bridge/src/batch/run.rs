@@ -55,6 +55,24 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Adds a record of this run.
+    fn add(&mut self, record: &Record) {
+        if record.state == State::Done {
+            self.done_now += 1;
+            self.bytes += record.bytes;
+            self.file_bytes += record.file_bytes.unwrap_or(0);
+        }
+    }
+
+    /// Adds an item as it is at the end of the run.
+    fn end(&mut self, Standing { state, warned, code }: Standing) {
+        let is_incomplete = code == i32::from(Status::Warnings.code());
+        let slot = State::ALL.iter().zip(&mut self.counts).find(|(other, _)| **other == state);
+        slot.into_iter().for_each(|(_, count)| *count += 1);
+        self.warned += u64::from((warned || is_incomplete) && state.is_finished());
+        self.incomplete += u64::from(is_incomplete && state.is_finished());
+    }
+
     pub(crate) fn count(&self, state: State) -> u64 {
         State::ALL.iter().zip(self.counts).find(|(other, _)| **other == state).map_or(0, |(_, count)| count)
     }
@@ -75,6 +93,12 @@ struct Standing {
     state: State,
     warned: bool,
     code: i32,
+}
+
+impl Standing {
+    fn of(record: &Record) -> Self {
+        Standing { state: record.state, warned: !record.warnings.is_empty(), code: record.code }
+    }
 }
 
 impl Run<'_> {
@@ -118,14 +142,8 @@ impl Run<'_> {
             drop(send);
             let mut shown = Ok(());
             for (item, record) in records {
-                let record: Record = record;
-                let (warned, code) = (!record.warnings.is_empty(), record.code);
-                standings[item as usize] = Standing { state: record.state, warned, code };
-                if record.state == State::Done {
-                    tally.done_now += 1;
-                    tally.bytes += record.bytes;
-                    tally.file_bytes += record.file_bytes.unwrap_or(0);
-                }
+                standings[item as usize] = Standing::of(&record);
+                tally.add(&record);
                 if shown.is_ok() {
                     shown = show(&record);
                     if shown.is_err() {
@@ -138,14 +156,7 @@ impl Run<'_> {
         if let Some(error) = failure.lock_unpoisoned().take() {
             return Err(error);
         }
-        for item in items {
-            let Standing { state, warned, code } = standings[item as usize];
-            let is_incomplete = code == i32::from(Status::Warnings.code());
-            let slot = State::ALL.iter().zip(&mut tally.counts).find(|(other, _)| **other == state);
-            slot.into_iter().for_each(|(_, count)| *count += 1);
-            tally.warned += u64::from((warned || is_incomplete) && state.is_finished());
-            tally.incomplete += u64::from(is_incomplete && state.is_finished());
-        }
+        items.iter().for_each(|&item| tally.end(standings[item as usize]));
         Ok(tally)
     }
 

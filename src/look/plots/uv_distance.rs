@@ -64,7 +64,7 @@ impl UvDistance {
     fn extent(&self) -> (Range<usize>, usize) {
         let is_shown = |&line: &usize| self.by_phase || self.map.line(line).iter().any(|&count| count > 0);
         let mut lines = (0..MAP).filter(is_shown);
-        let lines = match (lines.next(), lines.last()) {
+        let lines = match (lines.next(), lines.next_back()) {
             (Some(first), last) => first..last.unwrap_or(first) + 1,
             (None, _) => UNITY..UNITY,
         };

@@ -99,20 +99,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     }
     let stop = Stop::new(None)?;
     let manifest = args.files.open()?;
-    let processors = available_parallelism().map_or(1, NonZero::get);
-    let jobs = if args.jobs == 0 { processors } else { args.jobs };
-    let threads = if args.threads == 0 { (processors / jobs).max(1) } else { args.threads };
-    let trust = args.trust.unwrap_or(if manifest.len() > MANY { Trust::Ledger } else { Trust::Receipt });
-    let program = Program::new(&global.program)?;
-    let work = Work::new(program, &global.words(), threads, trust).checksums(&args.checksums);
-    let limits = Limits {
-        jobs,
-        retries: args.retries,
-        retry_wait: args.retry_wait,
-        stop_after: args.stop_after,
-        read_rate: args.limit_read,
-        min_free: args.min_free,
-    };
+    let limits = args.limits();
+    let work = args.work(&manifest, limits.jobs, global)?;
     let run = Run {
         manifest: &manifest,
         ledger: &args.files.ledger,
@@ -135,12 +123,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     });
     bar.finish();
     let tally = tally?;
-    let status = match () {
-        () if stop.is_set() => Status::Interrupted,
-        () if !tally.is_finished() => Status::Failed,
-        () if tally.incomplete > 0 => Status::Warnings,
-        () => Status::Done,
-    };
+    let status = status(&tally, &stop);
     if args.records {
         return Ok(status);
     }
@@ -157,6 +140,40 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         ending.summary.push(format!("next: h5bridge batch status {list} --ledger {ledger} --failed"));
     }
     ending.print(global, out)
+}
+
+impl Args {
+    fn limits(&self) -> Limits {
+        Limits {
+            jobs: if self.jobs == 0 { processors() } else { self.jobs },
+            retries: self.retries,
+            retry_wait: self.retry_wait,
+            stop_after: self.stop_after,
+            read_rate: self.limit_read,
+            min_free: self.min_free,
+        }
+    }
+
+    /// How the items are done, `jobs` of them at the same time.
+    fn work(&self, manifest: &Manifest, jobs: usize, global: &Global) -> Result<Work> {
+        let threads = if self.threads == 0 { (processors() / jobs).max(1) } else { self.threads };
+        let trust = self.trust.unwrap_or(if manifest.len() > MANY { Trust::Ledger } else { Trust::Receipt });
+        let program = Program::new(&global.program)?;
+        Ok(Work::new(program, &global.words(), threads, trust).checksums(&self.checksums))
+    }
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+fn status(tally: &Tally, stop: &Stop) -> Status {
+    match () {
+        () if stop.is_set() => Status::Interrupted,
+        () if !tally.is_finished() => Status::Failed,
+        () if tally.incomplete > 0 => Status::Warnings,
+        () => Status::Done,
+    }
 }
 
 fn ending(tally: &Tally, manifest: &Manifest, seconds: f64) -> Ending<'static> {

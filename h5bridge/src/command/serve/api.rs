@@ -15,7 +15,7 @@ use super::query;
 use super::reply::{self, Body, Reply, reply, set_text};
 use super::shared::{Presence, Shared, lost, missing, refusal};
 use super::sources::Stamp;
-use super::work::Admission;
+use super::work::{Admission, Held};
 
 /// Below `/api`: contents of one file, as in h5grove.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
@@ -94,58 +94,78 @@ async fn of_file(
         Ok(Err(Refusal { status, message })) => return refusal(status, &message),
         Err(reason) => return lost(reason),
     };
-    let length = match &made.content {
+    let Made { content_type, disposition, length, content, etag } = made;
+    let length = match &content {
         Content::Whole(bytes) => Some(bytes.len() as u64),
-        _ => made.length,
+        _ => length,
     };
-    let body = match made.content {
-        Content::Known => return reply::not_modified(made.etag.as_deref().unwrap_or_default()),
-        Content::Pieces(pieces, _) if is_head => {
-            // closing a file is work as well
-            let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
-            Body::empty()
-        }
-        Content::Whole(_) if is_head => Body::empty(),
-        Content::Whole(bytes) => {
-            let bytes = Bytes::from(bytes);
-            if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
-                Body::whole(bytes).keeping(held)
-            } else if bytes.len() as u64 > SMALL {
-                // its memory is counted once
-                drop(held);
-                let Some(held) = shared.memory.hold(bytes.len() as u64).await else { return full() };
-                Body::whole(bytes).keeping(held)
-            } else {
-                Body::whole(bytes)
-            }
-        }
-        Content::Pieces(mut pieces, name) => {
-            // the first piece is made before the head is sent, so that its error is an answer
-            let first = shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await;
-            match first {
-                Ok((Some(Ok(first)), pieces)) => {
-                    Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
-                }
-                Ok((Some(Err(error)), _)) => {
-                    let Refusal { status, message } = grove::refusal(&error, &name);
-                    return refusal(status, &message);
-                }
-                Ok((None, _)) => Body::empty(),
-                Err(reason) => return lost(reason),
-            }
-        }
+    let body = match content {
+        Content::Known => return reply::not_modified(etag.as_deref().unwrap_or_default()),
+        content if is_head => Ok(without_content(shared, content).await),
+        Content::Whole(bytes) => whole(shared, bytes, held).await,
+        Content::Pieces(pieces, name) => in_pieces(shared, pieces, &name, length, held).await,
     };
-    let mut answer = reply(StatusCode::OK, made.content_type, body);
+    let body = match body {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    let mut answer = reply(StatusCode::OK, content_type, body);
     if let Some(length) = length {
         set_text(&mut answer, header::CONTENT_LENGTH, &length.to_string());
     }
-    if let Some(disposition) = &made.disposition {
+    if let Some(disposition) = &disposition {
         set_text(&mut answer, header::CONTENT_DISPOSITION, disposition);
     }
-    if let Some(etag) = &made.etag {
+    if let Some(etag) = &etag {
         set_text(&mut answer, header::ETAG, etag);
     }
     answer
+}
+
+/// The body of an answer to HEAD.
+async fn without_content(shared: &Shared, content: Content) -> Body {
+    if let Content::Pieces(pieces, _) = content {
+        // closing a file is work as well
+        let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
+    }
+    Body::empty()
+}
+
+/// A body that is sent at once, and whose memory counts until then if it is large. `held` is memory that was reserved
+/// for the answer.
+async fn whole(shared: &Shared, bytes: Vec<u8>, held: Option<Held>) -> Result<Body, Reply> {
+    let bytes = Bytes::from(bytes);
+    if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
+        return Ok(Body::whole(bytes).keeping(held));
+    }
+    if bytes.len() as u64 <= SMALL {
+        return Ok(Body::whole(bytes));
+    }
+    // its memory is counted once
+    drop(held);
+    let held = shared.memory.hold(bytes.len() as u64).await.ok_or_else(full)?;
+    Ok(Body::whole(bytes).keeping(held))
+}
+
+/// A body that is made and sent in pieces. The first one is made before the head is sent, so that its error is an answer.
+async fn in_pieces(
+    shared: &Arc<Shared>,
+    mut pieces: Pieces,
+    name: &str,
+    length: Option<u64>,
+    held: Option<Held>,
+) -> Result<Body, Reply> {
+    match shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await {
+        Ok((Some(Ok(first)), pieces)) => {
+            Ok(Body::pieces(send(Arc::clone(shared), first, pieces), length).keeping(held))
+        }
+        Ok((Some(Err(error)), _)) => {
+            let Refusal { status, message } = grove::refusal(&error, name);
+            Err(refusal(status, &message))
+        }
+        Ok((None, _)) => Ok(Body::empty()),
+        Err(reason) => Err(lost(reason)),
+    }
 }
 
 fn full() -> Reply {

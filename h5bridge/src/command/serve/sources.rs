@@ -334,8 +334,8 @@ pub(super) fn status_of(kind: ErrorKind) -> u16 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_and_links() {
+    /// A directory with files, tables and links.
+    fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir_all(path("a/sub/table.ms")).unwrap();
@@ -356,7 +356,17 @@ mod tests {
         link("b", "a/elsewhere");
         link("a/x.h5", "a/sub/in.h5");
         link("a", "a/sub/circle");
+        folder
+    }
 
+    fn names(sources: &Sources) -> Vec<String> {
+        sources.list(|| true).into_iter().map(|listed| listed.file).collect()
+    }
+
+    #[test]
+    fn names_lead_to_files_below_the_source() {
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name);
         let one = Sources::new(&[path("a")]).unwrap();
         let real = folder.path().canonicalize().unwrap();
         for (name, found) in [
@@ -390,11 +400,16 @@ mod tests {
         ] {
             assert_eq!(one.find(name), Err(Missing::NotFound), "{name:?}");
         }
-        let names = |sources: &Sources| sources.list(|| true).into_iter().map(|listed| listed.file).collect::<Vec<_>>();
         assert_eq!(names(&one), ["sub/in.h5", "sub/table.ms", "sub/y.nc", "x.h5"]);
         assert!(one.serves(&path("a/sub/../x.h5")) && one.serves(&path("a/notes.txt")));
         assert!(!one.serves(&path("b/secret.h5")) && !one.serves(&path("a/out.h5")) && !one.serves(&path("a/none")));
+    }
 
+    #[test]
+    fn sources_of_one_name_are_told_apart() {
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name);
+        let real = folder.path().canonicalize().unwrap();
         let several =
             Sources::new(&[path("a"), path("b/a"), path("a/x.h5"), path("b/a/x.h5"), path("a/sub/table.ms")]).unwrap();
         assert_eq!(

@@ -86,6 +86,11 @@ pub(super) fn averaged_json(averaged: &Averaged) -> Json {
     })
 }
 
+/// A predicted time in seconds, with two digits if it is short.
+pub(super) fn rounded(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
+}
+
 pub(super) fn expected_json(expected: &Prediction) -> Json {
     json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds, "disk_rate": expected.disk_rate})
 }
