@@ -20,6 +20,9 @@ use crate::superchunk::Superchunk;
 /// Name of an array that is not the column of a table.
 pub const ARRAY: &str = "array";
 
+/// Most axes of an array, as in numpy.
+const MAX_AXES: usize = 32;
+
 /// Largest BLZ array in Fortran order that is read, in bytes: it is transposed in memory.
 const MAX_TRANSPOSED: u64 = 1 << 30;
 
@@ -232,10 +235,10 @@ impl Array {
     /// Makes an array of elements in memory, last axis fastest; `dtype` is their type in numpy's spelling.
     ///
     /// # Errors
-    /// `Usage` without axes, or if type and shape need another number of bytes; those of [`Dtype::parse`].
+    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; those of [`Dtype::parse`].
     pub(crate) fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
-        if shape.is_empty() {
-            return Err(Error::usage("an array has 1 axis or more, the shape has none"));
+        if !(1..=MAX_AXES).contains(&shape.len()) {
+            return Err(Error::usage(format!("an array has 1 to {MAX_AXES} axes, the shape has {}", shape.len())));
         }
         let (dtype_text, dtype) = (dtype.to_owned(), Dtype::parse(dtype)?);
         let array = Array {
@@ -382,7 +385,7 @@ pub fn chunk_rows(storage: &Json) -> Option<u64> {
 /// Reads the extents of an array, slowest axis first, from the JSON list `shape` of its metadata; an error unless it has 1
 /// to 32 axes.
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
-    let list = shape.and_then(Json::as_array).filter(|list| (1..=32).contains(&list.len()));
+    let list = shape.and_then(Json::as_array).filter(|list| (1..=MAX_AXES).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
     extents.ok_or_else(|| Error::format("the shape is not a list of 1 to 32 extents"))
 }

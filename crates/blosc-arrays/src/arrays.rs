@@ -129,7 +129,8 @@ impl Arrays {
     /// row is one index of the first, slowest axis of `shape`.
     ///
     /// # Errors
-    /// `Usage` without axes, or if type and shape need another number of bytes; `Format` or `Unsupported` for other types.
+    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; `Format` or
+    /// `Unsupported` for other types.
     pub fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
         let arrays = vec![Array::of_bytes(dtype, shape, chunk_rows, bytes)?];
         Ok(Arrays { columns: None, attributes: None, arrays, format: None, place: Context::member(ARRAY) })

@@ -396,6 +396,6 @@ fn arrays_in_memory_come_back() {
         .read("arrya", &(), &mut |_| Ok(()))
         .fails(ErrorKind::NotFound, "the array arrya does not exist; did you mean array?");
     let of = |dtype: &str, shape: &[u64]| Arrays::of_bytes(dtype, shape, 64, bytes.clone());
-    of("int32", &[]).fails(ErrorKind::Usage, "an array has 1 axis or more, the shape has none");
+    of("int32", &[]).fails(ErrorKind::Usage, "an array has 1 to 32 axes, the shape has 0");
     of("int32", &[7]).fails(ErrorKind::Usage, "the shape takes 28 bytes, but 12000 are given");
 }
