@@ -148,7 +148,7 @@ fn step() -> impl Strategy<Value = Step> {
     parts.prop_map(|(file, is_made, action, read)| Step { file, is_made, action, read })
 }
 
-/// To a container, and to the files expected in it.
+/// Changes a container, and the files expected in it.
 fn apply(step: &Step, number: u64, container: &dyn ContainerMut, expected: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("table.f{}", step.file);
     let file = match expected.contains_key(&name) && !step.is_made {
@@ -543,7 +543,7 @@ fn damaged_lists_of_commits_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.mfh5");
     assert!(damaged_live(&path, |_| {}).is_ok());
-    /// With the path of a file and the last row.
+    /// The list has the path of a file and the last row.
     fn list(root: &h5::Group, shape: Shape, name: &str, last: Option<i64>) {
         root.remove(COMMITS).unwrap();
         let spec = DatasetSpec {
@@ -701,7 +701,7 @@ fn is_sealed(options: &FormatOptions) -> bool {
     (options.archive || options.checksums) && !options.appendable
 }
 
-/// In the metadata of HDF5, in a block, after the end of a file, in the seal.
+/// Flips are in the metadata of HDF5, in a block, after the end of a file, in the seal.
 #[test]
 fn every_flipped_byte_of_a_sealed_container_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -890,7 +890,7 @@ fn snapshot(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// Between any two steps of a commit.
+/// The process is stopped between any two steps of a commit.
 #[test]
 fn killed_at_any_moment_a_container_is_old_or_new() {
     for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1).into(), checksums: true, ..ARCHIVE }]

@@ -69,7 +69,6 @@ enum Cubes {
     LeftOut,
 }
 
-/// Progress of a column.
 struct Report<'a> {
     table: &'a str,
     column: &'a str,

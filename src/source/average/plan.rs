@@ -22,7 +22,6 @@ pub(crate) struct AveragePlan {
     averaging: Averaging,
     bins: Bins,
     rules: Vec<Rule>,
-    /// Columns after averaging.
     columns: Vec<ColumnInfo>,
     /// Columns of the table to be averaged: FLAG.
     flag: Option<usize>,
