@@ -156,7 +156,7 @@ pub(crate) fn share(
     Ok(Err(NotShared::Misaligned))
 }
 
-/// As [`share`], for whole blocks of the file system, in steps.
+/// Shares whole blocks of the file system as [`share`] does, in steps.
 fn share_blocks(
     from: Raw<'_>,
     to: &File,
@@ -221,7 +221,7 @@ impl<'a> Sharer<'a> {
         Sharer { reflink, progress, shared: AtomicU64::new(0), refused: AtomicBool::new(false) }
     }
 
-    /// In bytes.
+    /// Bytes.
     pub(crate) fn shared(&self) -> u64 {
         self.shared.load(Ordering::Relaxed)
     }
@@ -232,7 +232,7 @@ impl<'a> Sharer<'a> {
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// As [`share`], and counts.
+    /// Shares as [`share`] does, and counts.
     pub(crate) fn share(&self, from: Raw<'_>, to: &File, offset: u64) -> Result<std::result::Result<u64, NotShared>> {
         if self.reflink == Reflink::Never {
             return Ok(Err(NotShared::Unwanted));

@@ -10,7 +10,6 @@ const SHARED_BYTES: usize = 128 << 10;
 pub use ctds::HashKind;
 
 impl Hash {
-    /// The hash of `bytes`.
     pub(crate) fn of(kind: HashKind, bytes: &[u8]) -> Self {
         let mut hasher = Hasher::new(kind);
         hasher.update(bytes);

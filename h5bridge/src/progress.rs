@@ -20,7 +20,6 @@ pub(crate) struct Bar {
     lines: Option<Mutex<Lines>>,
 }
 
-/// Progress as lines.
 struct Lines {
     start: Instant,
     /// Tables whose conversion has begun, in order.

@@ -144,13 +144,11 @@ impl Values {
         self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
     }
 
-    /// Blocks for `read`.
     pub(super) fn blocks(&self) -> Blocks {
         let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
         self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
     }
 
-    /// Blocks for `visit`.
     pub(super) fn visited_blocks(&self) -> Blocks {
         let elements = VISITED_BYTES / self.dataset.element().size.max(1) as u64;
         self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })

@@ -200,7 +200,7 @@ fn files_are_replaced_edited_and_removed() {
     }
 }
 
-/// By its bytes alone.
+/// Bytes alone decide.
 #[test]
 fn formats_know_their_own() {
     for made in each() {
@@ -230,7 +230,7 @@ fn formats_know_their_own() {
     }
 }
 
-/// At any length, with an error that names the file.
+/// The error names the file, whatever the length.
 #[test]
 fn files_cut_short_are_errors() {
     for made in each() {
@@ -264,7 +264,7 @@ fn files_cut_short_are_errors() {
     }
 }
 
-/// In memory as on the disk, for formats that do not need a file of the system.
+/// Memory is as good as the disk, for formats that do not need a file of the system.
 #[test]
 fn containers_lie_anywhere() {
     for made in each() {

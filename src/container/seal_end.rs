@@ -13,7 +13,6 @@ pub(super) const ENTRY_BYTES: usize = 16;
 /// The fields of fixed size, which are the last bytes of a sealed file.
 pub(super) const END_BYTES: usize = 36;
 
-/// The last fields of a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seal {
     /// Length in bytes of the HDF5 file without the seal.

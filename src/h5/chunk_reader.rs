@@ -34,7 +34,6 @@ enum Places {
     Block {
         /// Offset of the first chunk.
         first: u64,
-        /// Number of chunks.
         count: u64,
     },
     /// Keys are numbers in the grid of chunks, first axis fastest. Missing chunks read as zeros.

@@ -70,7 +70,6 @@ pub(super) fn being_written() -> Error {
     Error::new(ErrorKind::Locked, message)
 }
 
-/// The number after `errno = `.
 fn errno(text: &str) -> Option<i32> {
     let digits = text.split_once("errno = ")?.1;
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()

@@ -237,7 +237,6 @@ static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 /// A chunk for which libhdf5 has allocated space.
 #[derive(Debug, Clone, Copy)]
 struct PlacedChunk {
-    /// First row.
     first: u64,
     address: u64,
 }

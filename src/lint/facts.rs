@@ -18,7 +18,6 @@ pub(super) struct Facts {
     pub(super) group_paths: Vec<String>,
 }
 
-/// The file as a whole.
 #[derive(Debug, Default)]
 pub(super) struct FileFacts {
     pub(super) superblock: u8,
@@ -64,7 +63,6 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct AttributeFacts {
-    /// Path of the object that has the attribute.
     pub(super) path: String,
     pub(super) name: String,
     /// Slowest axis first; `None` for a null dataspace.

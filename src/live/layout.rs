@@ -27,7 +27,6 @@ pub(super) struct TableLayout {
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
-    /// Path of the table's group.
     table: String,
     /// Scales `position_0`, `position_1` … of the slowest axis of each hypercube (a dataset with the cells of one
     /// shape), which number its cells. Empty if all cells of the column have one shape.

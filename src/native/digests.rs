@@ -22,7 +22,6 @@ pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// Hexadecimal digits.
     #[serde(rename = "blake3", alias = "sha256")]
     pub(crate) hash: Option<String>,
     #[serde(rename = "keywords_blake3", alias = "keywords_sha256")]

@@ -454,7 +454,6 @@ impl ColumnDocument {
     }
 }
 
-/// A column as its document describes it.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
     pub(crate) form: StoredForm,

@@ -18,7 +18,6 @@ pub(crate) fn stored_size(data_type: DataType) -> u64 {
     if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
 }
 
-/// Hypercube of each row.
 const ROW_CUBE: &str = "row_cube";
 /// Position of each row in its hypercube.
 const ROW_INDEX: &str = "row_index";
@@ -367,7 +366,6 @@ fn attach_all<M: Maker>(
     scales.attach(maker.dataset(made), &attached)
 }
 
-/// A column without its elements.
 pub(crate) struct NewColumn<'a> {
     pub(crate) attributes: &'a Attributes,
     /// Meanings (`corr`, `chan`) of this number of axes, fastest first.

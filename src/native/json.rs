@@ -225,7 +225,6 @@ impl<'de> Deserialize<'de> for JsonString {
 pub(crate) struct JsonRecord(Json);
 
 impl Default for JsonRecord {
-    /// A record without fields.
     fn default() -> Self {
         JsonRecord(Json::Array(Vec::new()))
     }

@@ -37,7 +37,6 @@ pub(crate) struct RawStrings(Vec<(u64, BString)>);
 const INDEX: &str = "index";
 /// Start of each string in `bytes`, then the end of the last.
 const OFFSET: &str = "offset";
-/// Strings, concatenated.
 const BYTES: &str = "bytes";
 
 impl RawStrings {

@@ -118,7 +118,6 @@ impl Tree {
     }
 }
 
-/// One file outside of a container.
 #[derive(Debug)]
 pub(super) struct SetFile {
     pub(super) name: String,

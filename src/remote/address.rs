@@ -15,7 +15,6 @@ pub(super) struct Address {
 
 #[derive(Debug)]
 pub(super) struct Object {
-    /// Header `Host`.
     host: String,
     /// Encoded, as in the URL.
     path: String,

@@ -45,7 +45,6 @@ struct State {
     failed: Option<Error>,
 }
 
-/// Open files by their addresses.
 static OPEN: Mutex<Vec<(String, Weak<RemoteFile>)>> = Mutex::new(Vec::new());
 
 /// Shares a file that is open already.

@@ -30,7 +30,6 @@ pub(super) struct Settings {
     pub(super) endpoint: Option<String>,
 }
 
-/// Names and values.
 type Section = HashMap<String, String>;
 
 impl Settings {

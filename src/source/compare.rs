@@ -169,7 +169,6 @@ fn check_averaged(left: &Source, right: &Source) -> Result<()> {
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
-    /// Path of the source, for errors.
     place: &'a Context,
 }
 

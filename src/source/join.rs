@@ -16,7 +16,6 @@ use crate::table::{ColumnInfo, OpenOptions};
 /// HDF5 opens each file when a virtual dataset is read, and a process may have 1024 open.
 pub(crate) const MAX_PARTS: usize = 512;
 
-/// A native file to be joined.
 pub(crate) struct PartFile {
     pub(crate) path: PathBuf,
     /// Relative to the directory of the joined file.

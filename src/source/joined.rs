@@ -152,7 +152,6 @@ struct JoinedCells<'a> {
 }
 
 impl JoinedCells<'_> {
-    /// The part with `row`, and the row within it.
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
         // the first part begins with row 0; of several with the same first row all but the last have none

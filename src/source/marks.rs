@@ -54,7 +54,6 @@ impl Marks {
         self.step = self.step.saturating_mul(step as u64);
     }
 
-    /// Distance of marks in bytes.
     fn every(&self) -> u64 {
         self.step.saturating_mul(MARK_BYTES as u64)
     }

@@ -37,7 +37,6 @@ impl RowSet {
         self.count
     }
 
-    /// The chosen row with this index.
     pub(crate) fn row(&self, index: u64) -> Option<u64> {
         if index >= self.count {
             return None;

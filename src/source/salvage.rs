@@ -92,7 +92,6 @@ impl Source {
     }
 }
 
-/// Reads all cells of a column.
 fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
     let (info, rows) = (&content.columns()[index], content.rows());
     let (cells, is_whole) = match content.cells(index) {

@@ -27,7 +27,6 @@ const MAX_PRINTED: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Vec<OsString>);
 
-/// A child process that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,

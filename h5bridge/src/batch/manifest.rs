@@ -97,7 +97,6 @@ impl Manifest {
         Ok(())
     }
 
-    /// Different items.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -42,7 +42,6 @@ pub(crate) struct Planned {
     pub(crate) repeated: u64,
 }
 
-/// Writes a manifest.
 pub(crate) struct Plan<'a, W> {
     verb: Verb,
     template: Option<String>,

@@ -13,7 +13,6 @@ pub(crate) struct Count {
     pub(crate) bytes: u64,
 }
 
-/// Progress of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     states: BTreeMap<&'static str, Count>,

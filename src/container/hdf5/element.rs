@@ -21,7 +21,7 @@ const TYPES: [(&str, &str, DataType); 10] = [
     ("c16", "complex128", DataType::DComplex),
 ];
 
-/// For a numpy name such as `<f4` or `float32`; `None` if it is unknown or big-endian.
+/// `name` is numpy's, such as `<f4` or `float32`; `None` if it is unknown or big-endian.
 fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     let plain = name.strip_prefix(['<', '|', '=']).unwrap_or(name);
     let found = TYPES.iter().find(|(short, long, _)| [*short, *long].contains(&plain));

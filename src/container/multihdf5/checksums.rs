@@ -31,7 +31,7 @@ impl BlockChecksums {
         }
     }
 
-    /// For a virtual file whose blocks are no longer what the HDF5 file holds.
+    /// The blocks are no longer those of the HDF5 file.
     pub(super) fn forget(&mut self, path: &str) {
         self.0.remove(path.trim_start_matches('/'));
     }

@@ -115,7 +115,7 @@ impl Commits {
     }
 }
 
-/// At least one, because HDF5 chunks cannot be empty.
+/// One at least, because HDF5 chunks cannot be empty.
 fn columns(files: usize) -> u64 {
     files.max(1) as u64
 }

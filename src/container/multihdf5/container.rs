@@ -48,7 +48,7 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub struct MultiHdf5Mut {
     store: Arc<Store>,
-    /// Of the group in the HDF5 file; empty for the outermost container.
+    /// Path of the group in the HDF5 file; empty for the outermost container.
     path: String,
     content: Mutex<Content>,
 }
@@ -74,7 +74,7 @@ enum EntryKind {
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-/// For a new entry with the name of an existing one.
+/// Decides about a new entry with the name of an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,

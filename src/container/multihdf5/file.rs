@@ -31,7 +31,7 @@ pub(super) struct StoredFile {
 }
 
 struct FileState {
-    /// In bytes, those only in memory included.
+    /// Bytes, those only in memory included.
     len: u64,
     /// Bytes that the dataset holds.
     stored_len: u64,
@@ -406,7 +406,7 @@ impl StoredFile {
         Ok(state.blocks.entry(number).or_insert(block))
     }
 
-    /// From the dataset; if too many blocks are in memory, all are stored and dropped before.
+    /// Reads the dataset; if too many blocks are in memory, all are stored and dropped before.
     fn load(&self, state: &mut FileState, number: u64) -> Result<Block> {
         if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
             self.store_dirty(state)?;
@@ -486,7 +486,7 @@ impl StoredFile {
         Ok(hash.finish())
     }
 
-    /// From blocks in memory and from the dataset.
+    /// Reads blocks in memory and the dataset.
     fn read_through(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {

@@ -99,7 +99,7 @@ impl Node {
         Ok(Node { opened, group, header, entries, links, depth })
     }
 
-    /// From the root, without a leading slash.
+    /// Path from the root, without a leading slash.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }

@@ -30,7 +30,6 @@ use crate::io::{ReadAt, WriteAt, read_bytes};
 
 /// Largest region.
 const REGION_BYTES: u64 = 1 << 22;
-/// Bytes read at a time.
 const PIECE_BYTES: u64 = 1 << 16;
 
 /// Which bytes of the HDF5 file belong to which virtual file.
@@ -51,7 +50,7 @@ struct Extent {
 }
 
 impl Owners {
-    /// From the datasets; `written` has checksums of blocks from when they were written.
+    /// The datasets tell; `written` has checksums of blocks from when they were written.
     pub(super) fn of(root: &Group, written: &BlockChecksums) -> Result<Self> {
         let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
         for (owner, path) in owners.paths.iter().enumerate() {
@@ -216,7 +215,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// From the known checksums of extents, sorted by their start; other bytes are read, into the buffer `piece`.
+    /// Combines the known checksums of extents, sorted by their start; reads other bytes into `piece`.
     fn find_checksum(&self, file: &dyn ReadAt, known: &[Extent], piece: &mut Vec<u8>) -> Result<u32> {
         let (mut crc, mut at) = (Crc::new(), self.bytes.start);
         let mut read = |crc: &mut Crc, bytes: Range<u64>| {

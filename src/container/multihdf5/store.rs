@@ -126,7 +126,7 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// For changes, which other processes do not see before the commit.
+    /// The call may change the file; other processes see nothing before the commit.
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// For a virtual file whose dataset is another one.
+    /// The virtual file has another dataset now.
     pub(super) fn forget(&self, path: &str) {
         self.written.lock_unpoisoned().forget(path);
     }

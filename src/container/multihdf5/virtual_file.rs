@@ -59,7 +59,7 @@ impl Run {
         self.count.checked_mul(self.stored_bytes)?.checked_add(self.address)
     }
 
-    /// By its number and by its place in the HDF5 file.
+    /// Both its number and its place in the HDF5 file follow.
     fn is_followed_by(&self, number: u64, address: u64) -> bool {
         self.first + self.count == number && self.end() == Some(address)
     }
@@ -200,7 +200,6 @@ impl VirtualFile {
         Ok(())
     }
 
-    /// In bytes, decoded.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))

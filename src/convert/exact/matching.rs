@@ -77,7 +77,6 @@ pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,
     form: StoredForm,
-    /// Path of the table's group.
     group: String,
     /// Whether the column is one dataset, a single hypercube.
     is_cube: bool,

@@ -45,7 +45,6 @@ pub(super) struct Arrays<'a> {
     pub(super) is_flat: bool,
 }
 
-/// Columns in the summary of a manifest.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) columns: usize,
@@ -54,7 +53,6 @@ pub(super) struct Counts {
     pub(super) left_out: Vec<LeftOutColumn>,
 }
 
-/// Where the elements of an array are.
 enum Elements<'a> {
     Tiles(&'a Tiles),
     Stored(Box<StoredArray>),
@@ -90,7 +88,6 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,

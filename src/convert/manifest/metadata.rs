@@ -9,7 +9,6 @@ use crate::value::{ByteOrder, DataType, Record, Shape, Value, Values};
 /// Attribute with the axes of an array, slowest first, for xarray.
 const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// The same for every group.
 pub(super) fn group() -> Json {
     json!({ "zarr_format": 2 })
 }

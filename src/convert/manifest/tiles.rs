@@ -49,7 +49,6 @@ impl TableDirectory {
     }
 }
 
-/// Tiles of one hypercube.
 #[derive(Debug)]
 pub(super) struct Tiles {
     file: FileNumber,

@@ -187,7 +187,6 @@ pub(super) enum Place<'a> {
     Tiles(&'a TileFile),
 }
 
-/// A line of `plan.ndjson`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<H, D, I> {
@@ -528,7 +527,6 @@ impl ShardPlan {
         self.directory().join(self.target.file_name().unwrap_or_default())
     }
 
-    /// Path of an item's file of chunks.
     pub(super) fn chunk_file(&self, item: &ShardItem) -> PathBuf {
         self.directory().join(CHUNKS).join(format!("{}.chunks", item.id))
     }

@@ -16,7 +16,6 @@ use crate::native::open_dataset;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
 
-/// Chunks that are read in advance.
 const READ_AHEAD: usize = 8;
 
 /// Inserts the workers' chunks of `items`; those of one dataset follow one another.

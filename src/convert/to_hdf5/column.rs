@@ -46,7 +46,6 @@ pub(super) fn write_row_numbers(
     appender.finish(lane)
 }
 
-/// Converts one column to the chunks of its datasets.
 pub(super) struct ColumnWriter<'a> {
     content: &'a Content,
     info: &'a ColumnInfo,

@@ -33,7 +33,6 @@ impl Datasets {
         self.all.len()
     }
 
-    /// Returns the number of the dataset.
     pub(super) fn add(&mut self, dataset: Dataset) -> usize {
         let number = self.all.len();
         self.all.push(Entry { path: dataset.path().to_owned(), dataset: Some(dataset) });

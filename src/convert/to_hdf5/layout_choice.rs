@@ -362,7 +362,6 @@ pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     chunk_rows_of(CHUNK_BYTES, row_bytes, rows, growth)
 }
 
-/// Rows in a chunk of about `bytes` bytes.
 fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     let most = if growth == Growth::Rows { rows.max(APPENDABLE_ROWS) } else { rows };
     let fitting = (bytes / row_bytes.max(1)).clamp(1, most.max(1));

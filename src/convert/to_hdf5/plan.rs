@@ -143,7 +143,6 @@ impl Default for ToHdf5Options {
 pub(crate) struct Plan {
     /// The main table first, parents before children.
     pub(crate) tables: Vec<TablePlan>,
-    /// Sentences.
     pub(crate) warnings: Vec<String>,
     /// Subtables that keywords refer to.
     pub(crate) missing_tables: Vec<String>,

@@ -480,7 +480,6 @@ fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     Ok(array.into_raw_vec_and_offset().0)
 }
 
-/// One level of a window.
 struct Level {
     /// Axes are correlation, time and channel, channels fastest.
     sums: Vec<Sum>,

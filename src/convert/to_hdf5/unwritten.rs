@@ -19,7 +19,6 @@ pub(crate) struct Unwritten {
     plan: Plan,
     /// Datasets whose elements stay in the source, by path.
     places: BTreeMap<String, Place>,
-    /// Starts of ragged columns.
     starts: Starts,
 }
 

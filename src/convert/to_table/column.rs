@@ -66,7 +66,6 @@ impl TableBlueprint {
     }
 }
 
-/// Copies the cells of one column.
 struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,

@@ -51,7 +51,6 @@ pub(super) struct Holder {
     held: Mutex<Vec<HeldTiles>>,
 }
 
-/// A column with its [`Holder`].
 pub(super) struct Holding<'a> {
     pub(super) holder: &'a Holder,
     pub(super) table: usize,
@@ -173,7 +172,6 @@ pub(crate) struct RowTiles<'a> {
 }
 
 impl RowTiles<'_> {
-    /// Stored bytes of a tile.
     pub(crate) fn tile_bytes(&self) -> Result<u64> {
         Ok(stored_bytes(self.grid.chunk.elements()?, self.info.data_type().size() as u64, self.order))
     }

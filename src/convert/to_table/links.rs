@@ -95,7 +95,6 @@ impl Links {
         Ok(())
     }
 
-    /// Writes the link record of each table.
     pub(super) fn record(
         &self,
         root: &Path,

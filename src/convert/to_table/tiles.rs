@@ -140,7 +140,6 @@ pub(crate) struct ChunkTiles<'a> {
     joined: u64,
     tiles: u64,
     tile_len: u64,
-    /// Stored bytes.
     tile_bytes: u64,
     /// Decoded.
     chunk_bytes: u64,

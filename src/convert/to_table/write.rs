@@ -194,7 +194,6 @@ fn finish_links(
 pub(crate) struct HeldTable {
     pub(crate) held: Vec<HeldTiles>,
     pub(crate) rows: u64,
-    /// Sentences.
     pub(crate) warnings: Vec<String>,
 }
 

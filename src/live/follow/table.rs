@@ -51,7 +51,6 @@ pub(super) struct Followed {
     keywords: Record,
 }
 
-/// State of the table at one poll.
 struct SeenTable {
     rows: u64,
     columns: Vec<SeenColumn>,
@@ -438,7 +437,6 @@ fn reshaped_note(column: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Rows of `batches` batches.
     fn compare(suspect: &mut Suspect, batches: usize) -> Vec<u64> {
         let mut rows = Vec::new();
         for _ in 0..batches {

@@ -23,7 +23,6 @@ pub(super) struct AveragePlan {
     averaging: Averaging,
     bins: Bins,
     rules: Vec<Rule>,
-    /// Columns after averaging.
     columns: Vec<ColumnInfo>,
     /// Columns of the table to be averaged: FLAG.
     flag: Option<usize>,

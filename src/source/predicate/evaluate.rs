@@ -72,7 +72,6 @@ impl Source {
     }
 }
 
-/// A column in the block of rows that is evaluated.
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,

@@ -13,7 +13,6 @@ pub(super) enum Condition {
     Compare(Term, Order, Term),
     /// One of the values, or in one of the ranges.
     In(Term, Vec<Choice>),
-    /// A Bool column.
     Flag(Term),
 }
 

@@ -100,7 +100,6 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes a `Block`: a count, and the items.
     pub fn block<T>(&mut self, items: impl ExactSizeIterator<Item = T>, mut item: impl FnMut(&mut Self, T)) {
         self.start("Block", 1);
         self.u32(items.len() as u32);

@@ -32,7 +32,6 @@ pub use encoder::Encoder;
 /// Precedes every object that is not inside another.
 pub const MAGIC: u32 = 0xbebe_bebe;
 
-/// Bytes that are read ahead.
 const WINDOW_BYTES: u64 = 1 << 16;
 
 /// Decodes an AipsIO stream. Positions are byte offsets in the source that has the stream. The parameter `field` of the
@@ -40,9 +39,7 @@ const WINDOW_BYTES: u64 = 1 << 16;
 pub struct Decoder<'a> {
     source: &'a dyn ReadAt,
     order: ByteOrder,
-    /// Position of the next byte to decode.
     position: u64,
-    /// Length of the source.
     len: u64,
     window: Vec<u8>,
     window_start: u64,

@@ -62,11 +62,9 @@ pub fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 pub enum ChunkStorage<'a> {
     /// The chunks are plain elements, stored one after the other in the order of their numbers: first axis fastest.
     Block {
-        /// The file in which the chunks of the array are.
         file: &'a dyn ReadAt,
         /// Offset of the first chunk in the file, in bytes.
         offset: u64,
-        /// The byte order of the elements in the chunks.
         order: ByteOrder,
     },
     /// The chunks are plain elements, with other bytes stored between the chunks.
@@ -172,7 +170,6 @@ pub trait ChunkWrite: Send + Sync {
     /// Shape and chunk shape of the array in elements, first axis fastest.
     fn grid(&self) -> &Grid;
 
-    /// The type of the array's elements.
     fn data_type(&self) -> DataType;
 
     /// The byte order in which the elements of a chunk are stored one after the other; `None` for packed Bools.

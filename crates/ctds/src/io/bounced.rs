@@ -21,7 +21,6 @@ const PIECE: usize = 64 << 10;
 const COPIED: usize = 1024;
 
 thread_local! {
-    /// The buffer.
     static BETWEEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -8,7 +8,6 @@ use crate::error::Result;
 
 /// Bytes written in each round.
 pub const DISK_RATE_BYTES: u64 = 16 << 20;
-/// Bytes of one call.
 const PIECE: usize = 1 << 20;
 const ROUNDS: u64 = 2;
 

@@ -100,7 +100,6 @@ fn whole(kind: c_int) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
-/// Takes a kept descriptor for reuse.
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());

@@ -42,7 +42,6 @@ impl Buckets {
 }
 
 impl<F> Buckets<F> {
-    /// End of the last bucket.
     pub(super) fn end(&self) -> u64 {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }

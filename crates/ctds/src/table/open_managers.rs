@@ -30,7 +30,6 @@ pub(super) struct OpenManagers<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// The table of these managers is the last.
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
     /// Index of each column's manager, and of the column in the manager.

@@ -20,7 +20,6 @@ pub(super) struct News {
     pub(super) look: (u64, Arc<str>),
     pub(super) revision: u64,
     pub(super) progress: (u64, Progress),
-    /// The newest report of each rule.
     pub(super) alerts: Arc<[Told]>,
     /// Number, and the reason why the file cannot be read now.
     pub(super) problem: (u64, Option<Arc<str>>),

@@ -12,7 +12,6 @@ use super::sources::{Missing, Sources};
 use super::tables::Tables;
 use super::work::{Lost, Memory, Pool};
 
-/// State of all requests.
 pub(super) struct Shared {
     pub(super) sources: Sources,
     pub(super) tables: Tables,

@@ -150,7 +150,7 @@ fn step() -> impl Strategy<Value = Step> {
     parts.prop_map(|(file, is_made, action, read)| Step { file, is_made, action, read })
 }
 
-/// To a container, and to the files expected in it.
+/// Changes a container, and the files expected in it.
 fn apply(step: &Step, number: u64, container: &dyn ContainerMut, expected: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("table.f{}", step.file);
     let file = match expected.contains_key(&name) && !step.is_made {
@@ -478,7 +478,7 @@ fn snapshot(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// Between any two steps of a commit.
+/// The process is stopped between any two steps of a commit.
 #[test]
 fn killed_at_any_moment_a_container_is_old_or_new() {
     for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1).into(), checksums: true, ..ARCHIVE }]

@@ -37,7 +37,6 @@ const CONSTANT: f32 = 0.01;
 /// Bytes at the end of a segment that both [`Method::Runs`] and [`Method::Matches`] encode, to choose between them.
 const TRIAL: usize = 8 << 10;
 
-/// Method of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
     /// Suits noise.

@@ -13,7 +13,6 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
 const PLACE: &str = "MultiFile header";
-/// Name of the AipsIO object.
 const OBJECT: &str = "MultiFile";
 /// Offset of the AipsIO object.
 const START_V1: u64 = 24;

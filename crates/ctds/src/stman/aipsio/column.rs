@@ -21,7 +21,6 @@ pub(super) struct AipsIoColumn {
     pub(super) segments: Segments,
 }
 
-/// The content of a row.
 #[derive(Debug)]
 pub(super) enum Cell {
     /// Elements of the cell, fastest axis first.

@@ -126,7 +126,6 @@ impl Segments {
         Ok(())
     }
 
-    /// The segment that includes `row`.
     pub(super) fn find(&self, row: u64) -> Result<Segment> {
         let next = self.starts.partition_point(|&(first, _)| first <= row);
         if row >= self.rows || next == 0 {

@@ -21,7 +21,6 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Bytes written or moved at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Scratch file: u64 offset and u32 length of a text in another file.

@@ -36,7 +36,6 @@ pub(super) struct Blocks {
     recent: Recent<Scales>,
 }
 
-/// Scale factors of one block.
 #[derive(Debug)]
 pub(super) struct Scales {
     /// Stored as f32, but multiplied as f64.

@@ -191,11 +191,9 @@ fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u6
 
 /// Values of one column, from the first one on that a read needs.
 struct Values<'a> {
-    /// Data part of the bucket.
     data: &'a [u8],
     /// First row of each value, 4 or 8 bytes each.
     starts: &'a [u8],
-    /// Offset of each value in the data part.
     offsets: &'a [[u8; 4]],
     order: ByteOrder,
 }

@@ -25,7 +25,6 @@ pub(crate) static KIND: Kind = Kind::new(&["StokesIStMan"], open);
 
 const CORRELATIONS: u64 = 4;
 
-/// Bytes read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]

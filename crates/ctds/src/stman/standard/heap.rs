@@ -130,7 +130,6 @@ mod tests {
     use crate::stman::standard::strings::read_fixed;
     use crate::value::{Shape, Values};
 
-    /// One string of `len` bytes.
     fn item(len: usize, byte: u8) -> Vec<u8> {
         [&(len as u32).to_be_bytes()[..], &vec![byte; len]].concat()
     }

@@ -108,7 +108,6 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
     cell_axes: usize,
 }
 
-/// A column whose cells are in the tiles.
 #[derive(Debug)]
 struct DataColumn {
     cubes: Arc<Cubes>,

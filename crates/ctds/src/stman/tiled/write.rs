@@ -374,7 +374,6 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Names a cell for errors.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }

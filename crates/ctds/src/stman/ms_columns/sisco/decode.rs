@@ -22,11 +22,9 @@ type Key = [i32; KEYS.len()];
 /// Decodes row by row: predictions need the values of the rows before.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// Next row.
     pub(super) row: u64,
     /// Visibilities of the last row; empty if its cell is undefined.
     pub(super) cell: Vec<Complex32>,
-    /// Next chunk to inflate.
     chunk: usize,
     /// The current chunk. Predictions from lower channels are added already, those from earlier rows before index
     /// `next`.
