@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let main = TableSpec::new("MAIN")
         .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
         .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
-    // what others see is at most half a second old
+    // others see data that are at most half a second old
     let commit = CommitPolicy::manual().every(Duration::from_millis(500));
     let mut writer = Schema::new().table(main).commit(commit).create(path)?;
     for integration in 0..1000 {

@@ -13,7 +13,7 @@ const TIMES: usize = 5;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: write_table PATH")?;
 
-    // what the table is to be; shapes list the first axis fastest: [corr, chan]
+    // description of the table; shapes list the first axis fastest: [corr, chan]
     let mut table = NewTable::new()
         .table_type("Measurement Set")
         .keyword("OBSERVER", Value::string("nobody"))

@@ -11,19 +11,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{fmt, io};
 
+use ctds::os::clone_range;
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
-use crate::h5::clone_range;
 use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
 use crate::progress::Progress;
 
-/// Sizes in bytes of the units in which file systems share bytes between files, in the order in which they are tried: blocks
-/// of 4 KiB, pages of 64 KiB, records of ZFS.
+/// Units, in bytes, in which file systems share, in the order of trials: blocks of 4 KiB, pages of 64 KiB, records of
+/// ZFS.
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
-/// Maximum number of bytes that one system call shares between files: cancellation takes effect only between two calls.
+/// Most bytes of one call, since cancellation takes effect only between two calls.
 const STEP_BYTES: u64 = 1 << 30;
-/// Maximum number of bytes that [`probe`] shares to find out whether files in a directory can share bytes with another file.
+/// Most bytes that [`probe`] shares.
 const PROBE_BYTES: u64 = 1 << 20;
 
 /// Whether files that are written share bytes on the disk with the source files (reflinks), on file systems that can. The
@@ -106,7 +106,7 @@ impl NotShared {
         }
     }
 
-    /// Converts an error number of the system call that shares bytes (FICLONERANGE) to the reason for copies; `None` for any other error.
+    /// The reason of an error of FICLONERANGE; `None` for any other error.
     fn of_errno(errno: Errno) -> Option<Self> {
         Some(match errno {
             Errno::EINVAL => NotShared::Misaligned,
@@ -125,9 +125,8 @@ impl fmt::Display for NotShared {
     }
 }
 
-/// Makes the file `to`, from its byte `offset` on, share the bytes `from` of another file; incomplete file system
-/// blocks at both ends are copied. Returns the number of shared bytes, or the reason why none can be shared: the bytes
-/// in `to` are then unspecified.
+/// Makes `to`, from byte `offset` on, share the bytes `from`; incomplete blocks at both ends are copied. Returns the
+/// number of shared bytes, or the reason why none can be shared: the bytes in `to` are then unspecified.
 ///
 /// # Errors
 /// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
@@ -149,7 +148,7 @@ pub(crate) fn share(
                 copy_end(from, to, offset, head + body..from.len)?;
                 return Ok(Ok(body));
             }
-            // it may have larger blocks
+            // the file system may have a larger block size: try the next one
             Err(NotShared::Misaligned) => {}
             Err(reason) => return Ok(Err(reason)),
         }
@@ -157,8 +156,7 @@ pub(crate) fn share(
     Ok(Err(NotShared::Misaligned))
 }
 
-/// Makes the file `to`, from its byte `offset` on, share the bytes `from` of another file, which must be whole file
-/// system blocks, in steps of at most [`STEP_BYTES`]; returns the reason if they cannot be shared.
+/// Shares whole blocks of the file system as [`share`] does, in steps.
 fn share_blocks(
     from: Raw<'_>,
     to: &File,
@@ -168,9 +166,10 @@ fn share_blocks(
     let mut at = 0;
     while at < from.len {
         progress.go_on()?;
-        let step = Raw { offset: from.offset + at, len: (from.len - at).min(STEP_BYTES), ..from };
-        match clone_range(step, to, offset + at) {
-            Ok(()) => at += step.len,
+        let len = (from.len - at).min(STEP_BYTES);
+        let start = from.offset + at;
+        match clone_range(from.file, &(start..start + len), to, offset + at) {
+            Ok(()) => at += len,
             Err(Errno::EINTR) => {}
             Err(errno) => match NotShared::of_errno(errno) {
                 Some(reason) => return Ok(Err(reason)),
@@ -181,8 +180,8 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies a few bytes at an end of the range `from` of a file, which cannot be shared, to the file `to`, in which a copy of the whole
-/// range would begin at byte `offset`. `part` gives the bytes to copy, as a half-open range counted from the start of `from`.
+/// Copies an end of `from` that cannot be shared: `part`, a half-open range counted from the start of `from`, which
+/// itself goes to byte `offset`.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {
@@ -192,8 +191,7 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries, with a temporary file without a name, whether files in `directory` can share the first MiB of the bytes
-/// `from` on the disk (reflinks), or all if they are fewer. Returns the reason if not.
+/// Tries, with a temporary file without a name, whether files in `directory` can share the first MiB of `from`.
 ///
 /// # Errors
 /// `Format` if the file of `from` ends before these bytes; `Io`, `NoSpace` if no file can be made in `directory`.
@@ -208,14 +206,13 @@ pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Resu
     Ok(share(from, &to, from.offset % UNITS[UNITS.len() - 1], &())?.map(drop))
 }
 
-/// Copies byte ranges between files; shares them (reflinks) if that is wanted and possible, and counts the shared bytes.
+/// Shares ranges if that is wanted and possible, copies others, and counts the shared bytes.
 pub(crate) struct Sharer<'a> {
     reflink: Reflink,
     progress: &'a dyn Progress,
     shared: AtomicU64,
-    /// Whether an earlier byte range could not be shared between source and target (reflink). Callers then pass later
-    /// ranges in pieces of at most [`RAW_BYTES`] (4 MiB) instead of [`STEP_BYTES`], because these probably have to be
-    /// copied.
+    /// An earlier range could not be shared. Callers then pass pieces of at most [`RAW_BYTES`] in place of
+    /// [`STEP_BYTES`], because they probably have to be copied.
     refused: AtomicBool,
 }
 
@@ -224,23 +221,18 @@ impl<'a> Sharer<'a> {
         Sharer { reflink, progress, shared: AtomicU64::new(0), refused: AtomicBool::new(false) }
     }
 
-    /// Number of bytes that this `Sharer` has shared between files so far.
+    /// Bytes.
     pub(crate) fn shared(&self) -> u64 {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Whether files in `directory` can share bytes on the disk (reflinks) with the file `from`: tries this with at
-    /// most its first MiB, in a temporary file. False with [`Reflink::Never`].
+    /// As [`probe`] finds; false with [`Reflink::Never`].
     pub(crate) fn can_share(&self, from: &dyn ReadAt, directory: &Path) -> bool {
         self.reflink != Reflink::Never
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// Makes the file `to` share the bytes `from` of another file, at byte `offset` of `to`, as [`share`] does, and adds the
-    /// number of shared bytes to this `Sharer`'s count.
-    ///
-    /// # Errors
-    /// Those of [`share`].
+    /// Shares as [`share`] does, and counts.
     pub(crate) fn share(&self, from: Raw<'_>, to: &File, offset: u64) -> Result<std::result::Result<u64, NotShared>> {
         if self.reflink == Reflink::Never {
             return Ok(Err(NotShared::Unwanted));
@@ -263,7 +255,7 @@ impl RawCopy for Sharer<'_> {
         if self.reflink == Reflink::Never {
             return 0;
         }
-        // whatever went wrong, the caller sees it by reading and writing
+        // the caller sees any failure by reading and writing
         match self.share(from, to, offset) {
             Ok(Ok(_)) => from.len,
             Ok(Err(_)) | Err(_) => {
@@ -274,7 +266,7 @@ impl RawCopy for Sharer<'_> {
     }
 }
 
-/// Shares byte ranges between files with a [`Sharer`], but never copies: the caller has to copy ranges that cannot be shared.
+/// Never copies: the caller has to copy ranges that cannot be shared.
 pub(crate) struct SharedOnly<'a>(pub(crate) &'a Sharer<'a>);
 
 impl RawCopy for SharedOnly<'_> {
@@ -283,15 +275,15 @@ impl RawCopy for SharedOnly<'_> {
     }
 
     fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
-        // whatever went wrong, the caller sees it by reading and writing
+        // the caller sees any failure by reading and writing
         if matches!(self.0.share(from, to, offset), Ok(Ok(_))) { from.len } else { 0 }
     }
 }
 
-/// Maximum number of bytes that one system call copies between files if the bytes are not shared.
+/// Most bytes that one system call copies.
 const RAW_BYTES: u64 = 4 << 20;
 
-/// Makes the error of a call with [`Reflink::Always`]: the output `what` cannot share its bytes with the source.
+/// The error of a call with [`Reflink::Always`]; `what` is the output.
 pub(crate) fn cannot_share(what: &str, reason: NotShared) -> Error {
     Error::unsupported(format!("{what} cannot share its bytes with the source: {reason}"))
 }
@@ -301,7 +293,7 @@ mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
 
-    /// A test file of `len` bytes in which no bytes repeat soon.
+    /// No bytes repeat soon.
     fn sample(folder: &Path, name: &str, len: usize) -> File {
         let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8 ^ (i >> 12) as u8).collect();
         std::fs::write(folder.join(name), bytes).unwrap();
@@ -354,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_share_is_named() {
+    fn reasons_against_sharing_are_named() {
         let shared: crate::Result<()> = Err(cannot_share("DATA", NotShared::NotTiled));
         let words = format!("DATA cannot share its bytes with the source: {}", NotShared::NotTiled);
         shared.fails(ErrorKind::Unsupported, &words);

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use crate::hex::{self, Hex};
+
 /// Number of bytes from which a piece is divided among the threads of a pool: dividing less costs more than it gains.
 const SHARED_BYTES: usize = 128 << 10;
 
 pub use ctds::HashKind;
 
 impl Hash {
-    /// The hash of `bytes`.
     pub(crate) fn of(kind: HashKind, bytes: &[u8]) -> Self {
         let mut hasher = Hasher::new(kind);
         hasher.update(bytes);
@@ -36,19 +37,13 @@ impl Hash {
 
     /// The hash of the kind `kind` that `digits`, 64 hexadecimal digits, stand for; `None` if they are something else.
     pub fn parse(kind: HashKind, digits: &str) -> Option<Self> {
-        let bytes = digits.as_bytes().as_chunks::<2>().0.iter().map(|pair| {
-            let text = std::str::from_utf8(pair).ok()?;
-            u8::from_str_radix(text, 16).ok()
-        });
-        let is_hex = digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let bytes = bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()?;
-        is_hex.then_some(Hash { kind, bytes })
+        Some(Hash { kind, bytes: hex::parse(digits)?.try_into().ok()? })
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{}", Hex(&self.bytes))
     }
 }
 

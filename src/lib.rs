@@ -38,11 +38,11 @@
 //! ```
 #![deny(missing_docs)]
 
+use blosc_arrays::{blosc, shuffle};
 #[cfg(any(test, feature = "internals"))]
 use ctds::aipsio;
-use ctds::{clock, error, grid, limits, progress, schema, stman, suggest, sync, table};
+use ctds::{calendar, clock, error, grid, hex, limits, progress, schema, stman, suggest, sync, table};
 
-mod blosc;
 pub mod blz;
 pub mod browse;
 mod call;
@@ -65,7 +65,6 @@ pub mod pack;
 mod pool;
 mod publishing;
 mod remote;
-mod shuffle;
 mod source;
 mod staged;
 mod thin;
@@ -90,9 +89,12 @@ pub use publishing::{IfExists, SyncPolicy};
 pub use source::{Source, SourceTable};
 pub use staged::StagedOutput;
 
-/// What the command line and the Python package share beside the API: names in messages, files of outputs.
+/// What the command line and the Python package share beside the API: names in messages, files, locks.
 pub mod program {
+    pub use crate::output::sorted_entries;
     pub use crate::staged::{files_below, remove_abandoned};
+    pub use ctds::hex::Hex;
+    pub use ctds::sync::{LockUnpoisoned, Unpoisoned};
     pub use ctds::{instead, shown_path};
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// What a call does if its target exists already: fail, or replace it.
+/// Action of a call whose target exists already: fail, or replace it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
     /// An existing target makes the call fail with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
@@ -20,7 +20,7 @@ impl IfExists {
 }
 
 /// When an output is made durable (`fsync`). The final name always appears in one step and never for a half-written output; the
-/// policies differ in what a power failure can destroy.
+/// policies differ in the harm that a power failure can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
     /// An output is never made durable, as with `cp`: a power failure can leave it empty or damaged until the system

@@ -44,7 +44,7 @@ impl Made {
         self.folder.path().join(name)
     }
 
-    /// What a conversion to a table makes of X.
+    /// X after a conversion to a table.
     fn convert(&self, follow_external: bool) -> Result<Vec<f64>> {
         let target = self.path("out.tab");
         ToTable::new(self.path("data/hand.h5")).follow_external(follow_external).write(&target)?;

@@ -73,7 +73,7 @@ fn wrappers_forward_every_method_of_their_trait() {
     let mut files = Vec::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     sources(&root.join("src"), &mut files);
-    sources(&root.join("crates/ctds/src"), &mut files);
+    sources(&root.join("crates"), &mut files);
     let (missing, wrappers) = missing(&files);
     assert!(missing.is_empty(), "{missing:#?}");
     // ReadAt for pointers, ChunkRead for &T, ManagerMut for WithContext, Manager for Locked, ColumnCells for Borrowed

@@ -1,4 +1,4 @@
-//! What needs more rows than the tables of testdata/ have: reads by several threads, predictions and progress of a conversion.
+//! Tests that need more rows than the tables of testdata/ have: reads by several threads, predictions and progress of a conversion.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -36,7 +36,7 @@ const COMPUTED: &str = "virtual_taql/t.tab";
 /// A table with strings that are not UTF-8, for which CTFP-1 has no fingerprint; the values themselves are compared.
 const NOT_UTF8: &str = "odd_strings/odd.tab";
 
-/// What computes a column from another one.
+/// Managers that compute a column from another one.
 const ENGINES: [&str; 5] =
     ["BitFlagsEngine", "CompressFloat", "CompressComplex", "ForwardColumnEngine", "MappedArrayEngine"];
 
@@ -199,7 +199,7 @@ fn exact() {
     });
 }
 
-/// Into every kind of container and out again: the original files. What the table holds can be read from there, too.
+/// Into every kind of container and out again: the original files. The cells can also be read from there.
 #[test]
 fn packed() {
     let forms = [
@@ -215,7 +215,7 @@ fn packed() {
             let sibling = sibling.unwrap();
             std::os::unix::fs::symlink(sibling.path(), folder.join(sibling.file_name())).unwrap();
         }
-        // what is packed already comes out as the files that were put in
+        // a packed source comes out as the files that were put in
         let plain = folder.join("plain");
         let files = Unpack::new(source).write(&plain).unwrap().files;
         let is_plain = !["table.mf", "table.mfh5"].iter().any(|file| source.join(file).exists());

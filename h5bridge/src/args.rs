@@ -12,12 +12,11 @@ use ctds_hdf5::{HashKind, IfExists, Locking, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
 
-/// Help text of an argument that accepts any source with tables: a table directory, a container, or an HDF5 file made
-/// by `h5bridge`, also one that is still being written (live).
+/// Help of an argument that accepts any source with tables.
 pub(crate) const SOURCE: &str = "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file, also at \
      an address (https://..., s3://BUCKET/KEY)";
 
-/// Parser of the kinds of hashes: `blake3` and `sha256`.
+/// `blake3` and `sha256`.
 pub(crate) fn hash_kind() -> impl TypedValueParser<Value = HashKind> {
     PossibleValuesParser::new(HashKind::ALL.map(HashKind::name)).try_map(|name| name.parse())
 }
@@ -67,45 +66,44 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// How sources are opened: with the lock options of `global`; `--follow-external` decides whether array elements that a
-    /// native HDF5 file (one in the layout of docs/layout.md) keeps in other files are read.
+    /// Lock options are those of `global`; `--follow-external` decides whether elements in other files are read.
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
 }
 
-/// The option `--sync` of the verbs that write a file or table: when the output is flushed to disk.
+/// The options `--overwrite` and `--sync` of the verbs that write OUT.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Durable {
+pub(crate) struct Publishing {
+    /// Replace OUT if it exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// When to flush the output to disk (fsync): "behind": while it is written and at the end; "end": only at the end;
     /// "never": not at all, which is fastest, but a power failure in the next half minute can damage the output
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
-    sync: SyncPolicy,
+    pub(crate) sync: SyncPolicy,
 }
 
-impl Durable {
-    /// When the output is flushed to disk, as `--sync` says.
-    pub(crate) fn policy(self) -> SyncPolicy {
-        self.sync
+impl Publishing {
+    pub(crate) fn if_exists(self) -> IfExists {
+        if_exists(self.overwrite)
     }
 }
 
 impl Global {
-    /// How long a program that is writing to a table is waited for; `None` with `--no-lock`.
+    /// Time to wait for a writer; `None` with `--no-lock`.
     pub(crate) fn patience(&self) -> Option<Duration> {
         let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
         (!self.no_lock).then_some(timeout)
     }
 
-    /// How tables are opened: the time to wait for locks, or without locks (`--lock-timeout`, `--no-lock`).
     pub(crate) fn open_options(&self) -> OpenOptions {
         // no time-out is as good as one of a century
         let locking = self.patience().map_or(Locking::None, Locking::Wait);
         OpenOptions { locking, ..OpenOptions::default() }
     }
 
-    /// The global options that concern tables (`--lock-timeout`, `--no-lock`, `--strict`), as words for the command
-    /// line of a child process of `h5bridge batch run`.
+    /// The options that concern tables, for the command line of a child process of `h5bridge batch run`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["--lock-timeout".to_owned(), self.lock_timeout.to_string()];
         words.extend(self.no_lock.then(|| "--no-lock".to_owned()));
@@ -113,7 +111,7 @@ impl Global {
         words
     }
 
-    /// Sends diagnostics to stderr: warnings, with `-v` also information, with `-vv` also debugging messages.
+    /// Warnings go to stderr, with `-v` also information, with `-vv` also debugging messages.
     pub(crate) fn start_logging(&self) {
         let level = match self.verbose {
             0 => tracing::Level::WARN,
@@ -134,7 +132,6 @@ impl Global {
     }
 }
 
-/// Parses a number of seconds, such as `2.5`.
 fn seconds(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "expected a number of seconds, such as 60 or 0.5".to_owned())
 }
@@ -143,12 +140,11 @@ fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {
     PossibleValuesParser::new(["behind", "end", "never"]).try_map(|word| SyncPolicy::parse(&word))
 }
 
-/// What to do if the target exists: replace it if `overwrite` (the option `--overwrite`) is true, else fail.
 pub(crate) fn if_exists(overwrite: bool) -> IfExists {
     if overwrite { IfExists::Replace } else { IfExists::Fail }
 }
 
-/// Parses a size in bytes: `512`, `64K`, `4M`, `1G` (powers of two).
+/// `512`, `64K`, `4M`, `1G` (powers of two).
 pub(crate) fn size(text: &str) -> Result<u64> {
     let text = text.trim().to_ascii_uppercase();
     let text = text.trim_end_matches("IB").trim_end_matches('B');
@@ -162,7 +158,7 @@ pub(crate) fn size(text: &str) -> Result<u64> {
     bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("the size exceeds 2^64 bytes"))
 }
 
-/// Parses a length of time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
+/// `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = match &text[end..] {

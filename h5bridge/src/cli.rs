@@ -41,12 +41,12 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The whole command line of the program as clap describes it, for completions, manual pages and help.
+    /// The command line as clap describes it, for completions, manual pages and help.
     pub(crate) fn full_command() -> Command {
         help::with_words(Self::command())
     }
 
-    /// Reads a command line, whose first word is the name of the program.
+    /// The first word is the name of the program.
     ///
     /// # Errors
     /// Usage errors; help and version are errors as well, which have the text to print.
@@ -56,7 +56,6 @@ impl Cli {
         Ok(Cli { verb_name, ..Self::from_arg_matches(&matches)? })
     }
 
-    /// Runs the verb of the command line; its result is written to `out`.
     pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
         match self.verb {

@@ -30,7 +30,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every exit status, in the order of the codes.
+    /// Ordered by code.
     pub(crate) const ALL: [Self; 10] = [
         Status::Done,
         Status::Failed,
@@ -44,8 +44,7 @@ impl Status {
         Status::Interrupted,
     ];
 
-    /// The exit status for the error with which a verb (subcommand) of `h5bridge` has failed; `Done` if the reader of its output has closed the
-    /// pipe.
+    /// `Done` if the reader of the output has closed the pipe.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(error) = error.downcast_ref::<ctds_hdf5::Error>() {
             return Self::of_kind(error.kind());
@@ -86,7 +85,7 @@ impl Status {
         }
     }
 
-    /// Explanation for users of when the program ends with this status.
+    /// Words for users.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Status::Done => "all that was asked for",

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{CancelToken, Phase as CallPhase, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
 use crate::stderr;
-use crate::sync::locked;
 
 /// Connection to a program that runs a verb (subcommand) of `h5bridge` within its own process, such as the Python package, and handles signals
 /// itself.
@@ -28,18 +28,18 @@ impl std::fmt::Debug for Caller {
     }
 }
 
-/// Whether output is being written, which decides the effect of the first SIGINT or SIGTERM.
+/// Decides the effect of the first signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is being written: the first SIGINT or SIGTERM ends the program at once.
+    /// Nothing is being written: the first signal ends the program at once.
     Idle,
-    /// A conversion is writing output, or a verb such as `serve` runs: the first SIGINT or SIGTERM makes it stop, remove
-    /// unfinished output and return.
+    /// Output is being written, or a verb such as `serve` runs: the first signal makes it stop, remove unfinished
+    /// output and return.
     Working,
 }
 
-/// Handler of SIGINT and SIGTERM. The first signal makes a conversion that is writing stop and clean up, or else ends the program. The second
-/// signal ends the program at once; the next run with the same target removes unfinished output.
+/// Handles SIGINT and SIGTERM. The first makes a conversion that is writing stop and clean up, or else ends the
+/// program. The second ends the program at once; the next run with the same target removes unfinished output.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -47,13 +47,13 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to handle SIGINT and SIGTERM, unless a `caller` runs the verb in its own process and handles them.
+    /// A `caller` that runs the verb in its own process handles the signals itself.
     pub(crate) fn listen(caller: Option<&Caller>) -> Result<Self> {
         Self::listen_in(Phase::Idle, caller)
     }
 
-    /// Makes an `Interrupts` for verbs (subcommands) that write nothing. It handles no signals, so SIGINT and SIGTERM
-    /// end the program; an embedding `caller` can stop the verb by its token.
+    /// For verbs that write nothing: signals are not handled and end the program; a `caller` can stop the verb by its
+    /// token.
     pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
         let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
         Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }
@@ -69,7 +69,7 @@ impl Interrupts {
         std::thread::spawn(move || {
             for _ in signals.forever() {
                 // held until the program has ended, so that no call begins to write
-                let phase = locked(&phase_now);
+                let phase = phase_now.lock_unpoisoned();
                 if cancel.is_cancelled() || *phase == Phase::Idle {
                     let effect = if *phase == Phase::Idle { NOTHING_WRITTEN } else { LEFT };
                     stderr::line(format_args!("{MESSAGE}; {effect}"));
@@ -81,18 +81,18 @@ impl Interrupts {
         Ok(Interrupts { token, phase, caller: None })
     }
 
-    /// Wraps the progress receiver `progress` of a library call, such as a conversion, so that the first SIGINT or SIGTERM cancels the call.
+    /// Wraps `progress` so that the first signal cancels the call.
     pub(crate) fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
         Stoppable { interrupts: self, progress, is_working: AtomicBool::new(false) }
     }
 
     fn enter(&self, phase: Phase) {
-        *locked(&self.phase) = phase;
+        *self.phase.lock_unpoisoned() = phase;
     }
 }
 
-/// Progress receiver of a library call (such as a conversion) that SIGINT or SIGTERM cancels. Before the call's first report nothing is written,
-/// and a signal ends the program at once.
+/// Progress of a call that a signal cancels. Before its first report nothing is written, and a signal ends the program
+/// at once.
 pub(crate) struct Stoppable<'a> {
     interrupts: &'a Interrupts,
     progress: &'a dyn Progress,
@@ -139,38 +139,33 @@ impl Drop for Stoppable<'_> {
     }
 }
 
-/// Message on stderr when SIGINT or SIGTERM ends a run of `h5bridge`.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
-/// Part of the message on stderr if no output was being written when SIGINT or SIGTERM came.
 pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
-/// Part of the message on stderr if a second SIGINT or SIGTERM ends the program before unfinished output is removed.
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// A flag that SIGINT and SIGTERM set, for long-running verbs such as `serve`, which then finish and return; the second signal ends the program at
-/// once.
+/// A flag that signals set, for long-running verbs such as `serve`, which then finish and return; the second signal
+/// ends the program at once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {
-    /// Begins to handle SIGINT and SIGTERM with a flag, unless a `caller` runs the verb in its own process and handles them.
+    /// A `caller` that runs the verb in its own process handles the signals itself.
     pub(crate) fn new(caller: Option<&Caller>) -> Result<Self> {
         Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }
 
-    /// Whether SIGINT or SIGTERM has come, or a program that runs the verb (subcommand of `h5bridge`) in its own process,
-    /// such as the Python package, has stopped it.
+    /// Set by a signal, or by a program that runs the verb in its own process.
     pub(crate) fn is_set(&self) -> bool {
         self.0.token.is_cancelled()
     }
 
-    /// Returns the token that SIGINT or SIGTERM cancels: a library call that it was passed to then stops.
+    /// A library call with this token then stops.
     pub(crate) fn token(&self) -> CancelToken {
         self.0.token.clone()
     }
 
-    /// Sleeps for `time`, or until SIGINT or SIGTERM comes, or until a program that runs the verb
-    /// in its own process, such as the Python package, stops it.
+    /// Ends early if the flag is set.
     pub(crate) fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {

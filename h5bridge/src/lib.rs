@@ -11,7 +11,6 @@ mod interrupt;
 mod progress;
 mod report;
 mod stderr;
-mod sync;
 mod topics;
 
 use std::ffi::OsString;
@@ -77,7 +76,7 @@ pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result
     Ok((status, String::from_utf8_lossy(&document).into_owned()))
 }
 
-/// Shortens clap's message about a wrong command line to its first sentence and the tip (a similar word), without the usage text.
+/// Clap's first sentence and the tip (a similar word), without the usage text.
 fn first_paragraph(message: &str) -> String {
     let mut paragraphs = message.split("\n\n").map(str::trim);
     let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");

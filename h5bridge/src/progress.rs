@@ -5,33 +5,32 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::convert::display_name;
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Phase, Progress};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::stderr;
-use crate::sync::locked;
 
-/// Runs shorter than this print no lines of progress, only their summary, if stderr is not a terminal.
+/// Shorter runs print only their summary, if stderr is not a terminal.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Display of the progress of a run of `h5bridge`: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
+/// A bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
 pub(crate) struct Bar {
     bar: ProgressBar,
     lines: Option<Mutex<Lines>>,
 }
 
-/// Progress of a run of `h5bridge` as lines on stderr, used if stderr is not a terminal.
 struct Lines {
     start: Instant,
-    /// Names of the tables whose conversion has begun, in the order in which they began.
+    /// Tables whose conversion has begun, in order.
     tables: Vec<String>,
     phase: Option<Phase>,
-    /// Lines about the progress that are held back until the run of `h5bridge` has lasted for one second.
+    /// Lines held back during the first second.
     waiting: Vec<String>,
 }
 
 impl Bar {
-    /// Begins to show the progress of a run that processes `bytes` of data (0: not known yet); shows nothing if `quiet`.
+    /// `bytes` is 0 if it is not known yet.
     pub(crate) fn new(bytes: u64, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(8));
         let is_shown = !quiet && std::io::stderr().is_terminal();
@@ -44,19 +43,18 @@ impl Bar {
         Bar { bar, lines: (!quiet && !is_shown).then(|| Mutex::new(lines())) }
     }
 
-    /// Removes the progress bar from the terminal.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Prints the lines about the progress that were held back, if the run of `h5bridge` has lasted for at least one second.
+    /// Prints the lines that were held back, after the first second.
     fn print(lines: &mut Lines) {
         if lines.start.elapsed() >= SILENT {
             lines.waiting.drain(..).for_each(stderr::line);
         }
     }
 
-    /// Text about the progress so far: bytes done, bytes in all, speed and estimated time left; empty as long as these are not known.
+    /// Bytes done, bytes in all, speed and estimated time left; empty as long as these are not known.
     fn so_far(&self) -> String {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if done == 0 || total == 0 {
@@ -75,7 +73,7 @@ impl Progress for Bar {
 
     fn advance(&self, bytes: u64, table: &str, column: &str) {
         if let Some(lines) = &self.lines {
-            let mut lines = locked(lines);
+            let mut lines = lines.lock_unpoisoned();
             if !lines.tables.iter().any(|known| known == table) {
                 let phase = lines.phase.map_or("reading", Phase::name);
                 let line = format!("{phase} {}{}", display_name(table), self.so_far());
@@ -93,7 +91,7 @@ impl Progress for Bar {
     fn phase(&self, phase: Phase) {
         self.bar.set_prefix(phase.name());
         if let Some(lines) = &self.lines {
-            let mut lines = locked(lines);
+            let mut lines = lines.lock_unpoisoned();
             lines.phase = Some(phase);
             lines.tables.clear();
             if phase == Phase::Flushing {

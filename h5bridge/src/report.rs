@@ -13,7 +13,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::stderr;
 
-/// Reports that the subcommand `verb` has failed: an error message on stderr, and with `--json` a JSON document on stdout.
+/// A message on stderr, and with `--json` a document on stdout.
 pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
@@ -27,18 +27,18 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     }
 }
 
-/// Hint at the option `--salvage` of `to-hdf5` and `to-ms`, which converts a damaged source without its damaged parts.
+/// Hint for `to-hdf5` and `to-ms`.
 pub(crate) const SALVAGE: &str = "--salvage leaves out what is damaged";
 
-/// Hint at the option `--salvage` of `pack` and `unpack`, which leaves out files that cannot be read.
+/// Hint for `pack` and `unpack`.
 pub(crate) const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
-/// Puts a word of a command line in single quotes, so that shells leave it as it is.
+/// Single quotes let shells leave the word as it is.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Hint for the user in an error message: the command-line options with which a command that failed on a damaged source would continue.
+/// Options with which a command that failed on a damaged source would continue.
 #[derive(Debug)]
 pub(crate) struct Suggestion(String);
 
@@ -48,24 +48,23 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// State of a run that has failed on a damaged source: whether `--salvage` was given, and whether it helps with this source.
+/// Whether `--salvage` was given, and helps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Salvaging {
     pub(crate) is_given: bool,
-    /// Whether what is damaged can be left out, because the rest of the source can be opened without it.
+    /// The rest of the source can be opened without the damaged parts.
     pub(crate) helps: bool,
 }
 
 impl Salvaging {
-    /// Finds out whether `--salvage` helps with the table or native file `source`: its main table must open without the option.
+    /// The main table must open without the option.
     pub(crate) fn of_tables(is_given: bool, source: &Path) -> Self {
         let helps = Source::open_served(source, &|_| true).is_ok_and(|source| source.tables()[0].columns().is_ok());
         Salvaging { is_given, helps }
     }
 }
 
-/// Adds a hint to an error of reading a source: if the source is damaged, the command-line `options` that leave out the damaged
-/// parts, or with `--salvage` that nothing can be left out.
+/// Hints at the `options` that leave out damage, or with `--salvage` says that nothing can be left out.
 pub(crate) fn suggest(error: Error, salvaging: Salvaging, options: impl Into<String>) -> anyhow::Error {
     // a pointer of Git LFS is fetched, not salvaged
     if error.to_string().contains("`git lfs pull`") {
@@ -82,8 +81,7 @@ pub(crate) fn suggest(error: Error, salvaging: Salvaging, options: impl Into<Str
     anyhow::Error::new(error).context(Suggestion(hint))
 }
 
-/// Formats an error as one sentence; if it has a `Suggestion` (a hint at command-line options), the hint comes last, in
-/// parentheses.
+/// The hint of a `Suggestion` comes last, in parentheses.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     if let Some(suggestion) = error.downcast_ref::<Suggestion>() {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
@@ -94,14 +92,14 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     format!("{}{error:#}", if is_of_stdout { "stdout: " } else { "" })
 }
 
-/// Whether an error message already names a command or option that the user can type next, so that no hint is added.
+/// The message names a command or option already, so that no hint is added.
 fn names_a_step(sentence: &str) -> bool {
     [" --", "(--", "`h5bridge ", "`git ", "did you mean", "; it has ", ": name ", ", name "]
         .iter()
         .any(|mark| sentence.contains(mark))
 }
 
-/// A hint for the user at the next step after the subcommand `verb` has failed, for example `--overwrite`; `None` if no hint is known.
+/// Hint after `verb` has failed, for example `--overwrite`.
 fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     let kind = match (error.downcast_ref::<Error>(), Status::of(error)) {
         (Some(error), _) => error.kind(),
@@ -121,7 +119,7 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     })
 }
 
-/// Part of the error message after an interruption: whether the unfinished target was removed, and that the source is unchanged.
+/// Whether the unfinished target was removed, and that the source is unchanged.
 #[derive(Debug)]
 pub(crate) struct Stopped(String);
 
@@ -131,8 +129,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// Adds to an error of writing `target`, if a signal caused it, whether the unfinished target was removed and that `source` is unchanged; other
-/// errors stay as they are.
+/// Adds the effect of a signal to its error; other errors stay as they are.
 pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
     let error = error.into();
     if Status::of(&error) != Status::Interrupted {
@@ -148,7 +145,7 @@ pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &P
     error.context(Stopped(format!("{outcome}{read}; the same command begins again")))
 }
 
-/// The temporary directory in which this process was writing `target`, if it still exists.
+/// Temporary directory of `target`, if it still exists.
 fn unfinished(target: &Path) -> Option<PathBuf> {
     let name = target.file_name()?.to_string_lossy();
     let prefix = format!("{name}.{}-", std::process::id());
@@ -158,35 +155,35 @@ fn unfinished(target: &Path) -> Option<PathBuf> {
     entries.find(|entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
-/// Prints a warning on stderr. `--quiet` does not hide it.
+/// `--quiet` does not hide warnings.
 pub(crate) fn warning(text: &str) {
     stderr::line(format_args!("h5bridge: warning: {text}"));
 }
 
-/// Output of a verb (subcommand of `h5bridge`) that has finished: findings, summary, warnings and JSON document.
+/// Output of a verb that has finished.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
-    /// Exit status if what the command found is an error, such as `Different` from `verify`; `None`: the command succeeded.
+    /// Status if the findings are an error, such as `Different` from `verify`.
     pub(crate) failed: Option<Status>,
     pub(crate) warnings: &'a [String],
-    /// The damaged parts of the source that were left out; if there are any, the exit status is `Warnings`.
+    /// Left out of the target; any damage gives the status `Warnings`.
     pub(crate) damage: &'a [Damage],
-    /// Whether the warnings in `warnings` were already printed while the command ran, so that they are not printed again.
+    /// Warnings were already printed while the command ran.
     pub(crate) warned: bool,
-    /// Results for stdout, one on each line, such as the differences that `verify` has found.
+    /// Lines for stdout, such as the differences that `verify` has found.
     pub(crate) found: Vec<String>,
-    /// Lines of the summary, printed on stderr unless `--quiet` is given.
+    /// Lines for stderr unless `--quiet` is given.
     pub(crate) summary: Vec<String>,
-    /// Number of bytes that the target shares with the source by reflinks: they take no disk space of their own.
+    /// Bytes shared with the source by reflinks, without disk space of their own.
     pub(crate) shared: u64,
-    /// The HDF5 filter plugins that readers of the target need.
+    /// Needed by readers of the target.
     pub(crate) plugins: Vec<Plugin>,
-    /// JSON object with the members that `--json` prints in addition to status and warnings.
+    /// Members of the `--json` document beside status and warnings.
     pub(crate) fields: Value,
 }
 
 impl Ending<'_> {
-    /// Prints the results, summary and warnings of a finished command, or with `--json` the JSON document, and returns the exit status.
+    /// Prints everything, or with `--json` the document.
     pub(crate) fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
         let warned = strict || !self.damage.is_empty();
@@ -217,15 +214,13 @@ impl Ending<'_> {
     }
 }
 
-/// The line of a summary that names the HDF5 filter plugins that readers of the HDF5 file need; `None` if they need
-/// none.
+/// `None` if readers need no plugins.
 pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
     let names: Vec<String> = plugins.into_iter().map(Plugin::to_string).collect();
     (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
 }
 
-/// Adds the list of the HDF5 filter plugins that readers of the HDF5 file need to a JSON document; nothing if they need
-/// none.
+/// Adds nothing if readers need no plugins.
 pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
     let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
     let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();
@@ -234,13 +229,13 @@ pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<I
     }
 }
 
-/// Text of a summary: elapsed `seconds`, throughput for `bytes` of data, and the most memory that the process used.
+/// Elapsed time, throughput, and the most memory that the process used.
 pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
     let memory = peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", self::bytes(peak)));
     format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))
 }
 
-/// Refuses an existing target before any work is done, unless `overwrite`; the writer checks this again.
+/// Refuses before any work is done; the writer checks this again.
 pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if target.symlink_metadata().is_ok() && !overwrite {
         let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());
@@ -249,12 +244,12 @@ pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// Formats a number of bytes for people: `12.3 MB`.
+/// `12.3 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }
 
-/// The most memory that this process has held so far, in bytes; `None` if the system does not tell.
+/// The most memory so far, in bytes, if the system tells it.
 pub(crate) fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

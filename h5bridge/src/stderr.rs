@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes a line to stderr in one piece. It is lost if stderr cannot be written, for example after its terminal was closed.
+/// Writes a line in one piece. It is lost if stderr cannot be written, for example after its terminal was closed.
 pub(crate) fn line(text: impl Display) {
     part(format_args!("{text}\n"));
 }
 
-/// Writes text without an end of line to stderr in one piece; errors are ignored, for example if its terminal was closed.
+/// Like [`line`], without an end of line.
 pub(crate) fn part(text: impl Display) {
     let _ = std::io::stderr().lock().write_all(text.to_string().as_bytes());
 }

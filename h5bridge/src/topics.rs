@@ -4,24 +4,22 @@ use std::borrow::Cow;
 
 use crate::exit::Status;
 
-/// A page of `h5bridge help` that is not about one verb.
+/// A page that is not about one verb.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Topic {
-    /// The word that selects the page: `h5bridge help NAME`.
+    /// `h5bridge help NAME`.
     pub(crate) name: &'static str,
     text: Text,
 }
 
-/// The text of a help page, or the data that it is made from. The first line of the text is the page's title, the
-/// second line is empty.
+/// The first line is the page's title, the second is empty.
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Written(&'static str),
-    /// The page with the list of exit codes, made from `Status`.
+    /// Made from `Status`.
     ExitCodes,
 }
 
-/// Every help topic, in the order in which they are listed.
 pub(crate) const TOPICS: &[Topic] = &[
     Topic { name: "formats", text: Text::Written(include_str!("topics/formats.txt")) },
     Topic { name: "layout", text: Text::Written(include_str!("topics/layout.txt")) },
@@ -35,7 +33,6 @@ pub(crate) const TOPICS: &[Topic] = &[
 ];
 
 impl Topic {
-    /// The whole text of the help page.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         match self.text {
             Text::Written(text) => text.into(),
@@ -43,7 +40,6 @@ impl Topic {
         }
     }
 
-    /// The first line of the help page.
     pub(crate) fn title(&self) -> String {
         self.text().lines().next().unwrap_or_default().to_owned()
     }

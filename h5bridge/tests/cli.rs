@@ -114,7 +114,7 @@ fn damaged_tables() {
     refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
 }
 
-/// What shows only when rows are read that planning does not look at: the file is half written then.
+/// Damage that shows only when rows are read that planning does not look at: the file is half written then.
 #[test]
 fn damage_in_the_middle() {
     let copy = Copy::of("strings_boundaries/StandardStMan_128.tab");

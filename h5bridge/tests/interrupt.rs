@@ -66,13 +66,13 @@ fn wait(mut child: Child) -> std::process::Output {
     child.wait_with_output().unwrap()
 }
 
-/// What `target` holds before: nothing, or the content of another table.
+/// Makes the earlier content of `target`: nothing, or the content of another table.
 fn prepare(writer: &Writer, target: &Path, older: &Content) {
     older.write_to(target);
     assert_eq!(Content::of(target).as_ref(), Some(older), "{}", writer.name);
 }
 
-/// What there was of a target before, and what was done to the process.
+/// The earlier content of a target, and the way in which the process is stopped.
 struct Case<'a> {
     writer: &'a Writer,
     older: Option<&'a Content>,
@@ -87,7 +87,7 @@ impl std::fmt::Display for Case<'_> {
     }
 }
 
-/// What came of it.
+/// Counts of outcomes.
 #[derive(Default, Debug)]
 struct Seen {
     /// The process was still at work when the signal came.

@@ -1,4 +1,4 @@
-//! What users get, frozen: the bytes that each writing verb makes of every table of testdata, and the `--json`
+//! The results of users, frozen: the bytes that each writing verb makes of every table of testdata, and the `--json`
 //! documents of every verb, compared with `testdata/net.json`.
 //!
 //! The file has one line for each table and command: SHA-256 of each file written (the first 16 hexadecimal digits),
@@ -48,8 +48,8 @@ const VERBATIM: usize = 200;
 const SHOWN: usize = 8;
 const CASES_SHOWN: usize = 60;
 
-/// A command: `{in}` is the source, `{w}/` the directory of the table's outputs. What it writes is named by the word
-/// that follows `=>`, if anything.
+/// A command: `{in}` is the source, `{w}/` the directory of the table's outputs. The word after `=>`
+/// names its output, if anything.
 const TABLE: &[&str] = &[
     "info {in}",
     "digest {in}",
@@ -239,12 +239,12 @@ impl Scratch {
     }
 }
 
-/// What a command gave.
+/// Results of a command.
 struct Outcome {
     code: Option<i32>,
     /// One or, of `watch`, several.
     documents: Vec<Json>,
-    /// What was written, if anything.
+    /// The output, if there is one.
     files: Option<PathBuf>,
     source: PathBuf,
 }
@@ -272,7 +272,7 @@ impl Outcome {
     }
 }
 
-/// The documents of a run, without what differs from run to run.
+/// The documents of a run, without members that differ from run to run.
 fn normalised(stdout: &str, command: &str) -> Vec<Json> {
     let documents = serde_json::Deserializer::from_str(stdout).into_iter::<Json>();
     let mut documents: Vec<Json> = documents.map(|document| document.unwrap()).collect();
@@ -280,7 +280,7 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
         documents.iter_mut().for_each(hide_ids);
     }
     for document in documents.iter_mut().filter_map(Json::as_object_mut) {
-        // it depends on the file system
+        // the file system decides how many bytes are shared
         document.retain(|key, _| key != "shared_bytes");
         // another case may have the table open
         if let Some(findings) = document.get_mut("attention").and_then(Json::as_array_mut) {
@@ -470,7 +470,7 @@ fn commands(table: &str, first: bool) -> Vec<(String, &'static str)> {
     named
 }
 
-/// A command as the lines name it: without what goes without saying.
+/// A command as the lines name it: without the words that are the same in all.
 fn label(command: &str) -> String {
     let mut words = command.split(" => ").next().unwrap_or(command).split(' ').peekable();
     let mut label = Vec::new();
@@ -589,7 +589,7 @@ fn differences_in_full(path: &str, left: &Json, right: &Json, found: &mut Vec<St
     }
 }
 
-/// What stands for a value that an earlier case of the same table has too.
+/// Replaces a value that an earlier case of the same table also has.
 const SAME: &str = "same as ";
 
 /// One line for each case, sorted. A long value is written once for each table.
@@ -606,7 +606,7 @@ fn text(lines: &BTreeMap<String, Json>) -> String {
     format!("{{\n{}\n}}\n", lines.join(",\n"))
 }
 
-/// What `text` wrote, in full.
+/// The reverse of `text`, in full.
 fn parse(text: &str) -> BTreeMap<String, Json> {
     let mut lines: BTreeMap<String, Json> = serde_json::from_str(text).unwrap();
     let same = |(name, line): (&String, &Json)| {
@@ -620,7 +620,7 @@ fn parse(text: &str) -> BTreeMap<String, Json> {
 }
 
 #[test]
-fn what_users_get_is_as_it_was() {
+fn results_are_unchanged() {
     let golden = testdata().join("net.json");
     // in memory if possible: most of the time would be spent waiting for the disk
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();

@@ -1,6 +1,6 @@
 //! Two and three processes that write the same target at the same time, for every verb that writes.
 //!
-//! Whatever is seen under the target's name, at any moment, is whole: the test reads it as soon as it appears, and each
+//! A file under the target's name is whole at any moment: the test reads it as soon as it appears, and each
 //! time it is another file, and compares all bytes with those of a run alone. Without `--overwrite` one process
 //! succeeds and the others end with status 7; with it none ends otherwise than with 0 or 7. Nothing but the target is
 //! left in its directory.

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{CancelToken, Progress};
 use h5bridge::Caller;
 use pyo3::prelude::*;
@@ -29,8 +30,8 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 /// Runs a verb, given as the words of its command line. Returns its exit code and the document that
 /// `--json` prints. `progress` is a Python function that is called with the progress, or None.
 ///
-/// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. What it raises,
-/// KeyboardInterrupt included, ends the verb; what the verb has begun to write is removed before it is raised here.
+/// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. An exception
+/// of it, KeyboardInterrupt included, ends the verb; unfinished output is removed before it is raised here.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<(u8, String)> {
@@ -55,7 +56,7 @@ pub(crate) fn waited_for<T: Send + 'static>(
 ) -> PyResult<T> {
     let (done, wait) = channel();
     let wait = Mutex::new(wait);
-    let lock = || wait.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || wait.lock_unpoisoned();
     std::thread::spawn(move || done.send(work()));
     let mut reported = Instant::now();
     loop {
@@ -110,18 +111,18 @@ struct State {
 impl Counts {
     /// Whether the subcommand of `h5bridge` has begun its work, and may have written something.
     fn has_begun(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).begun
+        self.0.lock_unpoisoned().begun
     }
 
     /// Progress that was not yet reported: bytes done, bytes in all, name of the table, and name of its column or file
     /// that is being processed; `None` if nothing is new.
     fn news(&self) -> Option<(u64, u64, String, String)> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock_unpoisoned();
         std::mem::take(&mut state.changed).then(|| (state.done, state.total, state.table.clone(), state.part.clone()))
     }
 
     fn set(&self, set: impl FnOnce(&mut State)) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock_unpoisoned();
         state.begun = true;
         set(&mut state);
     }

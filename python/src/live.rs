@@ -1,13 +1,14 @@
 //! Python classes that write and read live files: native HDF5 files to which rows are appended while other processes read them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ctds_hdf5::live::{
     Block, CellShapes, ColumnSpec, CommitPolicy, Durability, Reader as Opened, Schema, TableReader, TableSpec,
     Writer as Writing,
 };
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Shape, Values};
 use ctds_hdf5::{ColumnKind, IfExists};
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
@@ -147,7 +148,7 @@ impl LiveWriter {
 
 impl LiveWriter {
     fn lock(&self) -> MutexGuard<'_, Option<Writing>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_unpoisoned()
     }
 
     fn with<T>(&self, call: impl FnOnce(&mut Writing) -> PyResult<T>) -> PyResult<T> {

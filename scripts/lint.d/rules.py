@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['ctds/error'],
-    ['ctds/clock', 'ctds/limits', 'ctds/os', 'ctds/suggest', 'ctds/sync'],
+    ['ctds/calendar', 'ctds/clock', 'ctds/hex', 'ctds/limits', 'ctds/os', 'ctds/suggest', 'ctds/sync'],
     ['ctds/value'],
     ['ctds/io'],
     ['ctds/grid', 'ctds/lfs', 'ctds/progress', 'ctds/thin'],
@@ -16,13 +16,25 @@ LAYERS = [
     ['ctds/stman'],
     ['ctds/table'],
     ['ctds/lib'],
-    ['damage', 'hash', 'publishing', 'shuffle'],
-    ['blosc'],
+    ['ctds-archives/sion', 'ctds-archives/vt'],
+    ['ctds-archives/lib'],
+    ['blosc-arrays/shuffle'],
+    ['blosc-arrays/blosc'],
+    ['blosc-arrays/checksum', 'blosc-arrays/dtype', 'blosc-arrays/json'],
+    ['blosc-arrays/superchunk'],
+    ['blosc-arrays/chunk_files'],
+    ['blosc-arrays/array'],
+    ['blosc-arrays/format'],
+    ['blosc-arrays/arrays'],
+    ['blosc-arrays/compare', 'blosc-arrays/write'],
+    ['blosc-arrays/lib'],
+    ['damage', 'hash', 'publishing'],
     ['remote'],
+    ['clone'],
     ['pool', 'output'],
     ['call', 'staged'],
     ['h5'],
-    ['clone', 'thin'],
+    ['thin'],
     ['container'],
     ['native'],
     ['source'],
@@ -31,7 +43,7 @@ LAYERS = [
     ['look'],
     ['internals'],
     ['lib'],
-    ['h5bridge/exit', 'h5bridge/stderr', 'h5bridge/sync'],
+    ['h5bridge/exit', 'h5bridge/stderr'],
     ['h5bridge/interrupt', 'h5bridge/topics'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],
@@ -79,8 +91,9 @@ REGISTRIES = {
     'ctds/stman/standard': 'its KIND opens and creates; the parts share the opened file',
     'ctds/stman/tiled': 'its four Kinds open and create; the parts share the hypercubes',
     'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
-    'container/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'ctds-archives/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'look/plots': 'Kind names every plot; the plots share the traits and the drawing',
     'ctds/io': 'the traits of positioned reading and writing, and the file that implements both',
 }
 
@@ -129,12 +142,12 @@ OTHER_MEANINGS = {
 
 # ---- text -----------------------------------------------------------------------------------------------------------
 
-# (expression, why, files in which it is right)
+# (expression, why, folders in which it is right)
 FORBIDDEN_CODE = [
-    (r'\bunsafe\b', 'unsafe code belongs into src/h5/sys.rs and crates/ctds/src/os',
-     {'src/h5/sys.rs', 'crates/ctds/src/os/mod.rs'}),
-    (r'\.\s*unwrap\s*\(\s*\)', 'unwrap() outside tests: return an error, or expect() with the reason it cannot fail', set()),
-    (r'\b(?:todo|unimplemented|dbg)!', 'unfinished code', set()),
+    (r'\bunsafe\b', 'unsafe code belongs into src/h5/sys and crates/ctds/src/os',
+     ('src/h5/sys/', 'crates/ctds/src/os/')),
+    (r'\.\s*unwrap\s*\(\s*\)', 'unwrap() outside tests: return an error, or expect() with the reason it cannot fail', ()),
+    (r'\b(?:todo|unimplemented|dbg)!', 'unfinished code', ()),
 ]
 FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in the code')]
 
@@ -156,9 +169,25 @@ MESSAGE_VERBS = (
 # What h5grove, whose protocol `serve` speaks, and the operating system say in these words.
 SERVER_MESSAGES = r"Unsupported |Cannot resolve|File not found|Permission denied|os error"
 
+# {pattern: expression}: what names of tests avoid, as words.
+TEST_NAMES = {
+    'P1': r"^(?:test )?what(?:ever)?\b|\b(?:of|from|for|with|without|in|by|than|as) what\b",
+    'P5': r"\b(?:is|are|was|were|be) (?:no (?!longer\b|more\b)\w+|none\b)",
+    'P8': r"\banew\b|\bmeanwhile\b|\btoo$",
+    'P9': r"\b(?:who(?:ever)?|whom|somebody|nobody|anybody|everybody|he|his)\b",
+}
+
+# Where P1 in comments, P15, P16 and P17 are not counted yet. The list only gets shorter.
+UNREVISED = [
+    'src/blosc', 'src/blz', 'src/container/sion', 'src/container/vt', 'src/h5/sys', 'src/look', 'src/native/table',
+    'src/source/content', 'h5bridge/src/command/manifest', 'h5bridge/src/command/plot', 'h5bridge/src/command/shard',
+]
+
 # {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
 # may occur. CONTRIBUTING.md has examples.
 PROSE = {
+    'P1': (r"(?:^|(?<=[.;:] ))(?:What(?:ever)?|Who(?:ever)?)\b(?! if\b)|^what(?:ever)?\b|\b(?:of|from|for|with|without|in|by|than|as) what\b",
+           'a noun instead of a clause with "what" (counted in comments)'),
     'P2': (r"^(?:Of|In|To|From|With|For|By|At|On|As|Between|Within|Among|Through|Beside|Behind|Before|After)\b[^:]*$",
            'a doc comment stands alone: begin with the thing, not with a preposition (counted in doc comments)'),
     'P4': (r"\b(?:is|are|was|were|be|been) (?:not )?there\b(?! (?:a|an|are|is|any|no)\b)|\bthere (?:is|are|was|were) not?\b(?!h)",
@@ -171,4 +200,11 @@ PROSE = {
            'name the process: "another process", "the writer", "the reader"'),
     'P11': (r"^(?!.*(?:%s))(?!(?:.*: )?(?:found|expected)\b)(?!%s)(?!.*(?:: ?|\()\{\w*\}\)?$)" % (MESSAGE_VERBS, SERVER_MESSAGES),
             'a message has a verb: "what is wrong: found X, expected Y" (counted in messages of errors)'),
+    'P15': (r"^(?i:it|they|them|he|she|those|these|who|whom|what(?:ever)?|(?:all|both|each|none|neither|one|some|most|many) of (?:it|them|these|those)"
+            r"|(?:this|that) (?:is|was|has|had|does|can|may|must|will|would|could|should|makes?|takes?|gives?|needs?|keeps?|holds?|lets?|leaves?|of|for|in|on|by)"
+            r"|there (?:is|are|was|were|can|may|must))\b",
+            'a comment inside a function begins with a noun, not with a pronoun'),
+    'P16': (r"(?<![\w`\])])\(([^()`]*[A-Za-z]{2,}[^()`]*[ -][^()`]*[A-Za-z]{2,}[^()`]*)\)",
+            'the head of a file explains a term once, not each comment in parentheses (counted in comments)'),
+    'P17': ('', 'the name of a test says the behaviour, without the words of P1, P5, P8 and P9 (counted in names of tests)'),
 }

@@ -9,7 +9,7 @@ class Text:
     """A comment or a string literal, with the line it begins on."""
     line: int
     value: str
-    kind: str = ''          # of a comment: 'doc' or 'plain'
+    kind: str = ''          # of a comment: 'doc', 'plain', or 'beside' code on its line
     start: int = 0          # offset of a string in the file
 
 
@@ -77,8 +77,9 @@ def split(text):
                 depth, end = depth + (1 if edge[0] == '/*' else -1), edge.end()
             comments.append(Text(line, text[start:end], 'plain'))
         elif match['comment']:
-            is_doc = re.match(r'//[/!](?!/)', match[0])
-            comments.append(Text(line, re.sub(r'^//[/!]?\s?', '', match[0]), 'doc' if is_doc else 'plain'))
+            alone = not text[text.rfind('\n', 0, start) + 1:start].strip()
+            kind = 'doc' if re.match(r'//[/!](?!/)', match[0]) else 'plain' if alone else 'beside'
+            comments.append(Text(line, re.sub(r'^//[/!]?\s?', '', match[0]), kind))
         elif match['raw']:
             close = text.find('"' + match['hashes'], end)
             close = len(text) if close < 0 else close
@@ -89,6 +90,33 @@ def split(text):
         pieces += [text[at:start], blank(text[start:end])]
         at = end
     return ''.join(pieces + [text[at:]]), comments, strings
+
+
+def passages(comments):
+    """Comments as they are read: those on consecutive lines as one, up to an empty line; without examples of code."""
+    found, last, is_code = [], None, False
+    for comment in comments:
+        follows = last is not None and last.line == comment.line - 1 and last.kind == comment.kind != 'beside'
+        is_fence = comment.kind == 'doc' and comment.value.startswith('```')
+        is_code = (follows and is_code) ^ is_fence
+        if is_code or is_fence:
+            pass
+        elif follows and last.value.strip() and comment.value.strip():
+            found[-1].value += ' ' + comment.value.strip()
+        else:
+            found.append(Text(comment.line, comment.value.strip(), comment.kind))
+        last = Text(comment.line, '' if is_code or is_fence else comment.value, comment.kind)
+    return found
+
+
+TEST = re.compile(r'#\[(?:\w+::)?test\b[^\]]*\]\s*(?:(?:#\[[^\]]*\]|//[^\n]*)\s*)*(?:async\s+)?fn\s+(\w+)|^def (test_\w+)', re.MULTILINE)
+
+
+def test_names(text):
+    """The names of the tests in a source of Rust or Python, as words: (line, words)."""
+    for match in TEST.finditer(text):
+        name = match[1] or match[2]
+        yield text.count('\n', 0, match.end() - len(name)) + 1, name.replace('_', ' ')
 
 
 def closing(code, start):

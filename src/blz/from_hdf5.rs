@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blosc_arrays::array::{ARRAY, Array, Stored, chunk_rows, row_bytes};
+use blosc_arrays::dtype::Dtype;
+use blosc_arrays::json::Document;
 use serde_json::{Map, Value as Json};
 
-use super::array::{ARRAY, Array, Stored, chunk_rows, row_bytes};
-use super::dtype::Dtype;
-use super::json::Document;
-use super::rows::Rows;
+use super::element::{dtype_of, element_of};
+use super::rows::DatasetRows;
 use crate::container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, Attribute, Group, LinkKind};
@@ -182,7 +183,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     let (dtype, dtype_text, element) = match text(dataset.attribute(DTYPE)?) {
         Some(text) => {
             let dtype = Dtype::parse(&text).context(DTYPE)?;
-            let element = dtype.element()?;
+            let element = element_of(&dtype)?;
             if !dataset.stores(&element)? {
                 let message = format!("{DTYPE} is {text}, but the dataset has other elements");
                 return Err(Error::format(message));
@@ -191,7 +192,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
         }
         None => {
             let element = dataset.element()?;
-            let dtype = Dtype::of_element(&element);
+            let dtype = dtype_of(&element);
             let text = dtype.name();
             (dtype, text, element)
         }
@@ -200,7 +201,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     let storage = text(dataset.attribute(STORAGE)?);
     let storage = storage.map(|text| Document::decode(text.as_bytes()).context(STORAGE)).transpose()?;
     let attributes = user_attributes(&dataset_attributes(root, path)?, |name| dataset.attribute(name))?;
-    let rows = Rows::new(file, source, dataset, element, &dtype, &shape, row_bytes)?;
+    let rows = DatasetRows::new(file, source, dataset, element, &dtype, &shape, row_bytes)?;
     let chunk_rows = storage.as_ref().and_then(|storage| chunk_rows(&storage.value)).unwrap_or(rows.chunk_rows());
     Ok(Array {
         name: name.to_owned(),
@@ -212,7 +213,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
         storage,
         attributes,
         is_fortran: false,
-        stored: Stored::Dataset(Box::new(rows)),
+        stored: Stored::Rows(Box::new(rows)),
     })
 }
 

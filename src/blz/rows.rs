@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use blosc_arrays::array::Rows;
+use blosc_arrays::chunk_files::BATCH_BYTES;
+use blosc_arrays::dtype::Dtype;
 use rayon::prelude::*;
 
-use super::chunk_files::BATCH_BYTES;
-use super::dtype::Dtype;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{self, ChunkInfo, Dataset, Pipeline, Storage, StoredElement, with_decoded};
 use crate::io::ReadAt;
@@ -19,7 +20,7 @@ const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Reads an array that is stored as a dataset of an HDF5 file, row by row. A row is the elements with one index on the
 /// slowest axis.
-pub(super) struct Rows {
+pub(super) struct DatasetRows {
     dataset: Dataset,
     /// The HDF5 type that the elements of the dataset are read as.
     element: StoredElement,
@@ -36,9 +37,9 @@ pub(super) struct Rows {
     _file: Arc<h5::File>,
 }
 
-impl fmt::Debug for Rows {
+impl fmt::Debug for DatasetRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rows").field(&self.dataset).finish()
+        f.debug_tuple("DatasetRows").field(&self.dataset).finish()
     }
 }
 
@@ -52,7 +53,7 @@ struct Direct {
     fill: Vec<u8>,
 }
 
-impl Rows {
+impl DatasetRows {
     /// Prepares to read the rows of `dataset`, whose elements are `element` in HDF5 and `dtype` in numpy; `shape` has at least
     /// one axis, slowest first.
     ///
@@ -87,44 +88,12 @@ impl Rows {
             _ => None,
         };
         let (dtype, len) = (dtype.clone(), shape[0]);
-        Ok(Rows { dataset, element, dtype, len, row_bytes, rows, direct, _file: file.clone() })
+        Ok(DatasetRows { dataset, element, dtype, len, row_bytes, rows, direct, _file: file.clone() })
     }
 
     /// Number of rows in a chunk of the dataset; if the dataset has no chunks, the number of rows in about 1 MiB.
     pub(super) fn chunk_rows(&self) -> u64 {
         self.rows
-    }
-
-    /// Calls `each` with the bytes of all rows of the dataset, in pieces of any length: elements are as in memory of numpy, of
-    /// the numpy type that the BLZ array will have.
-    ///
-    /// # Errors
-    /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.
-    pub(super) fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let (rows, row_bytes) = (self.len, self.row_bytes);
-        if rows == 0 || row_bytes == 0 {
-            return Ok(());
-        }
-        let chunk_bytes = self.rows.saturating_mul(row_bytes);
-        let at_a_time = (BATCH_BYTES / chunk_bytes.max(1)).max(1);
-        let mut first = 0;
-        while first < rows {
-            progress.go_on()?;
-            let end = first.saturating_add(at_a_time.saturating_mul(self.rows)).min(rows);
-            let starts: Vec<u64> = (first..end).step_by(usize::try_from(self.rows).unwrap_or(usize::MAX)).collect();
-            let read = |&start: &u64| self.read_block(start, start.saturating_add(self.rows).min(rows));
-            let read: Vec<Result<Vec<u8>>> = match self.direct {
-                Some(_) => starts.par_iter().map(read).collect(),
-                None => vec![self.read_block(first, end)],
-            };
-            for bytes in read {
-                let bytes = bytes?;
-                each(&bytes)?;
-                progress.advance(bytes.len() as u64, ".", "");
-            }
-            first = end;
-        }
-        progress.go_on()
     }
 
     /// Reads the rows `first..end` of the dataset; elements are as in memory of numpy, of the numpy type that the BLZ array will
@@ -153,5 +122,39 @@ impl Rows {
             out.chunks_exact_mut(self.dtype.size).try_for_each(|element| self.dtype.restore(element))?;
         }
         Ok(out)
+    }
+}
+
+impl Rows for DatasetRows {
+    /// Calls `each` with the bytes of all rows of the dataset, in pieces of any length: elements are as in memory of numpy, of
+    /// the numpy type that the BLZ array will have.
+    ///
+    /// # Errors
+    /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.
+    fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let (rows, row_bytes) = (self.len, self.row_bytes);
+        if rows == 0 || row_bytes == 0 {
+            return Ok(());
+        }
+        let chunk_bytes = self.rows.saturating_mul(row_bytes);
+        let at_a_time = (BATCH_BYTES / chunk_bytes.max(1)).max(1);
+        let mut first = 0;
+        while first < rows {
+            progress.go_on()?;
+            let end = first.saturating_add(at_a_time.saturating_mul(self.rows)).min(rows);
+            let starts: Vec<u64> = (first..end).step_by(usize::try_from(self.rows).unwrap_or(usize::MAX)).collect();
+            let read = |&start: &u64| self.read_block(start, start.saturating_add(self.rows).min(rows));
+            let read: Vec<Result<Vec<u8>>> = match self.direct {
+                Some(_) => starts.par_iter().map(read).collect(),
+                None => vec![self.read_block(first, end)],
+            };
+            for bytes in read {
+                let bytes = bytes?;
+                each(&bytes)?;
+                progress.advance(bytes.len() as u64, ".", "");
+            }
+            first = end;
+        }
+        progress.go_on()
     }
 }

@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
+use blosc_arrays::Arrays;
+use blosc_arrays::array::{Array, Stored};
+use blosc_arrays::blosc::{self, BloscCodec, ChunkSettings};
+use blosc_arrays::chunk_files::StoredChunk;
+use blosc_arrays::json::Document;
 use rayon::prelude::*;
 use serde_json::Value as Json;
 
-use super::array::{Array, Stored};
-use super::arrays::Arrays;
-use super::chunk_files::StoredChunk;
+use super::element::element_of;
 use super::from_hdf5::{ATTRIBUTES, COLUMNS, DTYPE, FORMAT, MARK, STORAGE, VERSION};
-use super::json::Document;
-use crate::blosc::{self, BloscCodec, ChunkSettings};
 use crate::call::{Call, call_setters};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Compression, Dataset, ElementSpec, FilterScratch, Group, Pipeline};
@@ -127,7 +128,7 @@ impl<'a> ToHdf5<'a> {
         let shape: Shape = array.shape.iter().rev().copied().collect();
         let with_rows = |rows: u64| array.shape[1..].iter().rev().map(|&extent| extent.max(1)).chain([rows]);
         let chunk: Shape = with_rows(chunk_rows).collect();
-        let element = array.dtype.element()?;
+        let element = element_of(&array.dtype)?;
         let chunk_bytes = usize::try_from(chunk_rows * array.row_bytes).ok().filter(|&bytes| bytes < u32::MAX as usize);
         let chunk_bytes =
             chunk_bytes.ok_or_else(|| Error::unsupported("chunks have 4 GiB or more, which HDF5 cannot store"))?;

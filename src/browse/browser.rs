@@ -15,7 +15,7 @@ use super::{Limits, stats};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{AnyObject, Group, Link};
 
-/// Largest selection of which statistics are computed, in bytes of its elements in the file; a larger one is an error.
+/// Largest selection for statistics, in bytes in the file.
 const STATS_BYTES: u64 = 2 << 30;
 
 /// Answers requests about one open HDF5 file or table, within limits on the size of an answer. Make a new `Browser` for each
@@ -162,7 +162,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// Returns the JSON document `text` unchanged, or an error if it is longer than the limit on JSON answers.
+    /// Fails if `text` is longer than the limit on JSON answers.
     fn document(&self, text: String) -> Result<String> {
         let (bytes, most) = (text.len() as u64, self.limits.json_bytes);
         if bytes > most {
@@ -174,8 +174,7 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// Returns a group with its path and the names of its members, in descending order: popping names from the end of the
-/// list lists them in ascending order.
+/// Names in descending order: popping from the end lists them in ascending order.
 fn sorted_names(group: &Group, path: String) -> Result<(Group, String, Vec<String>)> {
     let mut names = group.link_names()?;
     names.sort_unstable_by(|a, b| b.cmp(a));

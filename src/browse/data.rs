@@ -12,12 +12,10 @@ use super::tiff;
 use super::{Limits, PIECE_BYTES};
 use crate::error::{Error, Result};
 
-/// Largest piece in which an encoded answer is returned, in bytes. The first piece is encoded before the answer begins, so
-/// that an error in it can still be sent as an error.
+/// Largest piece of an answer. The first is encoded before the answer begins, so that its errors can still be sent.
 const PIECE: usize = PIECE_BYTES as usize;
 
-/// Least size of a piece of an answer in bytes, except for the last piece: encoded blocks are appended to a smaller
-/// piece until it has this size.
+/// Encoded blocks are appended to a smaller piece, except the last one.
 const SMALL_PIECE: usize = PIECE / 2;
 
 /// Encoding in which the values of a dataset are returned.
@@ -63,7 +61,7 @@ pub struct DataOptions<'a> {
     pub flatten: bool,
 }
 
-/// Encoded values of a dataset, with what an HTTP server needs to know to send them.
+/// Encoded values of a dataset, with the headers that an HTTP server needs to send them.
 pub struct Data {
     /// Media type of the encoded values, such as `application/json`.
     pub content_type: &'static str,
@@ -86,9 +84,8 @@ impl fmt::Debug for Data {
 pub struct Pieces {
     /// Encoded bytes, of which the first `given` were already returned.
     ready: Vec<u8>,
-    /// Number of bytes at the start of `ready`, the encoded bytes, that were already returned in pieces.
     given: usize,
-    /// Encoder of the values that are not yet encoded; `None` if all are.
+    /// `None` once all values are encoded.
     source: Option<Box<dyn Source>>,
 }
 
@@ -98,9 +95,9 @@ impl fmt::Debug for Pieces {
     }
 }
 
-/// The values that a request asks for, which are encoded step by step in the form that it wants: JSON, CSV, plain bytes, npy or TIFF.
+/// Values that are encoded step by step: JSON, CSV, plain bytes, npy or TIFF.
 trait Source: Send {
-    /// Appends the next encoded bytes to `out`, about 1 MiB; returns false if no values were left.
+    /// Appends about 1 MiB; returns false if no values were left.
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool>;
 }
 
@@ -109,12 +106,12 @@ impl Pieces {
         Pieces { ready: Vec::new(), given: 0, source: Some(Box::new(source)) }
     }
 
-    /// Makes an iterator that returns `ready`, an answer that is already encoded as a whole, in pieces.
+    /// An answer that is already encoded as a whole.
     pub(super) fn of(ready: Vec<u8>) -> Self {
         Pieces { ready, given: 0, source: None }
     }
 
-    /// Encodes values until the encoded bytes exceed 1 MiB or no values are left; returns true if all values are encoded.
+    /// Encodes until there are 1 MiB; returns true if all values are encoded.
     fn begin(&mut self) -> Result<bool> {
         while self.ready.len() <= PIECE {
             let Some(source) = &mut self.source else { return Ok(true) };
@@ -157,16 +154,14 @@ impl Iterator for Pieces {
     }
 }
 
-/// Reads the selected elements of a dataset as bytes, block by block.
+/// Reads selected elements as bytes, block by block.
 struct Raw {
     values: Values,
     blocks: Blocks,
-    /// The bytes of the block of elements that was read last.
     block: Vec<u8>,
-    /// Number of bytes that were already returned of the block of elements that was read last (`block`).
+    /// Bytes of `block` that were already returned.
     taken: usize,
-    /// The numpy type in which numbers are read, and the one to which they are converted; `None` if the elements are not
-    /// numbers.
+    /// Numpy types that numbers are read in and converted to.
     forms: Option<(Form, Form)>,
 }
 
@@ -177,7 +172,7 @@ impl Raw {
         Raw { values, blocks, block: Vec::new(), taken: 0, forms }
     }
 
-    /// Reads and converts the next block of elements; `None` at the end.
+    /// `None` at the end.
     fn block(&mut self) -> Result<Option<Vec<u8>>> {
         let Some(block) = self.blocks.next() else { return Ok(None) };
         let read = self.values.read(&block)?;
@@ -187,7 +182,7 @@ impl Raw {
         }))
     }
 
-    /// Returns the next bytes of the elements, at most `bytes`; an empty slice at the end.
+    /// Returns `bytes` bytes or less; empty at the end.
     fn take(&mut self, bytes: usize) -> Result<&[u8]> {
         if self.taken == self.block.len() {
             let Some(block) = self.block()? else { return Ok(&[]) };
@@ -199,10 +194,9 @@ impl Raw {
     }
 }
 
-/// Encoder of values as their bytes, with an optional header before them.
 struct Binary {
     raw: Raw,
-    /// Header of the file format (npy, TIFF), which precedes the values; empty for plain bytes, and once it is returned.
+    /// Header of npy or TIFF; empty once it is returned.
     header: Vec<u8>,
 }
 
@@ -219,7 +213,6 @@ impl Source for Binary {
     }
 }
 
-/// Encoder of numbers of a dataset as JSON.
 struct JsonNumbers {
     raw: Raw,
     form: Form,
@@ -238,7 +231,7 @@ impl Source for JsonNumbers {
     }
 }
 
-/// Encoder of elements of any type (strings, compounds …) as JSON.
+/// Strings, compounds …
 struct JsonAny {
     values: Values,
     blocks: Blocks,
@@ -259,8 +252,7 @@ impl Source for JsonAny {
     }
 }
 
-/// Appends the next elements of an array to `out` as nested JSON lists. `text` has the elements, each already in JSON, and
-/// `ends` the offsets in it at which they end.
+/// Nested lists; `ends` are the offsets in `text` at which the elements end.
 pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &mut Vec<u8>) {
     nest.elements(ends.len(), out, |start, run, out| {
         for number in start..start + run {
@@ -273,7 +265,6 @@ pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &
     });
 }
 
-/// Encoder of numbers of a dataset as CSV.
 struct Csv {
     raw: Raw,
     form: Form,
@@ -290,8 +281,7 @@ impl Source for Csv {
     }
 }
 
-/// Makes the advice in an error message to select less of a dataset: a selection of about the fraction `share` of its
-/// values. `shape` has the extents of the dataset, slowest axis first.
+/// Advice to select about the fraction `share`; `shape` has the slowest axis first.
 fn choose_less(shape: &[u64], share: f64) -> String {
     let longest = shape.iter().enumerate().max_by_key(|(_, extent)| **extent).filter(|(_, extent)| **extent > 1);
     match longest {
@@ -315,8 +305,7 @@ fn check(size: u64, what: &str, most: u64, shape: &[u64]) -> Result<()> {
     )))
 }
 
-/// Encodes the selected values in the format that `options` ask for. `open` opens the dataset; it is called again for a
-/// second pass, which finds the length of a long JSON answer.
+/// `open` opens the dataset, again for a second pass, which finds the length of a long JSON answer.
 pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
     let values = open()?;
     let number = values.number.clone().filter(|_| values.shape.is_some());
@@ -324,67 +313,71 @@ pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>,
         return Err(Error::usage("Unsupported dtype safe for non-numeric data"));
     }
     values.check_backed()?;
-    let safe = |form: Form| if options.dtype == Dtype::Safe { form.safe() } else { form };
+    let form = number.map(|number| if options.dtype == Dtype::Safe { number.form.safe() } else { number.form });
     match options.format {
         Format::Json => json(open, values, options, limits),
-        Format::Bin => {
-            let Some(shape) = values.shape.clone() else {
-                return Err(Error::usage("Unsupported encoding bin for datasets without a dataspace"));
-            };
-            if values.has_pointers() {
-                return Err(Error::usage(
-                    "Unsupported encoding bin for elements of variable length and references: they have no bytes of \
-                     their own; take json",
-                ));
-            }
-            let size = number.as_ref().map_or(values.element.size, |number| safe(number.form).size) as u64;
-            let length = values.count().saturating_mul(size);
+        Format::Bin => bytes(values, form, limits),
+        format => numbers(format, values, form, limits),
+    }
+}
+
+/// Encodes elements in the format `Bin`; numbers have this `form`.
+fn bytes(values: Values, form: Option<Form>, limits: &Limits) -> Result<Data> {
+    let Some(shape) = values.shape.clone() else {
+        return Err(Error::usage("Unsupported encoding bin for datasets without a dataspace"));
+    };
+    if values.has_pointers() {
+        return Err(Error::usage(
+            "Unsupported encoding bin for elements of variable length and references: they have no bytes of \
+             their own; take json",
+        ));
+    }
+    let size = form.map_or(values.element.size, |form| form.size) as u64;
+    let length = values.count().saturating_mul(size);
+    check(length, "bytes", limits.binary_bytes, &shape)?;
+    binary("application/octet-stream", None, Vec::new(), Raw::new(values, form), length)
+}
+
+/// Encodes numbers of this `form` in a format for nothing else: `Npy`, `Csv` or `Tiff`.
+fn numbers(format: Format, values: Values, form: Option<Form>, limits: &Limits) -> Result<Data> {
+    let name = match format {
+        Format::Npy => "npy",
+        Format::Csv => "csv",
+        _ => "tiff",
+    };
+    let (Some(form), Some(shape)) = (form, values.shape.clone()) else {
+        return Err(Error::usage(format!("Unsupported encoding {name} for non-numeric content")));
+    };
+    let bytes = values.count().saturating_mul(form.size as u64);
+    if format == Format::Npy {
+        let header = npy_header(form, &shape);
+        let length = bytes.saturating_add(header.len() as u64);
+        check(length, "bytes", limits.binary_bytes, &shape)?;
+        let raw = Raw::new(values, Some(form));
+        return binary("application/octet-stream", Some("data.npy"), header, raw, length);
+    }
+    if shape.is_empty() {
+        return Err(Error::usage(format!("Unsupported encoding {name} for empty and scalar datasets")));
+    }
+    match (format, &shape[..]) {
+        (Format::Tiff, &[rows, columns]) => {
+            let length = bytes.saturating_add(tiff::HEADER as u64);
             check(length, "bytes", limits.binary_bytes, &shape)?;
-            let raw = Raw::new(values, number.map(|number| safe(number.form)));
-            binary("application/octet-stream", None, Vec::new(), raw, length)
+            let header = tiff::header(form, rows, columns)?;
+            binary("image/tiff", Some("data.tiff"), header, Raw::new(values, Some(form)), length)
         }
-        format => {
-            let name = match format {
-                Format::Npy => "npy",
-                Format::Csv => "csv",
-                _ => "tiff",
-            };
-            let (Some(number), Some(shape)) = (number, values.shape.clone()) else {
-                return Err(Error::usage(format!("Unsupported encoding {name} for non-numeric content")));
-            };
-            let form = safe(number.form);
-            let bytes = values.count().saturating_mul(form.size as u64);
-            if format == Format::Npy {
-                let header = npy_header(form, &shape);
-                let length = bytes.saturating_add(header.len() as u64);
-                check(length, "bytes", limits.binary_bytes, &shape)?;
-                let raw = Raw::new(values, Some(form));
-                return binary("application/octet-stream", Some("data.npy"), header, raw, length);
-            }
-            if shape.is_empty() {
-                return Err(Error::usage(format!("Unsupported encoding {name} for empty and scalar datasets")));
-            }
-            match (format, &shape[..]) {
-                (Format::Tiff, &[rows, columns]) => {
-                    let length = bytes.saturating_add(tiff::HEADER as u64);
-                    check(length, "bytes", limits.binary_bytes, &shape)?;
-                    let header = tiff::header(form, rows, columns)?;
-                    binary("image/tiff", Some("data.tiff"), header, Raw::new(values, Some(form)), length)
-                }
-                (Format::Csv, [_] | [_, _]) => {
-                    check(values.count().saturating_mul(longest_csv(form)), "bytes", limits.binary_bytes, &shape)?;
-                    let columns = if shape.len() == 2 { shape[1] } else { 1 };
-                    let source = Csv { raw: Raw::new(values, Some(form)), form, columns, column: 0 };
-                    finish("text/csv", Some("data.csv"), None, Pieces::new(source))
-                }
-                _ => {
-                    let axes = if format == Format::Csv { "one or two axes" } else { "two axes" };
-                    Err(Error::usage(format!(
-                        "Unsupported encoding {name} for {} axes: it has {axes}; choose with selection",
-                        shape.len()
-                    )))
-                }
-            }
+        (Format::Csv, [_] | [_, _]) => {
+            check(values.count().saturating_mul(longest_csv(form)), "bytes", limits.binary_bytes, &shape)?;
+            let columns = if shape.len() == 2 { shape[1] } else { 1 };
+            let source = Csv { raw: Raw::new(values, Some(form)), form, columns, column: 0 };
+            finish("text/csv", Some("data.csv"), None, Pieces::new(source))
+        }
+        _ => {
+            let axes = if format == Format::Csv { "one or two axes" } else { "two axes" };
+            Err(Error::usage(format!(
+                "Unsupported encoding {name} for {} axes: it has {axes}; choose with selection",
+                shape.len()
+            )))
         }
     }
 }
@@ -409,7 +402,6 @@ fn finish(
     Ok(Data { content_type, file_name, length, pieces })
 }
 
-/// Makes an answer of the media type `application/json` from `text`, a whole JSON document.
 fn document(text: Vec<u8>) -> Data {
     let length = Some(text.len() as u64);
     Data { content_type: "application/json", file_name: None, length, pieces: Pieces::of(text) }
@@ -465,7 +457,7 @@ fn json_pieces(values: Values, shape: &[u64]) -> Pieces {
     }
 }
 
-/// Makes the header of a file in numpy's format npy, version 1.0, for an array of `shape` (slowest axis first).
+/// Version 1.0; `shape` has the slowest axis first.
 fn npy_header(form: Form, shape: &[u64]) -> Vec<u8> {
     let extents: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
     let shape = match &extents[..] {

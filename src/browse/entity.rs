@@ -14,7 +14,7 @@ use super::types::describe;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyAttribute, AnyClass, AnyDataset, AnyNamedType, AnyObject, Group, Link};
 
-/// An HDF5 object that has attributes: group, dataset or named type.
+/// An object that has attributes.
 pub(super) enum Owner {
     Group(Arc<OpenFile>, Group),
     Dataset(Member, Box<AnyDataset>),
@@ -36,7 +36,7 @@ impl Owner {
         })
     }
 
-    /// Names of the object's attributes, in order of creation if the file keeps that, else sorted.
+    /// Names in order of creation if the file keeps that, else sorted.
     fn attribute_names(&self) -> Result<Vec<String>> {
         match self {
             Owner::Group(_, group) => group.attributes(),
@@ -53,7 +53,7 @@ impl Owner {
         }
     }
 
-    /// Names, shapes and types of the object's attributes as JSON, sorted by name.
+    /// Names, shapes and types, sorted by name.
     fn described_attributes(&self) -> Result<Value> {
         let mut names = self.attribute_names()?;
         names.sort_unstable();
@@ -67,7 +67,7 @@ impl Owner {
         Ok(Value::Array(described))
     }
 
-    /// Returns the values of the object's attributes as a JSON object: of those in `keys`, or of all if `keys` is empty.
+    /// Values of the attributes `keys`, or of all if it is empty, as a JSON object.
     pub(super) fn attribute_values(&self, keys: &[String]) -> Result<Vec<u8>> {
         let names = if keys.is_empty() { self.attribute_names()? } else { keys.to_vec() };
         let mut out = vec![b'{'];
@@ -115,8 +115,7 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Describes the object or link at `path` in JSON. A group is described with its direct members, but without the
-/// members of its subgroups; a group of more than `most_children` members is an error.
+/// Describes a group with its direct members, but without theirs; a group of more than `most_children` is an error.
 pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
@@ -138,8 +137,7 @@ pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
     Ok(entity)
 }
 
-/// Describes the member `name` of a group in JSON, without its own members. If it cannot be opened, the description has the
-/// error message.
+/// Describes a member without its own. If it cannot be opened, the description has the error message.
 fn child_entity(resolver: &Resolver<'_>, file: &Arc<OpenFile>, group: &Group, name: &str) -> Value {
     let describe = || -> Result<Value> {
         let path = join(group.path(), name);

@@ -4,26 +4,22 @@ use super::number::{Kind, Number};
 use super::text::{push_json, push_string};
 use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
 
-/// Writes elements of a dataset as JSON to `out`, one after the other. Commas are written within an element, but not between
-/// elements.
+/// Writes elements as JSON, with commas within but not between them.
 pub(super) struct JsonElements<'a> {
     out: &'a mut Vec<u8>,
-    /// Offsets in bytes at which the written elements end in the JSON text (`out`).
+    /// Offsets in `out` at which elements end.
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Number of axes of each element if it is itself an HDF5 array, else 0. Brackets for these axes are left out: each
-    /// value in such an array counts as an element of its own.
+    /// Axes of elements that are HDF5 arrays. Brackets for these are left out: each value counts as an element of its
+    /// own.
     array_axes: usize,
-    /// Number of begun and not yet ended lists that are written without brackets, because they stand for the axes of an
-    /// element that is an HDF5 array.
+    /// Open lists without brackets, for the axes of an element that is an array.
     arrays: usize,
-    /// Whether the list that is open already has a value, so that the next one needs a comma before it.
+    /// Whether the next value in the open list needs a comma before it.
     follows: bool,
 }
 
 impl<'a> JsonElements<'a> {
-    /// Makes a writer that appends elements as JSON to `out`, and to `ends` the offset in `out` at which each element
-    /// ends. If elements are HDF5 arrays, `array_axes` is the number of their axes (else 0), and each of their elements counts as one.
     pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
         JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
     }

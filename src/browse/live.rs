@@ -7,13 +7,11 @@ use crate::h5::{Group, Link};
 use crate::native::{COMMITTED_ROWS, Growth, described_tables, growth, is_position, row_map};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of rows that are read at a time of the dataset `row_cube`, in which a column stores the number of the
-/// hypercube that holds the cell of each row.
+/// Rows of `row_cube` read at a time.
 const BLOCK: u64 = 1 << 16;
 
-/// Number of committed entries on the slowest axis of the dataset `name` in the group at `path`:
-/// rows of its table, or cells of a hypercube (the cells of one shape). `None` if the dataset grows
-/// by neither rows nor cells, or does not belong to a table of a live file.
+/// Committed entries on the slowest axis of a dataset: rows of its table, or cells of a hypercube. `None` if it grows
+/// by neither, or is not of a live table.
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };
@@ -34,8 +32,7 @@ pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Optio
     Ok(None)
 }
 
-/// Reads the number of committed rows of the table in the group at `path`; `None` if the group is
-/// not a table of a live file.
+/// `None` if the group is not a table of a live file.
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);
@@ -55,8 +52,7 @@ fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     counter.read_counter().map(Some)
 }
 
-/// Counts the cells of the first `rows` rows of a column that are stored in its hypercube number `cube` (0 is the
-/// first). Each hypercube is a dataset with the cells of one shape.
+/// Cells of the first `rows` rows in hypercube `cube`.
 fn positions(column: &Group, rows: u64, cube: usize) -> Result<u64> {
     let (cubes, indices) = row_map();
     let (cubes, indices) = (column.dataset(cubes)?, column.dataset(indices)?);

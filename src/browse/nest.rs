@@ -1,23 +1,22 @@
 //! Writes the brackets and commas of nested JSON lists around elements that come in pieces.
 
-/// Position of the next element in an array that is written as nested JSON lists.
+/// Position in an array that is written as nested JSON lists.
 #[derive(Debug, Clone)]
 pub(super) struct Nest {
     shape: Vec<u64>,
-    /// Index of the next element on each axis, slowest axis first.
+    /// Next element, slowest axis first.
     at: Vec<u64>,
-    /// Number of elements that are still to be written, of the array that becomes nested JSON lists.
+    /// Elements still to be written.
     left: u64,
 }
 
 impl Nest {
-    /// Prepares to write an array as nested JSON lists, from its first element on. `shape` has the extents, slowest
-    /// axis first. Nothing is written before [`elements`](Self::elements) is called.
+    /// `shape` has the slowest axis first. Nothing is written before [`elements`](Self::elements).
     pub(super) fn new(shape: &[u64]) -> Self {
         Nest { shape: shape.to_vec(), at: vec![0; shape.len()], left: super::selection::elements(shape) }
     }
 
-    /// Writes the nested lists of an array without elements, which has at least one axis: `[[],[]]`.
+    /// Lists of an array without elements: `[[],[]]`.
     pub(super) fn empty(shape: &[u64], out: &mut Vec<u8>) {
         let Some((&extent, inner)) = shape.split_first() else { return };
         out.push(b'[');
@@ -30,7 +29,7 @@ impl Nest {
         out.push(b']');
     }
 
-    /// Number of JSON lists, inner ones included, that represent an array without elements (at least one extent is 0).
+    /// Lists, inner ones included, of an array without elements.
     pub(super) fn empty_lists(shape: &[u64]) -> u64 {
         let mut lists = 1u64;
         let mut outer = 1u64;
@@ -44,9 +43,8 @@ impl Nest {
         lists
     }
 
-    /// Writes the next `count` elements, with brackets and commas where lists begin and end. `write` is called for each
-    /// run of elements in one innermost list, with the number of its first element (0 is the first of this call) and
-    /// its length.
+    /// Writes brackets and commas around `count` elements; `write` gets runs in one innermost list: first element, from
+    /// 0 in this call, and length.
     pub(super) fn elements(
         &mut self,
         count: usize,

@@ -3,23 +3,21 @@
 use crate::error::{Error, Result};
 use crate::h5::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order};
 
-/// Kind of a numpy number: integer, float, complex …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
     Int,
     UInt,
     Float,
-    /// A complex number: two floating-point numbers, real part first.
+    /// Two floating-point numbers, real part first.
     Complex,
 }
 
-/// A number type of numpy: kind, size and byte order.
+/// A number type of numpy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) kind: Kind,
-    /// Size of an element in bytes: 1, 2, 4 or 8; 16 for extended (x87) and double-precision complex numbers, 32 for
-    /// extended complex ones.
+    /// Bytes: 1, 2, 4 or 8; 16 for extended (x87) and double-precision complex numbers, 32 for extended complex ones.
     pub(super) size: usize,
     pub(super) big_endian: bool,
 }
@@ -28,12 +26,12 @@ pub(super) struct Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) form: Form,
-    /// The HDF5 type to convert from; `None` if the bytes in the file are already those of the numpy type.
+    /// HDF5 type to convert from, if bytes in the file differ from the numpy type's.
     convert: Option<AnyType>,
 }
 
 impl Form {
-    /// Name of the number type in numpy, with its byte order: `<f4`.
+    /// `<f4`.
     pub(super) fn dtype(self) -> String {
         let letter = match self.kind {
             Kind::Bool => return "|b1".to_owned(),
@@ -50,13 +48,12 @@ impl Form {
         format!("{order}{letter}{}", self.size)
     }
 
-    /// Size in bytes of each real number in an element: half the element for complex numbers, the whole element for
-    /// others.
+    /// Half the element for complex numbers.
     pub(super) fn part(self) -> usize {
         if self.kind == Kind::Complex { self.size / 2 } else { self.size }
     }
 
-    /// The nearest number type that JavaScript's typed arrays have: little-endian, 32 or 64 bits if it is floating-point.
+    /// The nearest type of JavaScript's typed arrays: little-endian, 32 or 64 bits if it is floating-point.
     pub(super) fn safe(self) -> Self {
         let part = match self.kind {
             Kind::Float | Kind::Complex => self.part().clamp(4, 8),
@@ -67,7 +64,7 @@ impl Form {
     }
 }
 
-/// Whether the HDF5 type is an enumeration of FALSE and TRUE, as h5py writes Bools.
+/// An enumeration of FALSE and TRUE, as h5py writes Bools.
 pub(super) fn is_bool(element: &AnyType) -> bool {
     match &element.class {
         AnyClass::Enum { members, .. } if element.size == 1 && members.len() == 2 => {
@@ -78,7 +75,7 @@ pub(super) fn is_bool(element: &AnyType) -> bool {
     }
 }
 
-/// The numpy type for an HDF5 integer of `size` bytes; `None` if numpy has none.
+/// `None` if numpy has no such type.
 fn integer(layout: &IntegerLayout, size: usize) -> Option<Form> {
     let big_endian = is_big_endian(layout.order, size)?;
     let kind = if layout.signed { Kind::Int } else { Kind::UInt };
@@ -93,7 +90,7 @@ fn is_big_endian(order: Order, size: usize) -> Option<bool> {
     }
 }
 
-/// Bit layout of IEEE 754 floating-point numbers of 2, 4 or 8 bytes; `None` for other sizes.
+/// IEEE 754 of 2, 4 or 8 bytes.
 fn ieee(size: usize, order: Order) -> Option<FloatLayout> {
     let (exponent_bits, mantissa_bits, bias) = match size {
         2 => (5, 10, 15),
@@ -113,7 +110,7 @@ fn ieee(size: usize, order: Order) -> Option<FloatLayout> {
     })
 }
 
-/// The bit layout of the x87's extended numbers in 16 bytes: numpy's long double.
+/// x87's extended numbers in 16 bytes: numpy's long double.
 fn extended(order: Order) -> FloatLayout {
     FloatLayout {
         order,
@@ -127,12 +124,12 @@ fn extended(order: Order) -> FloatLayout {
     }
 }
 
-/// Decodes an extended (x87) floating-point number from its 16 bytes, rounded to 64 bits.
+/// Rounds to 64 bits.
 pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
     decode_float(&extended(if big_endian { Order::Big } else { Order::Little }), bytes)
 }
 
-/// Decodes the two bytes of a half-precision number (IEEE 754).
+/// IEEE 754.
 pub(super) fn decode_half(bits: u16) -> f32 {
     let (sign, exponent, mantissa) = (u32::from(bits >> 15) << 31, bits >> 10 & 31, u32::from(bits & 0x3ff));
     match exponent {
@@ -143,9 +140,8 @@ pub(super) fn decode_half(bits: u16) -> f32 {
     }
 }
 
-/// Finds the smallest numpy type that holds all numbers of an HDF5 floating-point layout, and whether their bytes in
-/// the file are already those of the numpy type. Numbers too wide for 64 bits lose digits, except x87 extended ones;
-/// `None` for sizes above 16 bytes and unusual byte orders.
+/// The smallest numpy type with all numbers of the layout, and whether the bytes in the file are its own. Numbers too
+/// wide for 64 bits lose digits, except x87 extended ones; `None` for more than 16 bytes and unusual byte orders.
 fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(layout.order, size)?;
     let form = |size| Form { kind: Kind::Float, size, big_endian };
@@ -158,12 +154,12 @@ fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
         ieee(bytes, layout.order)
             .is_some_and(|form| layout.exponent_bits <= form.exponent_bits && mantissa_bits <= form.mantissa_bits)
     };
-    // what is wider than 64 bits loses digits
+    // numbers wider than 64 bits lose digits
     (size <= 16).then(|| (form([2, 4, 8].into_iter().find(holds).unwrap_or(8)), false))
 }
 
 impl Number {
-    /// How elements of an HDF5 type become numpy numbers; `None` if they are not numbers.
+    /// `None` for elements that are not numbers.
     pub(super) fn of(element: &AnyType) -> Option<Self> {
         let size = element.size;
         let number = |form, is_stored_so: bool| Number { form, convert: (!is_stored_so).then(|| element.clone()) };
@@ -194,7 +190,7 @@ impl Number {
         }
     }
 
-    /// Converts elements from their bytes in the file to their bytes in the answer, those of this number's numpy type.
+    /// Converts bytes in the file to those of the numpy type.
     pub(super) fn standard(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(element) = &self.convert else { return Ok(bytes) };
         let mut out = Vec::with_capacity(bytes.len() / element.size.max(1) * self.form.size);
@@ -205,8 +201,7 @@ impl Number {
     }
 }
 
-/// Finds how elements of an HDF5 complex or compound type, with real and imaginary parts of type `part` at the byte
-/// `offsets` in an element, become complex numbers of numpy; `None` if numpy has no complex type for such parts.
+/// Parts have the type `part` and the byte `offsets` in an element; `None` if numpy has no complex type for them.
 fn complex(element: &AnyType, part: &AnyType, offsets: [usize; 2]) -> Option<Number> {
     let AnyClass::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size)?;
@@ -252,7 +247,7 @@ fn push_standard(element: &AnyType, bytes: &[u8], form: Form, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// Reads at most 16 bytes as one unsigned integer, in the given byte order.
+/// Reads 16 bytes or less.
 fn bits(order: Order, bytes: &[u8]) -> u128 {
     let number = |bits: u128, &byte: &u8| bits << 8 | u128::from(byte);
     match order {
@@ -261,20 +256,20 @@ fn bits(order: Order, bytes: &[u8]) -> u128 {
     }
 }
 
-/// The `count` bits from bit `first` on (0 is the lowest) of a number.
+/// `count` bits from `first` on; 0 is the lowest.
 fn field(bits: u128, first: usize, count: usize) -> u128 {
     let shifted = bits.checked_shr(first as u32).unwrap_or(0);
     if count >= 128 { shifted } else { shifted & ((1 << count) - 1) }
 }
 
-/// Decodes an HDF5 integer of at most 16 bytes.
+/// Reads 16 bytes or less.
 pub(super) fn decode_integer(layout: &IntegerLayout, bytes: &[u8]) -> i128 {
     let number = field(bits(layout.order, bytes), layout.shift, layout.precision);
     let unused = 128 - layout.precision.clamp(1, 128) as u32;
     if layout.signed { (number << unused) as i128 >> unused } else { number as i128 }
 }
 
-/// Decodes an HDF5 floating-point number of at most 16 bytes.
+/// Reads 16 bytes or less.
 pub(super) fn decode_float(layout: &FloatLayout, bytes: &[u8]) -> f64 {
     let bits = bits(layout.order, bytes);
     let exponent = field(bits, layout.exponent, layout.exponent_bits);
@@ -327,8 +322,7 @@ fn scale(mantissa: u128, exponent: i64) -> f64 {
     number
 }
 
-/// Encodes `number` as the bits of a half-precision number (IEEE 754); only for values that half precision represents
-/// exactly.
+/// Only for values that half precision represents exactly.
 fn half_of(number: f64) -> u16 {
     let bits = (number as f32).to_bits();
     let (sign, exponent, mantissa) = ((bits >> 16 & 0x8000) as u16, (bits >> 23 & 0xff) as i32 - 127, bits & 0x7f_ffff);

@@ -11,48 +11,44 @@ use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
-/// Number of bytes of a selection that are read at a time from a dataset whose decoded chunks are kept between reads: a
-/// block may then end within a chunk.
+/// Bytes read at a time from a dataset whose decoded chunks are kept: a block may then end within a chunk.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes of a selection that are read at a time from a dataset whose chunks do not stay decoded: libhdf5 decodes a
-/// chunk again for each block that overlaps it.
+/// Bytes read at a time without kept chunks: libhdf5 decodes a chunk again for each block that overlaps it.
 const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
-/// Bytes of a selection that are read at a time if its elements are not numbers, but strings or compounds, which are
-/// written as text one by one.
+/// Bytes read at a time of strings or compounds, which are written as text one by one.
 const VISITED_BYTES: u64 = 1 << 20;
 
-/// Number of elements of variable length that are read at a time.
+/// Elements of variable length read at a time.
 const VARIABLE_ELEMENTS: u64 = 1024;
 
-/// Largest element of a dataset that is read, in bytes; larger ones are refused.
+/// Larger elements are refused.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
-/// The selected elements of an open dataset, and how they are converted to numbers.
+/// The selected elements of a dataset, and how they are converted.
 pub(super) struct Values {
     dataset: AnyDataset,
-    /// Reader of the elements if they are in a casacore table that is shown as an HDF5 file; `None` if they are in the
-    /// HDF5 file itself.
+    /// Reader of a casacore table that is shown as an HDF5 file.
     in_table: Option<TableElements>,
-    /// The HDF5 file of the dataset, kept open while its values are read.
+    /// Keeps the file open.
     file: Arc<OpenFile>,
     selected: Selected,
-    /// Extents of the array of selected values, slowest axis first: those of the selection, then those of each element if it
-    /// is an HDF5 array. `None` for a null dataspace.
+    /// Extents of the selection, slowest axis first, then of each element if it is an HDF5 array. `None` for a null
+    /// dataspace.
     pub(super) shape: Option<Vec<u64>>,
-    /// HDF5 type of an element; if elements are HDF5 arrays, the type of the elements of these arrays.
+    /// If elements are HDF5 arrays, the type of their elements.
     pub(super) element: AnyType,
-    /// Number of axes of each element if it is an HDF5 array; 0 for other types.
+    /// Axes of elements that are HDF5 arrays.
     pub(super) array_axes: usize,
     pub(super) number: Option<Number>,
 }
 
-/// Returns the dataset that resolving `path` has found; an error if it is another kind of object, or a link that is not
-/// followed.
+/// The dataset at `path`.
 ///
 /// # Errors
-/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for what is not a dataset.
+/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for another object
+/// than a dataset.
 pub(super) fn member(found: Found, path: &str) -> Result<Member> {
     let found = match found {
         Found::Target(Target::Member(member)) => member,
@@ -69,8 +65,7 @@ fn not_a_dataset(path: &str) -> Error {
     Error::usage(format!("{path} is not a dataset"))
 }
 
-/// Makes the error for a link at `path` that was not followed, although the object that it leads to is needed; `why` is the
-/// reason, if it is known.
+/// A link was not followed although its object is needed; `why` is the reason, if it is known.
 pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
     match why {
         Some(why) if why.kind() != ErrorKind::NotFound => why.context(path.to_owned()),
@@ -79,11 +74,11 @@ pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
     }
 }
 
-/// Reads the extents of a dataset, slowest axis first. Rows of a live file (one that this program appends to) count only if
-/// they are committed. `None` for a null dataspace.
+/// Slowest axis first; of a live file only committed rows. `None` for a null dataspace.
 ///
 /// The number of committed rows is read first: a writer extends its datasets before it commits, so every extent that is
-/// refreshed after that covers them. The other way round, rows committed in between would be missing from this dataset alone.
+/// refreshed after that covers them. The other way round, rows committed in between would be missing from this dataset
+/// alone.
 pub(super) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Vec<u64>>> {
     let committed =
         if dataset.grows()? { live::committed(&member.file, member.group.path(), &member.name)? } else { None };
@@ -125,19 +120,18 @@ impl Values {
         Ok(Values { dataset, in_table, file, selected, shape, element, array_axes, number })
     }
 
-    /// Number of selected values: a selected element that is an HDF5 array counts once for each value in it. 0 for a
-    /// null dataspace.
+    /// An element that is an HDF5 array counts once for each value in it.
     pub(super) fn count(&self) -> u64 {
         self.shape.as_deref().map_or(0, selection::elements)
     }
 
-    /// Bytes of the selected elements in the type that they have in the file.
+    /// Bytes of the selection in the type of the file.
     pub(super) fn bytes(&self) -> u64 {
         self.selected.elements().saturating_mul(self.dataset.element().size as u64)
     }
 
-    /// Whether the elements are or contain strings or lists of variable length, or references, of which the dataset
-    /// stores only pointers to other places in the file.
+    /// Whether elements have strings or lists of variable length, or references, which are pointers to other places in
+    /// the file.
     pub(super) fn has_pointers(&self) -> bool {
         self.element.has_pointers()
     }
@@ -150,13 +144,11 @@ impl Values {
         self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
     }
 
-    /// Cuts the selection into blocks of a size that suits reading their bytes with `read`.
     pub(super) fn blocks(&self) -> Blocks {
         let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
         self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
     }
 
-    /// Cuts the selection into blocks of a size that suits reading their elements one by one with `visit`.
     pub(super) fn visited_blocks(&self) -> Blocks {
         let elements = VISITED_BYTES / self.dataset.element().size.max(1) as u64;
         self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })
@@ -166,7 +158,7 @@ impl Values {
         Blocks::new(&self.selected.axes, elements)
     }
 
-    /// Reads the bytes of a block of the selection: numbers in their numpy type, other elements as they are in the file.
+    /// Numbers in their numpy type, other elements as in the file.
     pub(super) fn read(&self, block: &[crate::h5::Steps]) -> Result<Vec<u8>> {
         let bytes = match self.in_table() {
             Some((elements, table)) => elements.read_bytes(table, block)?,
@@ -190,7 +182,7 @@ impl Values {
     }
 }
 
-/// Converts numbers to another numpy type, which differs in byte order or in the size of floating-point numbers.
+/// The types differ in byte order or in the size of floating-point numbers.
 pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
     if from == to {
         return bytes;
@@ -215,8 +207,7 @@ pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
     out
 }
 
-/// Decides which other files may be opened because the HDF5 file of `member` names them: those for which `is_served` is
-/// true.
+/// Files that the file of `member` names may be opened if `is_served` is true for them.
 pub(super) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
     Served::new(member.file.directory(), is_served)
 }

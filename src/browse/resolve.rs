@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::convert::Unwritten;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{AnyObject, File, Group, Link, Served};
+use crate::sync::LockUnpoisoned;
 
-/// Maximum number of soft and external links that are followed on the way to an object.
+/// Soft and external links followed on the way to an object.
 const MAX_LINKS: usize = 16;
 
 /// How soft and external links in an HDF5 file are resolved.
@@ -24,21 +25,18 @@ pub enum LinkResolution {
     All,
 }
 
-/// An open HDF5 file, with its directory, its name in messages, and the committed rows of its tables if it grows.
+/// An open HDF5 file, and the committed rows of its tables if it grows.
 pub(super) struct OpenFile {
     file: File,
-    /// The casacore table that is shown as this HDF5 file, from which the elements of columns are read; `None` for an HDF5 file
-    /// that holds its elements itself.
+    /// The casacore table that is shown as this file.
     pub(super) table: Option<Unwritten>,
-    /// Canonical path of the directory of the HDF5 file, or of the table itself if a casacore table is shown as the file: names
-    /// of other files are resolved relative to this path.
+    /// Canonical; names of other files are relative to it. Of a casacore table, the table itself.
     directory: PathBuf,
-    /// Name of the HDF5 file or casacore table in error messages, without its directory.
+    /// Without the directory, for messages.
     pub(super) name: String,
-    /// Whether another process may be appending to the HDF5 file (SWMR).
+    /// Another process may be appending (SWMR).
     pub(super) grows: bool,
-    /// Number of committed rows of each table that was looked up before, by the HDF5 path of its group; `None` for groups
-    /// that are not growing tables.
+    /// Committed rows by the path of the group; `None` for groups that are not growing tables.
     committed: Mutex<BTreeMap<String, Option<u64>>>,
 }
 
@@ -51,7 +49,7 @@ impl OpenFile {
         Ok(Arc::new(OpenFile { file, table: None, directory, name, grows, committed: Mutex::default() }))
     }
 
-    /// Wraps `file`, an HDF5 file in memory that describes the casacore table at `path` but has no elements of its columns.
+    /// `file` is in memory, and has no elements of columns.
     pub(super) fn of_table(path: &Path, table: Unwritten, file: File) -> Result<Arc<Self>> {
         let directory = path.canonicalize()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -63,14 +61,13 @@ impl OpenFile {
         self.file.root()
     }
 
-    /// Returns the number of committed rows of the table in the group at `path`. The function `read` finds it at the
-    /// first call for a path; later calls return the same number.
+    /// `read` finds the number at the first call for a path; later calls return the same.
     pub(super) fn committed_rows(
         &self,
         path: &str,
         read: impl FnOnce(&Group, &str) -> Result<Option<u64>>,
     ) -> Result<Option<u64>> {
-        let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut committed = self.committed.lock_unpoisoned();
         if let Some(&known) = committed.get(path) {
             return Ok(known);
         }
@@ -84,13 +81,12 @@ impl OpenFile {
     }
 }
 
-/// The HDF5 object to which a path leads: group, dataset or named type.
 pub(super) enum Target {
     Root(Arc<OpenFile>),
     Member(Member),
 }
 
-/// An object in a group, reached by a hard link: its file, group and name.
+/// An object reached by a hard link.
 pub(super) struct Member {
     pub(super) file: Arc<OpenFile>,
     pub(super) group: Group,
@@ -98,7 +94,6 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// HDF5 path of the object in the file that holds it: the path of its group, a slash and its name.
     pub(super) fn path(&self) -> String {
         join(self.group.path(), &self.name)
     }
@@ -108,20 +103,18 @@ impl Member {
     }
 }
 
-/// The result of resolving a path: an object, or a link that was not followed.
+/// An object, or a link that was not followed.
 pub(super) enum Found {
     Target(Target),
-    /// A link that was not followed, and the error that prevented it; `None` if following it was not asked for.
+    /// The error is why; `None` if following was not asked for.
     Link(Link, Option<Error>),
 }
 
-/// Follows paths and links from group to group of HDF5 files.
 pub(super) struct Resolver<'a> {
     pub(super) file: Arc<OpenFile>,
     pub(super) is_served: &'a (dyn Fn(&Path) -> bool + Sync),
 }
 
-/// The path of the member `name` of the group at `path`, as a string with slashes.
 pub(super) fn join(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
@@ -131,8 +124,8 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Resolver<'_> {
-    /// Finds the object that `path` names. If the last name in the path is that of a link, `links` says whether this
-    /// link is followed; links earlier in the path are always followed.
+    /// If the last name in `path` is that of a link, `links` says whether it is followed; earlier links are always
+    /// followed.
     ///
     /// # Errors
     /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file that is not served.
@@ -152,8 +145,7 @@ impl Resolver<'_> {
         self.member(&file, &group, last, links, path)
     }
 
-    /// Finds the member `name` of a group. If it is a link, `links` says whether it is followed. `path` is the member's name
-    /// in error messages.
+    /// `links` says whether a link is followed; `path` is the member's name in messages.
     pub(super) fn member(
         &self,
         file: &Arc<OpenFile>,
@@ -183,8 +175,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Finds the object to which the member `name` of a group leads, through any links on the way. Adds the number of
-    /// followed links to `followed`; more than [`MAX_LINKS`] are an error.
+    /// Follows any links on the way, and counts them in `followed`; more than [`MAX_LINKS`] are an error.
     fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
         let Some(link) = group.any_link(name)? else {
             return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));
@@ -250,8 +241,7 @@ impl Resolver<'_> {
         Error::not_found(format!("{path} is not a valid path in {}", self.file.name))
     }
 
-    /// Converts an error that occurred on the way along `path`: if an object on the way was not found, the new error
-    /// says that `path` is not valid; other errors are returned unchanged.
+    /// If an object on the way was not found, `path` is not valid; other errors stay.
     fn missing(&self, error: Error, path: &str) -> Error {
         match error.kind() {
             ErrorKind::NotFound => self.invalid(path).caused_by(error),

@@ -3,12 +3,11 @@
 use crate::error::{Error, Result};
 use crate::h5::Steps;
 
-/// The elements that a selection takes of a dataset, axis by axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selected {
-    /// The selected indices on each axis of the dataset, slowest axis first.
+    /// Slowest axis first.
     pub(super) axes: Vec<Steps>,
-    /// Extents of the result, slowest axis first; axes that an integer selects are left out.
+    /// Slowest axis first; axes that an integer selects are left out.
     pub(super) shape: Vec<u64>,
 }
 
@@ -18,16 +17,15 @@ impl Selected {
     }
 }
 
-/// The number of elements of an array, or 2^64 - 1 if there are more.
+/// 2^64 - 1 if there are more.
 pub(super) fn elements(shape: &[u64]) -> u64 {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |count, &extent| count.saturating_mul(extent)) }
 }
 
-/// Parses a selection such as `0,:,2:8:2` for a dataset of these extents, slowest axis first. Axes after those that
-/// `text` names are selected whole, as is the dataset if `text` is `None`.
+/// `0,:,2:8:2`, slowest axis first. Axes after those that `text` names are selected whole.
 ///
 /// # Errors
-/// `Usage` with what is wrong.
+/// `Usage` with the reason.
 pub(super) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     let members: Vec<&str> = text.map(|text| text.split(',').collect()).unwrap_or_default();
     if members.len() > extents.len() {
@@ -54,8 +52,7 @@ pub(super) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     Ok(selected)
 }
 
-/// Parses the part of a selection for one axis, of `extent` elements: returns the selected indices, and whether the part is
-/// an integer instead of a slice.
+/// Indices on an axis of `extent` elements, and whether the part is an integer instead of a slice.
 fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
     let parts: Vec<&str> = member.split(':').collect();
     let number = |text: &str| -> Result<i128> {
@@ -88,23 +85,20 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
     Ok((Steps { start: start as u64, step, count: count as u64 }, false))
 }
 
-/// Cuts a selection into blocks that are read one after the other, in the order of the elements.
+/// Cuts a selection into blocks, in the order of the elements.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     axes: Vec<Steps>,
-    /// Number of the axis along which blocks are cut, from 0 for the slowest axis. A block has all selected indices of
-    /// the faster axes, and one index of each slower axis.
+    /// Axis that is cut, 0 for the slowest: a block has all indices of the faster axes, and one of each slower axis.
     axis: usize,
-    /// Number of selected indices that a block has on the axis along which blocks are cut; the last block may have fewer.
+    /// Selected indices of a block on that axis; the last block may have fewer.
     extent: u64,
-    /// Position at which the next block begins, counted in selected indices from 0, on each axis from the slowest to
-    /// the one along which blocks are cut; `None` after the last block.
+    /// Start of the next block in selected indices, from the slowest axis to the one that is cut.
     next: Option<Vec<u64>>,
 }
 
 impl Blocks {
-    /// Cuts the selection `axes` (slowest axis first) into blocks of at most `elements` elements each, or of one
-    /// element if `elements` is 0. An empty selection has no blocks.
+    /// Blocks of at most `elements` elements, or of one if that is 0. An empty selection has no blocks.
     pub(super) fn new(axes: &[Steps], elements: u64) -> Self {
         let is_empty = axes.iter().any(|axis| axis.count == 0);
         let (mut axis, mut inner) = (axes.len(), 1u64);

@@ -7,12 +7,12 @@ use super::read::Values;
 use super::text::{Text, each};
 use crate::error::{Error, Result};
 
-/// Statistics of the finite numbers of a selection seen so far.
+/// Finite numbers seen so far.
 #[derive(Debug, Default)]
 struct Stats {
     count: u64,
     mean: f64,
-    /// Sum of the squared deviations of the numbers from their mean.
+    /// Squared deviations from the mean.
     deviations: f64,
     float: Extremes<f64>,
     integer: Extremes<i128>,
@@ -89,7 +89,7 @@ impl Stats {
     }
 
     fn document(&self, form: Form) -> Value {
-        // what is not finite has no number in JSON
+        // JSON has no number that is not finite
         let float = |number: Option<f64>| json!(number.filter(|number| number.is_finite()));
         let integer = |number: Option<i128>| match number {
             Some(number) => {
@@ -119,9 +119,8 @@ impl Stats {
     }
 }
 
-/// Computes statistics of the finite numbers among the selected elements, as JSON: minimum, maximum, mean, standard deviation,
-/// least number of 0 or more, least number above 0; an error if the elements have more than `most_bytes` bytes, or are not real
-/// numbers.
+/// Minimum, maximum, mean, standard deviation, least number of 0 or more, least number above 0; an error for more than
+/// `most_bytes` bytes, or for elements that are not real numbers.
 pub(super) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
     let real = values.number.as_ref().filter(|number| number.form.kind != Kind::Complex && values.shape.is_some());
     let Some(number) = real else {

@@ -13,17 +13,16 @@ use crate::h5::{Steps, Visitor};
 use crate::table::between_writes;
 use crate::value::{Region, Shape, Values};
 
-/// Size in bytes of the cache of decoded tiles for each dataset that is read from a casacore table.
+/// Decoded tiles of each dataset.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Maximum number of elements that are read from a casacore table at a time; elements between the selected ones count.
+/// Elements read at a time; those between the selected ones count.
 const MAX_ELEMENTS: u64 = 1 << 19;
 
-/// A box (range of indices on each axis) of at most this many elements is read whole, however few of them are selected.
+/// A box (range of indices on each axis) of this size is read whole, however few are selected.
 const FEW_ELEMENTS: u64 = 1 << 12;
 
-/// A box of more than `FEW_ELEMENTS` elements is halved instead of read whole, unless at least one
-/// in `SPARSE` of its elements is selected.
+/// A larger box is halved unless at least one in `SPARSE` of its elements is selected.
 const SPARSE: u64 = 4;
 
 /// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
@@ -52,8 +51,7 @@ impl TableFile {
     }
 }
 
-/// Reads the elements of one dataset of a casacore table that is shown as an HDF5 file: data of a column, or the row
-/// numbers of a table.
+/// Data of a column, or the row numbers of a table.
 pub(super) struct TableElements {
     place: Place,
     cache: ChunkCache,
@@ -64,8 +62,7 @@ impl TableElements {
         TableElements { place, cache: ChunkCache::new(CACHE_BYTES) }
     }
 
-    /// Reads the elements of `block` (selected indices on each axis) from the casacore table, as little-endian bytes, last
-    /// axis fastest.
+    /// Little-endian, last axis fastest.
     pub(super) fn read_bytes(&self, table: &Unwritten, block: &[Steps]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.each_box(table, block, &mut |part, values| {
@@ -81,8 +78,7 @@ impl TableElements {
         Ok(bytes)
     }
 
-    /// Reads the strings of `block` from the casacore table, last axis fastest, and passes each to
-    /// `visitor`.
+    /// Strings, last axis fastest.
     pub(super) fn visit(&self, table: &Unwritten, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.each_box(table, block, &mut |part, values| {
             if let Values::String(strings) = values {
@@ -91,8 +87,7 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` from the table as a sequence of boxes (ranges of indices on each axis), first
-    /// axis slowest. `each` is called with the selected indices and all elements of each box.
+    /// Reads `block` in boxes, first axis slowest; `each` gets the selected indices and all elements of each box.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));
@@ -117,13 +112,12 @@ impl TableElements {
     }
 }
 
-/// Number of indices from the first selected one on an axis to the last, those between included.
+/// Number of indices from the first selected one to the last.
 fn span(axis: &Steps) -> u64 {
     axis.count.saturating_sub(1) * axis.step + u64::from(axis.count > 0)
 }
 
-/// Positions of the selected elements in the smallest box around them, as indices into the box's elements, last axis
-/// fastest.
+/// Positions of the selected elements in the smallest box around them, last axis fastest.
 fn selected(block: &[Steps]) -> Vec<usize> {
     let mut numbers = vec![0];
     for axis in block {

@@ -1,4 +1,4 @@
-//! Files looked at through the interface of the module. What any file looks like beside h5grove is in tests/python/test_grove.py.
+//! Files looked at through the interface of the module. The comparison with h5grove is in tests/python/test_grove.py.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn numbers() -> Vec<f32> {
     (0..ROWS * COLUMNS).map(|number| number as f32 / 8.).collect()
 }
 
-/// A file with a dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
+/// A dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
 fn file(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("my.h5");
     let file = File::create(&path).unwrap();
@@ -103,7 +103,7 @@ fn limits_hold_and_say_how_to_choose_less() {
 }
 
 #[test]
-fn what_is_wrong_has_a_kind() {
+fn errors_have_a_kind() {
     with_browser(Limits::default(), |browser| {
         let kind = |path: &str, options: DataOptions<'_>| browser.data(path, &options).unwrap_err().kind();
         assert_eq!(kind("/g", DataOptions::default()), ErrorKind::Usage);
@@ -125,7 +125,7 @@ fn what_is_wrong_has_a_kind() {
     assert_eq!([open("a.h5"), open("b.h5")], [ErrorKind::Format, ErrorKind::NotFound]);
 }
 
-/// A file with a dataset of each kind that some answers cannot be given about, and links that lead nowhere.
+/// A dataset of each kind that some answers cannot be given about, and links that lead nowhere.
 fn odd_file(path: &Path) {
     use hdf5::types::{TypeDescriptor, VarLenUnicode};
     let file = hdf5::File::create(path).unwrap();
@@ -146,7 +146,7 @@ fn odd_file(path: &Path) {
 }
 
 #[test]
-fn what_has_no_answer_says_why() {
+fn refusals_have_a_reason() {
     use ErrorKind::{Limit, NotFound, Usage};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("odd.h5");

@@ -4,8 +4,7 @@ use std::io::Write as _;
 
 use super::number::{Form, Kind};
 
-/// Evaluates the expression `$with` once for each number in `$bytes`, decoded from the numpy type `$form` and assigned
-/// to the variable `$number`; a complex number counts as two.
+/// Evaluates `$with` for each number of the type `$form` in `$bytes`, as `$number`; a complex number counts as two.
 macro_rules! each {
     ($form:expr, $bytes:expr, $number:ident => $with:expr) => {{
         let (form, bytes): (Form, &[u8]) = ($form, $bytes);
@@ -54,14 +53,13 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// A number that can be written as JSON and as CSV.
 pub(super) trait Text: Copy {
     fn json(self, out: &mut Vec<u8>);
-    /// Appends the number with 18 digits after the point, as C's `%.18e`.
+    /// 18 digits after the point, as C's `%.18e`.
     fn csv(self, out: &mut Vec<u8>);
-    /// The number as a 64-bit float, for statistics.
+    /// A 64-bit float, for statistics.
     fn value(self) -> f64;
-    /// The number as an integer; called only for integer types.
+    /// Called only for integer types.
     fn integer(self) -> i128;
 }
 
@@ -133,7 +131,7 @@ impl Text for bool {
     }
 }
 
-/// Largest number of bytes that a number of this type takes in JSON, with its comma.
+/// Largest number of bytes in JSON, with its comma.
 pub(super) fn longest(form: Form) -> u64 {
     match (form.kind, form.part()) {
         (Kind::Bool, _) => 6,
@@ -145,7 +143,7 @@ pub(super) fn longest(form: Form) -> u64 {
     }
 }
 
-/// Writes numbers as JSON with commas between them, but without a list around them; a complex number is a list of two.
+/// Commas between numbers, without a list around them; a complex number is a list of two.
 pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if form.kind == Kind::Complex {
@@ -171,8 +169,7 @@ pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// Writes numbers as CSV like numpy's `savetxt`, in lines of `columns` numbers. `column` counts the numbers that the current
-/// line already has.
+/// Lines of `columns` numbers, like numpy's `savetxt`; `column` counts those in the current line.
 pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64, out: &mut Vec<u8>) {
     let mut is_real = true;
     let is_complex = form.kind == Kind::Complex;
@@ -205,7 +202,7 @@ pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64,
     });
 }
 
-/// Maximum number of bytes of a number of this type in CSV, with its comma.
+/// Largest number of bytes in CSV, with its comma.
 pub(super) fn longest_csv(form: Form) -> u64 {
     if form.kind == Kind::Complex { 2 * 27 + 4 } else { 27 }
 }
@@ -234,7 +231,7 @@ fn scientific(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a string in JSON, with quotes; bytes that are not UTF-8 become U+FFFD.
+/// Bytes that are not UTF-8 become U+FFFD.
 pub(super) fn push_string(text: &[u8], out: &mut Vec<u8>) {
     let text = String::from_utf8_lossy(text);
     // strings can be written, and a vector takes everything

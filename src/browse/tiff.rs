@@ -3,18 +3,18 @@
 use super::number::{Form, Kind};
 use crate::error::{Error, Result};
 
-/// Size of the TIFF header in bytes; the numbers of the image begin after it.
+/// The numbers of the image follow.
 pub(super) const HEADER: usize = 144;
 
-/// Type code of a 16-bit integer in TIFF fields.
+/// Type code of fields.
 const SHORT: u16 = 3;
-/// Type code of a 32-bit integer in TIFF fields.
+/// Type code of fields.
 const LONG: u16 = 4;
 
-/// The TIFF header of an image of `rows` x `columns` numbers, whose numpy type is `form`.
+/// Header of `rows` x `columns` numbers.
 ///
 /// # Errors
-/// `Usage` for what TIFF has no numbers or no room for.
+/// `Usage` for numbers and sizes that TIFF lacks.
 pub(super) fn header(form: Form, rows: u64, columns: u64) -> Result<Vec<u8>> {
     let sample_format = match form.kind {
         Kind::Bool | Kind::UInt => 1,

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::number::{Number, decode_integer};
 use crate::h5::{AnyClass, AnyType};
 
-/// Describes an HDF5 type in JSON.
 pub(super) fn describe(element: &AnyType) -> Value {
     let mut described = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -64,7 +63,7 @@ fn enum_value(base: &AnyType, value: &[u8]) -> Value {
     }
 }
 
-/// HDF5's code for the class of a type (`H5T_class_t`).
+/// `H5T_class_t`.
 fn class_code(element: &AnyType) -> i32 {
     match element.class {
         AnyClass::Integer(_) => 0,
@@ -83,7 +82,7 @@ fn class_code(element: &AnyType) -> i32 {
     }
 }
 
-/// The name that numpy has for an HDF5 type, or for a compound a JSON object with the types of its members.
+/// Numpy's name; of a compound a JSON object with the types of its members.
 fn dtype(element: &AnyType) -> Value {
     if let Some(number) = Number::of(element) {
         return json!(number.form.dtype());

@@ -1,4 +1,4 @@
-//! Tests of what every container promises: the suite runs for each format in the registry, and for a plain directory.
+//! Tests of the promises of every container: the suite runs for each format in the registry, and for a plain directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::h5::Compression;
 use crate::hash::HashKind;
 use crate::io::read_all;
 
-/// Options with which the tests create a container of a format; those of the second one have checksums.
+/// Those of the second container have checksums.
 fn options(format: &Format) -> Vec<FormatOptions> {
     let plain = FormatOptions {
         block_bytes: 256,
@@ -29,10 +29,10 @@ fn options(format: &Format) -> Vec<FormatOptions> {
     }
 }
 
-/// A container that a test has created, in a temporary folder of its own.
+/// A container in a temporary folder of its own.
 struct Made {
     folder: tempfile::TempDir,
-    /// Format of the test's container; `None` for a plain directory.
+    /// `None` for a plain directory.
     format: Option<&'static Format>,
     options: Option<FormatOptions>,
     container: Arc<dyn ContainerMut>,
@@ -40,13 +40,13 @@ struct Made {
 
 const NAME: &str = "c";
 
-/// The name under which a format is read: one reader knows all versions of MultiFile.
+/// One reader knows all versions of MultiFile.
 fn read_as(format: &Format) -> &'static str {
     if format.name == "multifile1" { "multifile" } else { format.name }
 }
 
 impl Made {
-    /// The files of the container: a MultiFile of version 1 keeps the rest of its header in a second one.
+    /// All files of the container: a MultiFile of version 1 keeps the rest of its header in a second one.
     fn in_memory(&self) -> Memory {
         let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
         let files =
@@ -58,7 +58,6 @@ impl Made {
         format!("{} {:?}", self.format.map_or("directory", |format| format.name), self.options)
     }
 
-    /// Opens the test's container again, for reading.
     fn open(&self) -> Result<Arc<dyn Container>> {
         let folder = Directory::new(self.folder.path());
         match self.format {
@@ -68,7 +67,7 @@ impl Made {
     }
 }
 
-/// Creates an empty container for each format that can be changed, with each of its options, and a directory.
+/// Empty containers of each format that can be changed, with each of its options, and a directory.
 fn each() -> Vec<Made> {
     let mut made = Vec::new();
     for &format in FORMATS.list {
@@ -145,7 +144,7 @@ fn files_and_nested_containers_come_back() {
 }
 
 #[test]
-fn what_is_missing_is_not_found() {
+fn missing_files_are_not_found() {
     for made in each() {
         let name = made.name();
         fill(&*made.container);
@@ -201,7 +200,7 @@ fn files_are_replaced_edited_and_removed() {
     }
 }
 
-/// Tests that a container is recognised by its bytes, and is not taken for one of another format.
+/// Bytes alone decide.
 #[test]
 fn formats_know_their_own() {
     for made in each() {
@@ -231,7 +230,7 @@ fn formats_know_their_own() {
     }
 }
 
-/// Tests that opening or reading a container that was cut short fails with an error that names the file, at any length.
+/// The error names the file, whatever the length.
 #[test]
 fn files_cut_short_are_errors() {
     for made in each() {
@@ -265,7 +264,7 @@ fn files_cut_short_are_errors() {
     }
 }
 
-/// Tests that a container in memory opens as one on the disk does, for formats that do not need a file of the system.
+/// Memory is as good as the disk, for formats that do not need a file of the system.
 #[test]
 fn containers_lie_anywhere() {
     for made in each() {

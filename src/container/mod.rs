@@ -1,32 +1,32 @@
-//! All formats of containers: those of the crate `ctds`, those that need HDF5, and archives.
+//! All formats of containers: those of the crates `ctds` and `ctds-archives`, and those that need HDF5.
 //!
 //! A kind of container is a folder here that exports its [`Format`], and a line in [`FORMATS`]. Everything above sees
 //! [`Container`] and [`ContainerMut`] only.
 
 #[cfg(test)]
+mod archives_tests;
+#[cfg(test)]
 mod conformance;
 mod hdf5;
 mod multihdf5;
 mod seal_end;
-mod sion;
-mod vt;
 
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use ctds::container::*;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use ctds_archives::sion::FORMAT as SION;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use ctds_archives::vt::{FORMAT as VT, archive_of as vt_archive_of};
+use ctds_archives::{sion, vt};
 
 use crate::error::{Error, Result};
 use crate::thin;
 pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
-#[cfg(any(test, feature = "internals"))]
-pub(crate) use sion::FORMAT as SION;
-#[cfg(any(test, feature = "internals"))]
-pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
-/// All formats of containers.
 pub(crate) static FORMATS: Formats = Formats {
     list: &[
         &MULTI_FILE,
@@ -43,27 +43,22 @@ pub(crate) static FORMATS: Formats = Formats {
     check_thin: thin::check_hdf5,
 };
 
-/// [`ctds::container::locate`] with all formats.
 pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
     ctds::container::locate(path, FORMATS)
 }
 
-/// [`ctds::container::locate_damaged`] with all formats.
 pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<Error>)> {
     ctds::container::locate_damaged(path, FORMATS)
 }
 
-/// [`ctds::container::outermost`] with all formats.
 pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     ctds::container::outermost(path, FORMATS)
 }
 
-/// [`ctds::container::recognise`] with all formats.
 pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     ctds::container::recognise(inside, name, FORMATS)
 }
 
-/// [`ctds::container::recognise_directory`] with all formats.
 pub(crate) fn recognise_directory(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     ctds::container::recognise_directory(inside, name, FORMATS)
 }

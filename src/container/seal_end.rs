@@ -4,22 +4,18 @@
 use crate::error::Result;
 use crate::io::{ReadAt, read_array};
 
-/// Magic bytes near the end of a seal (the checksums after a sealed HDF5 file); only the 4 bytes of the seal's own checksum
-/// follow them.
+/// Only the seal's own checksum follows, 4 bytes.
 pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
 
-/// Size in bytes of the entry of a region (byte range of the HDF5 file) in a seal, the checksums after the end of an HDF5
-/// file: the region's length, the number of the virtual file to which it belongs, its CRC-32.
+/// Entry of a region: its length, the number of its virtual file, its CRC-32.
 pub(super) const ENTRY_BYTES: usize = 16;
 
-/// Size in bytes of the fields of fixed size at the end of a seal (the checksums after an HDF5 file); they are the last bytes
-/// of a sealed file.
+/// The fields of fixed size, which are the last bytes of a sealed file.
 pub(super) const END_BYTES: usize = 36;
 
-/// The last fields of a seal: the checksums of all bytes of a MultiHDF5 container, stored after the end of the HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seal {
-    /// Length in bytes of the HDF5 file without the seal (the checksums after its end).
+    /// Length in bytes of the HDF5 file without the seal.
     pub(super) len: u64,
     pub(super) regions: u64,
     pub(super) names_bytes: u64,
@@ -28,8 +24,7 @@ pub(super) struct Seal {
 }
 
 impl Seal {
-    /// Reads the last fields of the seal (checksums after an HDF5 file) of `file`, even of a damaged seal; `None` if the file
-    /// has no seal.
+    /// Also of a damaged seal; `None` if the file has none.
     pub(super) fn find(file: &dyn ReadAt) -> Result<Option<Self>> {
         let file_len = file.len()?;
         let Some(start) = file_len.checked_sub(END_BYTES as u64) else { return Ok(None) };
@@ -42,8 +37,7 @@ impl Seal {
         Ok((seal.fits(file_len) || seal.magic == MAGIC).then_some(seal))
     }
 
-    /// Whether a file of `file_len` bytes has the length that its seal (the checksums after the HDF5 file) states: that of the
-    /// HDF5 file and the seal together.
+    /// Whether the seal and its HDF5 file add up to `file_len` bytes.
     pub(super) fn fits(&self, file_len: u64) -> bool {
         let entries = self.regions.checked_mul(ENTRY_BYTES as u64);
         let parts = [entries, Some(self.names_bytes), Some(END_BYTES as u64)];

@@ -20,7 +20,7 @@ use crate::publishing::SyncPolicy;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
-/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of what it reads and keeps them in the file.
+/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of its source and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
     /// Digests are computed only for compressed HDF5 files and for those from which the original table files can be
@@ -276,7 +276,6 @@ impl<'a> ToHdf5<'a> {
 /// The plan of a conversion to HDF5, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
 #[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
-    /// Path of the source, as it was given to [`ToHdf5::new`].
     path: PathBuf,
     source: Source,
     plan: Plan,
@@ -558,7 +557,7 @@ impl<'a> ToOriginal<'a> {
 #[must_use = "`run` compares"]
 pub struct Compare<'a> {
     left: PathBuf,
-    /// Path of the right source; `None` compares the left one with the digests stored in it.
+    /// `None` compares the left one with its stored digests.
     right: Option<PathBuf>,
     predicate: Option<Predicate>,
     open: OpenOptions,

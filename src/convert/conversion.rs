@@ -45,11 +45,11 @@ pub struct ToHdf5Summary {
     pub warnings: Vec<String>,
 }
 
-/// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is complete.
+/// Writes the HDF5 file of `plan`, which appears at `target` when it is complete.
 ///
 /// # Errors
-/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those
-/// of reading the source. Nothing is left at `target` then.
+/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those of reading the
+/// source. Nothing is left at `target` then.
 pub(crate) fn to_hdf5(
     source: &Source,
     plan: &Plan,
@@ -58,22 +58,11 @@ pub(crate) fn to_hdf5(
     publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<ToHdf5Summary> {
-    // metadata of a dataset takes some KiB; what compresses needs less than this
-    let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
-    let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
-    let expected = match options.compress {
-        Compress::Shared => Sharing::expect(source, plan, options.reflink, directory_of(target))?.shared_bytes,
-        Compress::With(_) | Compress::Auto => 0,
-    };
-    let needed = needed.saturating_sub(expected);
+    let needed = needed_bytes(source, plan, options, target)?;
     progress.expect(plan.bytes());
     progress.phase(Phase::Writing);
     let output = Output::create(target, publishing, needed)?;
-    let file = match (options.compress, options.profile.page_bytes()) {
-        (Compress::Shared, _) => File::create_aligned(output.partial())?,
-        (Compress::With(_) | Compress::Auto, Some(page_bytes)) => File::create_paged(output.partial(), page_bytes)?,
-        (Compress::With(_) | Compress::Auto, None) => File::create_for(options.hdf5.bounds(), output.partial())?,
-    };
+    let file = create_file(output.partial(), options)?;
     // a file that shares bytes takes less
     if options.compress != Compress::Shared {
         let reserve = || FileTarget::open(output.partial())?.reserve(needed);
@@ -87,7 +76,7 @@ pub(crate) fn to_hdf5(
         writer.warnings.append(&mut lacking);
     }
     if let Some(tree) = &plan.tree {
-        // what is tried is what is in the file
+        // the recipes are tried on the bytes of the file
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
         let pool = thread_pool(options.threads)?;
@@ -107,11 +96,7 @@ pub(crate) fn to_hdf5(
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
     drop(writer);
-    file.close()?;
-    trim(output.partial())?;
-    let file_bytes = output.partial().metadata()?.len();
-    progress.phase(Phase::Flushing);
-    output.commit()?;
+    let file_bytes = publish(file, output, progress)?;
     Ok(ToHdf5Summary {
         tables: plan.tables.len(),
         columns: plan.columns().count(),
@@ -124,4 +109,34 @@ pub(crate) fn to_hdf5(
         damage: source.damage().to_vec(),
         warnings,
     })
+}
+
+/// Closes the file and lets it appear at its place; returns its size in bytes.
+fn publish(file: File, output: Output, progress: &dyn Progress) -> Result<u64> {
+    file.close()?;
+    trim(output.partial())?;
+    let bytes = output.partial().metadata()?.len();
+    progress.phase(Phase::Flushing);
+    output.commit()?;
+    Ok(bytes)
+}
+
+/// Free space that the file needs, about. Metadata of a dataset takes some KiB; a column that is compressed is not counted.
+fn needed_bytes(source: &Source, plan: &Plan, options: &ToHdf5Options, target: &Path) -> Result<u64> {
+    let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
+    let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
+    let shared = match options.compress {
+        Compress::Shared => Sharing::expect(source, plan, options.reflink, directory_of(target))?.shared_bytes,
+        Compress::With(_) | Compress::Auto => 0,
+    };
+    Ok(needed.saturating_sub(shared))
+}
+
+/// Creates the HDF5 file at `path` in the format and with the strategy for its space that the options ask for.
+fn create_file(path: &Path, options: &ToHdf5Options) -> Result<File> {
+    match (options.compress, options.profile.page_bytes()) {
+        (Compress::Shared, _) => File::create_aligned(path),
+        (Compress::With(_) | Compress::Auto, Some(page_bytes)) => File::create_paged(path, page_bytes),
+        (Compress::With(_) | Compress::Auto, None) => File::create_for(options.hdf5.bounds(), path),
+    }
 }

@@ -13,9 +13,9 @@ use crate::progress::{Phase, Progress};
 use crate::source::{Comparison, PartFile, Source, compare, compare_rows};
 use crate::table::OpenOptions;
 
-/// Size in bytes from which a column becomes a virtual dataset, unless the caller sets another with `copy_below`.
+/// Default of `copy_below`: from this size on, a column becomes a virtual dataset.
 const VIRTUAL_BYTES: u64 = 1 << 20;
-/// Longest path, in bytes, by which a joined file refers to one of its parts (the files with ranges of rows).
+/// Bytes of the path by which a joined file refers to a part.
 const MAX_NAME: usize = 1000;
 
 /// How many rows of a joined file are compared with its parts before it appears under its name.
@@ -168,8 +168,7 @@ impl<'a> JoinParts<'a> {
         Ok(summary)
     }
 
-    /// Compares the unfinished joined file at `partial` with its parts. The joined file is read
-    /// through libhdf5, as other programs do.
+    /// Reads the joined file through libhdf5, as other programs do.
     fn compare(
         &self,
         source: &Source,
@@ -191,16 +190,14 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Temporary hard links to the parts of a joined file, beside the unfinished joined file, so that
-/// HDF5 finds the parts while the joined file is checked.
+/// Temporary hard links to the parts beside the unfinished joined file, so that HDF5 finds them while it is checked.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,
 }
 
 impl Links {
-    /// Makes hard links to the parts of a joined file in `directory`, under the relative paths by
-    /// which the joined file refers to them.
+    /// The links have the relative paths by which the joined file refers to its parts.
     fn make(parts: &[PartFile], directory: &Path) -> Result<Self> {
         let mut links = Links { directory: directory.to_owned(), made: Vec::new() };
         for part in parts {
@@ -221,8 +218,7 @@ impl Links {
         Ok(links)
     }
 
-    /// Removes the temporary hard links to the parts of a joined file, and the directories made for
-    /// the links.
+    /// Also removes the directories made for the links.
     fn remove(self) -> Result<()> {
         for link in &self.made {
             fs::remove_file(link).with_context(|| Context::path(link))?;
@@ -234,8 +230,7 @@ impl Links {
     }
 }
 
-/// Lists the native HDF5 files (casacore tables converted to HDF5) that will be joined, in the order given. Each has
-/// its path relative to the directory of `target`, the joined file, by which the joined file will refer to it.
+/// Each part has its path relative to the directory of `target`.
 fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
     let directory = directory_of(target);
     let directory = directory.canonicalize().with_context(|| Context::path(directory))?;

@@ -7,17 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A file as a document (a manifest, or the plan of a conversion by many processes) records it: path, size and
-/// modification time.
+/// A file as a manifest or the plan of a conversion by many processes records it, at the time when that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Path of the file: absolute, or relative to the directory of the manifest (JSON references to chunks) or, for a
-    /// new table that many processes write, to the table directory.
+    /// Absolute, or relative to the directory of the manifest or of the table that many processes write.
     pub(super) path: PathBuf,
-    /// Size in bytes that the file had when the document was made, a manifest or a conversion plan.
     pub(super) size: u64,
-    /// Modification time that the file had when the document was made, a manifest or a conversion
-    /// plan, in nanoseconds since 1970.
+    /// Nanoseconds since 1970.
     pub(super) mtime_ns: i64,
 }
 
@@ -26,7 +22,7 @@ impl RecordedFile {
         RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(metadata) }
     }
 
-    /// Describes how a file with the metadata `found` differs from the recorded one; `None` if it does not.
+    /// How a file with metadata `found` differs.
     pub(super) fn change(&self, found: &Metadata) -> Option<String> {
         let (size, mtime_ns) = (found.len(), mtime_ns(found));
         if !found.is_file() {
@@ -42,8 +38,7 @@ impl RecordedFile {
         }
     }
 
-    /// Describes how the file at the recorded path differs from the recorded one; `None` if it does not. Relative paths begin
-    /// at `directory`.
+    /// How the file at the recorded path differs; relative paths begin at `directory`.
     pub(super) fn change_below(&self, directory: &Path) -> Option<String> {
         match directory.join(&self.path).metadata() {
             Ok(metadata) => self.change(&metadata),

@@ -97,8 +97,7 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Writes the thin table under a temporary path and calls `check` with this path; only if
-    /// `check` succeeds, the table is moved to `target`.
+    /// Calls `check` with the temporary path of the table, which is moved to `target` only if `check` succeeds.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -225,7 +224,7 @@ impl<'a> ReplaceTable<'a> {
         Ok(ReplaceSummary { hdf5: written, table: linked, cells })
     }
 
-    /// Fails unless the sources at the paths `one` and `other` have the same content; returns the number of cells that were compared.
+    /// Number of cells that were compared; fails unless the contents are the same.
     fn compare(&self, one: &Path, other: &Path) -> Result<u64> {
         self.call.progress.phase(Phase::Comparing);
         let mut compare = Compare::new(one, other).open_options(self.open).progress(self.call.progress);
@@ -245,8 +244,7 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
-/// Fails if the HDF5 file at `hdf5` is or would be the existing `table`, or in its directory. A thin table, whose files
-/// with large tiles are links to the HDF5 file, is to replace `table`.
+/// The thin table is to replace `table`, whose directory the HDF5 file must therefore not be, or be in.
 fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {

@@ -18,74 +18,63 @@ use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
-/// Smallest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file. The cache is larger if all
-/// chunks at one index of the first (slowest) axis need more.
+/// libhdf5's cache of decoded chunks, unless all chunks at one index of the slowest axis need more.
 const CACHE_BYTES: u64 = 8 << 20;
 
-/// Largest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
 
-/// Largest chunk with filters that is read from any file, in decoded bytes: such a chunk is decoded in memory as a whole.
+/// Filtered chunks are decoded in memory as a whole.
 const MAX_CHUNK_BYTES: u64 = 256 << 20;
 
-/// Largest plausible ratio of the bytes of elements in memory to the bytes that the file stores for their dataset.
-/// Compression and chunks that were never written make it large.
+/// Largest plausible ratio of elements in memory to stored bytes: compression and chunks never written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// The object that a hard link of an HDF5 file leads to.
 pub(crate) enum AnyObject {
     Group(Group),
     Dataset(Box<AnyDataset>),
     Type(AnyNamedType),
 }
 
-/// An open attribute of an HDF5 file, of any element type.
 pub(crate) struct AnyAttribute {
     attribute: hdf5::Attribute,
     stored: StoredType,
 }
 
-/// A dataset of any type in an HDF5 file.
 pub(crate) struct AnyDataset {
     dataset: hdf5::Dataset,
     stored: StoredType,
     elsewhere: Option<Elsewhere>,
-    /// Extents with which a virtual dataset was created, slowest axis first, used so that its source files stay closed;
-    /// `None` if libhdf5 is asked for the extents instead.
+    /// Extents of a virtual dataset at its creation, slowest axis first, used so that its source files stay closed;
+    /// `None` asks libhdf5.
     apart: Option<Vec<u64>>,
-    /// Whether libhdf5's cache holds all chunks at one index of the first (slowest) axis, so that reading on along the
-    /// other, faster axes decodes each chunk only once.
+    /// All chunks at one index of the slowest axis are cached, so that reading on along the faster axes decodes each
+    /// only once.
     keeps_chunks: bool,
-    /// Reader of the dataset's chunks that bypasses libhdf5; `None` if only libhdf5 can read them.
+    /// `None` if only libhdf5 can read the chunks.
     chunks: Option<AnyChunks>,
 }
 
-/// A committed (named) type of an HDF5 file.
 pub(crate) struct AnyNamedType {
     location: Location,
     stored: StoredType,
 }
 
-/// Identifier of an object within an open HDF5 file, the same for all hard links to the object. The text has no other
-/// meaning.
+/// The same for all hard links to an object of an open file; the text has no other meaning.
 pub(crate) type ObjectId = String;
 
-/// Rule that decides which other files may be opened when a browsed HDF5 file refers to them: a directory for relative
-/// names, and a function that accepts or refuses each path.
+/// Which other files may be opened: relative names are below a directory, and a function accepts paths.
 pub(crate) struct Served<'a> {
     directory: &'a Path,
     is_served: &'a dyn Fn(&Path) -> bool,
 }
 
 impl<'a> Served<'a> {
-    /// Makes the rule that decides which other files may be opened: those whose canonical paths `is_served` accepts. Names are
-    /// relative to `directory`, the canonical directory of the file that names them.
+    /// `is_served` gets canonical paths; `directory` is the canonical one of the file that names others.
     pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
         Served { directory, is_served }
     }
 
-    /// Canonical path of the file that a dataset or link calls `name`; an error unless it is a regular file that may be
-    /// opened.
+    /// Canonical path of the file `name`; an error unless it is a regular file that may be opened.
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.
@@ -114,12 +103,11 @@ impl Admission for Served<'_> {
 }
 
 impl Group {
-    /// The number of links in the group, which are its members.
     pub(crate) fn link_total(&self) -> u64 {
         self.inner().len()
     }
 
-    /// Finds the link to the member `name` without following it; `None` if the group has no such member.
+    /// Does not follow the link; `None` for a missing one.
     pub(crate) fn any_link(&self, name: &str) -> Result<Option<Link>> {
         if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) || !self.inner().link_exists(name) {
             return Ok(None);
@@ -127,7 +115,6 @@ impl Group {
         sys::link(self.inner(), name).map(Some).with_context(|| self.path().to_owned())
     }
 
-    /// Opens the object to which the hard link `name` of the group leads, whatever it is.
     pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
         let open = || -> Result<_> {
             Ok(match self.inner().loc_type_by_name(name).h5()? {
@@ -150,13 +137,11 @@ impl Group {
         Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
     }
 
-    /// Identifier of this group within its open file.
     pub(crate) fn id(&self) -> Result<ObjectId> {
         Ok(format!("{:?}", self.inner().loc_info().h5()?.token))
     }
 
-    /// Opens the dataset to which the hard link `name` leads, for reading its elements. `served` decides which other files
-    /// may be opened for elements that are stored there.
+    /// `served` decides which other files may be opened for elements that are stored there.
     ///
     /// # Errors
     /// `Unsupported` if they are in files that are not served.
@@ -184,7 +169,7 @@ impl Group {
     }
 }
 
-/// Finds the source datasets of a virtual dataset in a browsed HDF5 file, in the file itself and in other files.
+/// Sources of a virtual dataset, in the file itself and in others.
 struct ServedObjects {
     root: Group,
 }
@@ -215,17 +200,16 @@ impl AnyDataset {
         Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None })
     }
 
-    /// Offset of the header of the dataset from where libhdf5 counts addresses, in bytes: what references to it are.
+    /// Address by libhdf5's count, as in references.
     pub(crate) fn header_address(&self) -> Result<u64> {
         sys::header_address(&self.dataset)
     }
 
-    /// The element type of the dataset.
     pub(crate) fn element(&self) -> &AnyType {
         self.stored.element()
     }
 
-    /// The extents of the dataset, slowest axis first; `None` for a null dataspace.
+    /// Slowest axis first; `None` for a null dataspace.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
         if let Some(extents) = &self.apart {
             return Ok(Some(extents.clone()));
@@ -233,54 +217,51 @@ impl AnyDataset {
         extents(&self.dataset.space().h5()?)
     }
 
-    /// Whether the first (slowest) axis of the dataset has no limit, so that it can grow.
+    /// Whether the slowest axis has no limit.
     pub(crate) fn grows(&self) -> Result<bool> {
         Ok(self.apart.is_none() && matches!(self.dataset.space().h5()?.maxdims().first(), Some(None)))
     }
 
-    /// Makes rows visible that another process has appended to the dataset.
+    /// Shows rows that another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
         sys::refresh_dataset(&self.dataset)
     }
 
-    /// The extents of a chunk in elements, slowest axis first; `None` if the dataset is not chunked.
+    /// Extents of a chunk in elements, slowest axis first.
     pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
         let chunk = self.dataset.dcpl().h5()?.get_chunk().h5()?;
         Ok(chunk.map(|chunk| chunk.into_iter().map(|extent| extent as u64).collect()))
     }
 
-    /// The kind of index by which HDF5 finds the chunks of the dataset.
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
         if self.chunk()?.is_none() { Ok(IndexKind::None) } else { IndexKind::of(&self.dataset) }
     }
 
-    /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
+    /// Plugins that readers need.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(sys::filters(&self.dataset.dcpl().h5()?)?.iter().filter_map(StoredFilter::plugin).collect())
     }
 
-    /// Whether the element type of the dataset is a committed (named) one.
     pub(crate) fn has_committed_type(&self) -> Result<bool> {
         Ok(self.dataset.dtype().h5()?.is_committed())
     }
 
-    /// The other files, or datasets, in which the elements of the dataset are; `None` if it holds them itself.
+    /// Where elements are, if not in the dataset itself.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_ref()
     }
 
-    /// The numbers and names of the dataset's filters, in the order in which a writer applies them.
+    /// Ordered as a writer applies them.
     pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
         Ok(sys::filters(&self.dataset.dcpl().h5()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
     }
 
-    /// Whether chunks stay decoded between two reads: a block of elements may then end within a chunk, and the next read does
-    /// not decode this chunk again.
+    /// Whether a block of elements may end within a chunk: the next read does not decode it again.
     pub(crate) fn keeps_chunks(&self) -> bool {
         self.keeps_chunks
     }
 
-    /// Size in decoded bytes of all chunks of the dataset at one index of the first (slowest) axis; 0 if it is not chunked.
+    /// Decoded bytes of all chunks at one index of the slowest axis; 0 if there are none.
     fn slab_bytes(&self) -> Result<u64> {
         let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
         let bytes = chunk.iter().fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
@@ -293,8 +274,8 @@ impl AnyDataset {
         Ok(along.fold(bytes, u64::saturating_mul))
     }
 
-    /// Fails if `bytes`, the size of elements to read, is above a limit and far more than the stored bytes of the dataset can
-    /// decode to: damaged files may declare any size.
+    /// Fails if `bytes` is above a limit and far more than the stored bytes can decode to: damaged files may declare
+    /// any size.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let is_stored =
             matches!(self.dataset.dcpl().h5()?.get_layout().h5()?, StorageLayout::Chunked | StorageLayout::Contiguous);
@@ -325,8 +306,7 @@ impl AnyDataset {
         })
     }
 
-    /// Reads the elements of `block`, which has an entry for each axis (slowest first), as bytes of the type that they have
-    /// in the file, last axis fastest.
+    /// `block` has an entry for each axis, slowest first; elements have their type in the file, last axis fastest.
     ///
     /// # Errors
     /// `Unsupported` if they contain pointers.
@@ -334,7 +314,7 @@ impl AnyDataset {
         if self.element().has_pointers() {
             return Err(Error::unsupported("elements of variable length, and references, have no bytes of their own"));
         }
-        // what cannot be read or decoded here has an error of libhdf5's
+        // libhdf5 reports the chunks that cannot be read or decoded here
         if let Some(chunks) = &self.chunks
             && let Ok(Some(bytes)) = chunks.read(&self.dataset, block)
         {
@@ -343,8 +323,7 @@ impl AnyDataset {
         Ok(self.read(block)?.into_bytes())
     }
 
-    /// Reads the elements of `block`, which has an entry for each axis (slowest first), and passes each to `visitor`, last
-    /// axis fastest.
+    /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
     pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.read(block)?.visit(visitor);
         Ok(())
@@ -396,12 +375,12 @@ impl AnyAttribute {
         self.stored.element()
     }
 
-    /// The extents of the attribute, slowest axis first; `None` for a null dataspace.
+    /// Slowest axis first; `None` for a null dataspace.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
         extents(&self.attribute.space().h5()?)
     }
 
-    /// Reads all elements of the attribute and passes each to `visitor`, last axis fastest.
+    /// Elements come with the last axis fastest.
     pub(crate) fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
         sys::read_any(&Target::Attribute(&self.attribute), &self.stored)?.visit(visitor);
         Ok(())

@@ -1,11 +1,11 @@
 //! Reads elements of any type from the chunks of a dataset without libhdf5, which only tells where the chunks are in the file.
 //!
 //! libhdf5 copies element by element where the selections in the file and in memory have different shapes, and decodes gzip at half of
-//! the speed of [`codec`](super::codec). What this module cannot read, it leaves to libhdf5.
+//! the speed of [`codec`](super::codec). This module leaves all other chunks to libhdf5.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use hdf5::plist::dataset_create::ChunkOpts;
 
@@ -16,25 +16,22 @@ use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
 use crate::error::Result;
 use crate::io::ReadAt as _;
+use crate::sync::LockUnpoisoned;
 use crate::value::Shape;
 
-/// Least length in bytes at which a contiguous run of wanted bytes in an unfiltered chunk is read by itself; shorter runs are
-/// read together with the bytes between them.
+/// Shorter runs in an unfiltered chunk are read together with the bytes between them.
 const LONG_RUN: usize = 4 << 10;
 
-/// Largest chunk with filters, in decoded bytes, that is decoded without libhdf5: decoded chunks stay in memory for the next
-/// read.
+/// Decoded chunks stay in memory for the next read; libhdf5 decodes larger ones.
 const MAX_DECODED: usize = 8 << 20;
 
-/// Largest number of bytes that one read of an unfiltered chunk spans to get short runs of wanted bytes together with
-/// the bytes between them; libhdf5 does longer reads.
+/// Bytes spanned by one read of short runs; libhdf5 does longer reads.
 const MAX_SPAN: usize = 16 << 20;
 
-/// Largest number of chunks that one read without libhdf5 may need; libhdf5 does the reads that need more.
+/// libhdf5 does reads that need more.
 const MAX_CHUNKS: usize = 1 << 20;
 
-/// The elements that a read selects on one axis of a dataset: `count` of them, every `step`-th from index `start` (from 0)
-/// on.
+/// Selection on one axis: `count` elements, every `step`-th from `start` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) start: u64,
@@ -42,7 +39,7 @@ pub(crate) struct Steps {
     pub(crate) count: u64,
 }
 
-/// Reader of the chunks of a dataset of any element type that bypasses libhdf5.
+/// Reads chunks without libhdf5.
 pub(super) struct AnyChunks {
     file: fs::File,
     /// Extents of a chunk in elements, slowest axis first.
@@ -53,45 +50,39 @@ pub(super) struct AnyChunks {
     kept: Mutex<Kept>,
 }
 
-/// Cache of decoded chunks. The key is the index of a chunk's first element in the dataset, on each axis; the oldest chunks
-/// are dropped first.
+/// Decoded chunks by the index of their first element; the oldest are dropped first.
 #[derive(Default)]
 struct Kept {
     chunks: HashMap<Vec<u64>, Vec<u8>>,
     order: VecDeque<Vec<u64>>,
     bytes: usize,
-    /// Cache size in decoded bytes at which the oldest chunks are dropped before another is added.
     most: usize,
 }
 
-/// The elements of a requested block that are in one chunk, along one axis.
+/// Elements of a block in one chunk, along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// Index in the dataset, along this axis and from 0, of the first element of the chunk that has the requested
-    /// elements. It identifies the chunk.
+    /// Index of the chunk's first element in the dataset.
     chunk: u64,
-    /// Index in the chunk, along this axis and from 0, of the first requested element.
+    /// Index in the chunk.
     start: u64,
     first: u64,
     count: u64,
 }
 
-/// Runs of bytes of equal length that are copied from a chunk to a block in memory.
+/// Equally long runs of bytes, copied from a chunk to a block in memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Runs {
-    /// Length in bytes of each run that is copied from a chunk.
     len: usize,
-    /// Offset in the chunk of the first run of bytes to copy, in bytes.
     from: usize,
     to: usize,
-    /// For each axis along which runs of bytes repeat, slowest first: the number of runs, and the distance from one to the
-    /// next in bytes, in the chunk and in the block in memory.
+    /// For each axis along which runs repeat, slowest first: their number, and the distance in the chunk and in the
+    /// block.
     axes: Vec<(u64, usize, usize)>,
 }
 
 impl AnyChunks {
-    /// Makes a reader of the chunks of a dataset with elements of fixed size; `None` if only libhdf5 can read them. About
-    /// `keep` bytes of decoded chunks are cached for later reads.
+    /// `None` if only libhdf5 can read the chunks; about `keep` bytes of decoded ones are cached.
     pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
         let creation = dataset.dcpl().h5()?;
         let Some(extents) = creation.get_chunk().h5()? else { return Ok(None) };
@@ -116,8 +107,8 @@ impl AnyChunks {
         Ok(Some(AnyChunks { file, extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
-    /// Reads the elements of `block`, which has an entry for each axis (slowest first), as bytes, last axis fastest; `None`
-    /// if libhdf5 has to read them, e.g. because a chunk was never written.
+    /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest. `None` if libhdf5
+    /// has to read them, e.g. because a chunk was never written.
     ///
     /// # Errors
     /// Those of reading, and `Format` for a chunk that cannot be decoded.
@@ -146,12 +137,11 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// Copies `runs` of bytes of a stored chunk to `out`; `false` if one read would span more than [`MAX_SPAN`] bytes,
-    /// or an unfiltered chunk has another size than the dataset declares. `start` is the index of the chunk's first
-    /// element in the dataset.
+    /// `start` is the index of the chunk's first element. `false` if one read would span more than [`MAX_SPAN`] bytes,
+    /// or an unfiltered chunk has another size than declared.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock_unpoisoned();
             let bytes = kept.get(start, |bytes| self.decode(chunk, bytes))?;
             runs.each(|from, to| out[to..to + runs.len].copy_from_slice(&bytes[from..from + runs.len]));
             return Ok(true);
@@ -182,7 +172,6 @@ impl AnyChunks {
         Ok(true)
     }
 
-    /// Replaces `out` with the decoded bytes of a stored chunk.
     fn decode(&self, chunk: &StoredChunk, out: &mut Vec<u8>) -> Result<()> {
         let info = ChunkInfo {
             index: Shape::default(),
@@ -199,8 +188,7 @@ impl AnyChunks {
 }
 
 impl Kept {
-    /// Returns the decoded bytes of the chunk whose first element has the index `start` in the dataset; calls `decode` if
-    /// they are not in the cache.
+    /// Calls `decode` for a chunk, by its first element, that is not in the cache.
     fn get(&mut self, start: Vec<u64>, decode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&[u8]> {
         if !self.chunks.contains_key(&start) {
             let mut chunk = Vec::new();
@@ -220,8 +208,7 @@ impl Kept {
     }
 }
 
-/// Splits the elements that a block selects on one axis into segments, one for each chunk. A chunk has `extent` elements on
-/// this axis.
+/// One segment for each chunk, which has `extent` elements on this axis.
 fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     let step = axis.step.max(1);
     let mut segments = Vec::new();
@@ -236,9 +223,8 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// Finds the places in the file of all chunks that contain elements of a block, last axis fastest; `None` for a chunk
-/// that was never written. `axes` splits the block on each axis into one segment for each chunk. The result is `None`
-/// for more than [`MAX_CHUNKS`] chunks.
+/// Places of all chunks of a block, last axis fastest, `None` for one never written; no list for more than
+/// [`MAX_CHUNKS`].
 fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
@@ -260,8 +246,8 @@ fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<O
     Ok(Some(places))
 }
 
-/// Advances `at` to the next chunk of a block, last axis fastest, and from the last chunk to the first. On each axis,
-/// `at` is an index into `axes`, which has one segment of the block for each chunk.
+/// Moves to the next chunk of a block, last axis fastest, and from the last to the first. `at` indexes the segments of
+/// each axis.
 fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
@@ -273,8 +259,8 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
 }
 
 impl Runs {
-    /// Finds the runs of bytes to copy from one chunk. `block` selects elements of the dataset, `segments` those in
-    /// this chunk, and `extents` are the chunk's extents in elements; each has one entry for each axis, slowest first.
+    /// `block` selects elements of the dataset, `segments` those in this chunk, whose extents are `extents`; slowest
+    /// axis first.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block
@@ -294,19 +280,16 @@ impl Runs {
         runs
     }
 
-    /// Number of contiguous runs of bytes that are copied from the chunk to the block of elements in memory.
     fn count(&self) -> u64 {
         self.axes.iter().map(|(count, ..)| count).product()
     }
 
-    /// Number of bytes in the chunk from the start of the first contiguous run of bytes that is copied from it, to the
-    /// end of the last such run.
+    /// Bytes in the chunk from the first run to the end of the last.
     fn span(&self) -> usize {
         self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
     }
 
-    /// Calls `copy` for each contiguous run of bytes to copy, with its offset in bytes in the chunk and in the block of
-    /// elements in memory.
+    /// Calls `copy` with the offsets of each run in the chunk and in the block.
     fn each(&self, mut copy: impl FnMut(usize, usize)) {
         each_run(&self.axes, self.from, self.to, &mut copy);
     }
@@ -323,7 +306,7 @@ fn each_run(axes: &[(u64, usize, usize)], from: usize, to: usize, copy: &mut imp
 mod tests {
     use super::*;
 
-    /// The elements of `block` in an array whose elements are their own numbers, of `whole` elements on each axis.
+    /// Elements are their own numbers.
     fn expected(whole: &[u64], block: &[Steps]) -> Vec<u8> {
         let mut numbers = vec![0u64];
         for (&extent, axis) in whole.iter().zip(block) {

@@ -13,38 +13,32 @@ use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// Largest total size in bytes of the name and the value of an attribute that is stored in an object header: a header
-/// message is shorter than 64 KiB, and also contains the type and the extents.
+/// Bytes of name and value that fit an object header: a message has less than 64 KiB, with type and extents.
 const HEADER_BYTES: u64 = 65_000;
-/// Number of bytes that each string of variable length takes in an attribute or dataset, besides its text, which HDF5 stores
-/// in a heap.
+/// Each string of variable length takes these beside its text, which is in a heap.
 pub(crate) const STORED_STRING_BYTES: u64 = 16;
 
-/// Whether an attribute `name` with `bytes` bytes of values can be in an object header.
 pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
     bytes.saturating_add(name.len() as u64) <= HEADER_BYTES
 }
 
-/// The value of an attribute of a group or dataset.
+/// The value of an attribute.
 ///
 /// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as datasets have them;
 /// strings as variable-length UTF-8.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Attribute {
-    /// An attribute with a single value.
     Scalar(Values),
-    /// An attribute with one axis. A file's attribute with more axes is read as the flat sequence of its values.
+    /// More axes of a file's attribute are read as a flat sequence.
     Array(Values),
 }
 
 impl Attribute {
-    /// Makes an attribute with a single string.
     pub(crate) fn string(text: impl Into<bstr::BString>) -> Self {
         Attribute::Scalar(Values::String(vec![text.into()]))
     }
 
-    /// Whether the attribute `name` with this value can be in an object header, the only place for attributes in a file created
-    /// with [`Bounds::Earliest`](super::Bounds::Earliest).
+    /// In a file of [`Bounds::Earliest`](super::Bounds::Earliest), headers are the only place for attributes.
     pub(crate) fn fits_header(&self, name: &str) -> bool {
         let values = self.values();
         let element = match values {
@@ -54,15 +48,13 @@ impl Attribute {
         fits_header(name, (values.len() as u64).saturating_mul(element))
     }
 
-    /// The values of the attribute; a scalar has one.
     pub(crate) fn values(&self) -> &Values {
         let (Attribute::Scalar(values) | Attribute::Array(values)) = self;
         values
     }
 }
 
-/// Sets the attribute `name` of a group or dataset and replaces an existing one; `charset` is the character set of the name
-/// and of strings.
+/// Replaces an existing attribute; `charset` is that of the name and of strings.
 pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
     let set = || -> Result<()> {
         let values = value.values();
@@ -119,7 +111,7 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
     get().with_context(|| format!("attribute {name}"))
 }
 
-/// An attribute that the object has, with its extents, slowest axis first; none for a single value or a null dataspace.
+/// Extents have the slowest axis first; none for a single value or a null dataspace.
 pub(super) fn get_shaped(owner: &Location, name: &str) -> Result<(Attribute, Vec<u64>)> {
     owner.attr(name).h5().and_then(|attribute| read(&attribute)).with_context(|| format!("attribute {name}"))
 }
@@ -148,7 +140,7 @@ fn read(attribute: &hdf5::Attribute) -> Result<(Attribute, Vec<u64>)> {
     Ok((if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }, extents))
 }
 
-/// Creates an attribute with one value, a compound of 32-bit integers; `fields` are their names and values.
+/// One compound of 32-bit integers, `fields` by name and value.
 pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
     let set = || -> Result<()> {
         let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
@@ -161,7 +153,7 @@ pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)
     set().with_context(|| format!("attribute {name}"))
 }
 
-/// The names of the members of an attribute of a compound type; empty if it has another type or is missing.
+/// Members of a compound; empty for another type or a missing attribute.
 pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     if !sys::has_attribute(owner, name)? {
         return Ok(Vec::new());
@@ -172,8 +164,8 @@ pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     })
 }
 
-/// The casacore type as which an attribute stored as `stored` is read. Numbers of types that casacore lacks become Short or
-/// Int64, floating-point ones Double.
+/// Type as which `stored` is read. Numbers of types that casacore lacks become Short or Int64, floating-point ones
+/// Double.
 pub(super) fn memory_element(stored: &Datatype) -> Result<DataType> {
     datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
         (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),

@@ -8,19 +8,17 @@ use super::{Bounds, Compression, Filter, Pipeline, dataset, datatype, group, sys
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// The declaration of a dataset of bytes with shape (row_bytes, rows), fastest axis first, in which each row is a chunk.
+/// A dataset of shape (row_bytes, rows), fastest axis first, in which each row is a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
-    /// Number of rows of the dataset. If rows cannot be added later, it is at least 1, because HDF5 does not make
-    /// chunks for a dataset that stays empty.
+    /// At least 1 unless rows can be added: HDF5 does not make chunks for a dataset that stays empty.
     pub(crate) rows: u64,
-    /// Whether rows can be added to the dataset later.
     pub(crate) appendable: bool,
     pub(crate) filters: ByteFilters,
 }
 
-/// The filters that a chunk of bytes passes before it is stored: compression, checksum.
+/// Compression and checksum of each chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ByteFilters {
     pub(crate) compression: Compression,

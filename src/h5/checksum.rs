@@ -1,12 +1,12 @@
 //! The checksum by which HDF5 recognises damaged metadata.
 
-/// The little-endian number of four bytes from `at` on; 0 beyond the end.
+/// Little-endian; 0 beyond the end.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
     word.map_or(0, u32::from_le_bytes)
 }
 
-/// HDF5's checksum of metadata: Jenkins' lookup3, `hashlittle` with the initial value 0.
+/// Jenkins' lookup3, `hashlittle` with the initial value 0.
 pub(super) fn lookup3(bytes: &[u8]) -> u32 {
     let [mut a, mut b, mut c] = [0xdead_beefu32.wrapping_add(bytes.len() as u32); 3];
     let blocks = bytes.len().saturating_sub(1) / 12;

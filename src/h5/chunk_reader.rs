@@ -19,7 +19,7 @@ thread_local! {
     static SCRATCH: RefCell<(FilterScratch, Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// Reader of the chunks of a dataset; it knows the chunks that the file had when the reader was made.
+/// Reads chunks that the file had when the reader was made.
 pub(crate) struct ChunkReader {
     grid: Grid,
     element: DataType,
@@ -29,31 +29,26 @@ pub(crate) struct ChunkReader {
     place: String,
 }
 
-/// Where the chunks of a dataset are in the file.
 enum Places {
-    /// All chunks follow each other as one [block](Dataset::block): their places are computed, so that memory does not grow
-    /// with their number.
+    /// All chunks follow each other as one [block](Dataset::block): memory does not grow with their number.
     Block {
-        /// Offset in the file of the first chunk of the dataset, in bytes.
+        /// Offset of the first chunk.
         first: u64,
-        /// Number of chunks of the dataset, all of which are stored one after the other.
         count: u64,
     },
-    /// Place of each chunk, by its number in the grid of chunks (from 0, first axis fastest). Chunks that were never written
-    /// are missing here and read as zeros.
+    /// Keys are numbers in the grid of chunks, first axis fastest. Missing chunks read as zeros.
     Listed(HashMap<u64, ChunkInfo>),
 }
 
 impl ChunkReader {
-    /// Makes a reader of `dataset`, whose file is `source`. `None` if only libhdf5 can read the dataset: it is not
-    /// chunked, has a filter that this program does not run, has elements that are stored in other files, or not packed
-    /// and little-endian, or has unwritten chunks that do not read as zeros.
+    /// `None` if only libhdf5 can read the dataset: it is not chunked, has a filter that this program does not run, has
+    /// elements that are stored in other files, or not packed and little-endian, or has unwritten chunks that do not
+    /// read as zeros.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// Makes a reader of the first `rows` rows (indices of the last, slowest axis) of `dataset`, whose file is `source`.
-    /// Later rows may not be complete yet. `None` if only libhdf5 can read the dataset, see [`new`](Self::new).
+    /// As [`new`](Self::new), of the first rows (indices of the slowest axis); later ones may not be complete yet.
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {
@@ -93,7 +88,6 @@ impl ChunkReader {
         Ok(Some(ChunkReader { grid, element, pipeline, chunks: Places::Listed(chunks), source, place }))
     }
 
-    /// Size of a decoded chunk of the dataset in bytes.
     fn chunk_bytes(&self) -> Result<usize> {
         let bytes = self.grid.chunk.elements()?.checked_mul(self.element.size() as u64);
         bytes
@@ -101,8 +95,7 @@ impl ChunkReader {
             .ok_or_else(|| Error::format("a chunk would have 2^64 bytes or more"))
     }
 
-    /// Offset in the file of the first chunk, in bytes, if all chunks are stored one after the other, unfiltered; otherwise
-    /// `None`.
+    /// Offset of the first chunk if all are stored one after the other, unfiltered.
     fn block(&self) -> Option<u64> {
         let bytes = self.chunk_bytes().ok().filter(|_| self.pipeline.is_empty())? as u64;
         let chunks = match &self.chunks {
@@ -118,8 +111,7 @@ impl ChunkReader {
         (chunks.len() as u64 == counts && chunks.iter().all(is_next)).then_some(first)
     }
 
-    /// Finds where a chunk is in the file; `None` if it was never written. `number` counts the chunks of the grid from 0,
-    /// first axis fastest.
+    /// `None` for a chunk never written; numbers count the grid, first axis fastest.
     fn find(&self, number: u64) -> Option<Cow<'_, ChunkInfo>> {
         match &self.chunks {
             Places::Block { count, .. } if number >= *count => None,
@@ -132,7 +124,6 @@ impl ChunkReader {
         }
     }
 
-    /// Decodes the chunk that `info` locates, and calls `with` with its bytes.
     fn decoded(&self, info: &ChunkInfo, with: impl FnOnce(&[u8])) -> Result<()> {
         let with = |bytes: &[u8]| {
             with(bytes);
@@ -142,7 +133,7 @@ impl ChunkReader {
             .with_context(|| Context::offset("stored bytes", info.address))
     }
 
-    /// Decodes the chunk that `info` locates, and fills `out`, which may be shorter than the chunk, with its first bytes.
+    /// Decodes the first bytes of a chunk.
     fn decode_to(&self, info: &ChunkInfo, out: &mut [u8]) -> Result<()> {
         let chunk_bytes = self.chunk_bytes()?;
         if self.pipeline.is_empty() && info.stored_bytes == chunk_bytes as u64 {
@@ -161,14 +152,13 @@ impl ChunkReader {
         decode().with_context(|| Context::offset("stored bytes", info.address))
     }
 
-    /// Whether the chunk that `info` locates is large enough, as stored, to decode to a whole chunk.
+    /// Whether the stored chunk is large enough to decode to a whole one.
     fn is_backed(&self, info: &ChunkInfo) -> Result<bool> {
         Ok(self.pipeline.largest(info.filter_mask, info.stored_bytes) >= self.chunk_bytes()? as u64)
     }
 }
 
-/// Reads the chunk that `info` locates from `source`, decodes it to `len` bytes with the filters of `pipeline`, and returns
-/// the result of `with` for these bytes.
+/// Decodes a chunk to `len` bytes.
 pub(crate) fn with_decoded<T>(
     source: &dyn ReadAt,
     pipeline: &Pipeline,

@@ -37,15 +37,15 @@ pub struct Plugin {
 /// How hard to compress data whose compression the user does not choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Compression with a balance of speed and size, which `--compress auto` uses.
+    /// The choice of `--compress auto`.
     Balanced,
-    /// Compression to a small size, for data that is written once and rarely read.
+    /// Small, for data that is written once and rarely read.
     Thorough,
-    /// Compression to the smallest size, for data so small that the time does not matter.
+    /// Data so small that the time does not matter.
     Most,
 }
 
-/// Number of the HDF5 filter, and the level.
+/// HDF5's number of the filter, and the level.
 impl From<Compression> for Option<(i32, u8)> {
     fn from(compression: Compression) -> Self {
         compression.0.map(|(codec, level)| (codec.id(), level))
@@ -96,7 +96,7 @@ impl Compression {
         format!("{} or {last}", forms.join(", "))
     }
 
-    /// The compression with this number of the HDF5 filter and this level; `None`: none.
+    /// The reverse; `None` means no compression.
     ///
     /// # Errors
     /// `Usage` for a filter that this program does not write.
@@ -146,7 +146,7 @@ impl Compression {
         self.0.filter(|(codec, _)| *codec == codec::portable()).map(|(_, level)| level)
     }
 
-    /// Compression by gzip, which every libhdf5 can read, at the level for this `effort`.
+    /// Gzip, which every libhdf5 can read.
     pub(crate) fn portable(effort: Effort) -> Self {
         Self::gzip(match effort {
             Effort::Balanced => 4,
@@ -155,18 +155,18 @@ impl Compression {
         })
     }
 
-    /// Compression by `codec` at `level`, or at the nearest level that the codec has.
+    /// Takes the nearest level that the codec has.
     pub(super) fn of(codec: &'static dyn Codec, level: u8) -> Self {
         let level = codec.levels().map_or(0, |levels| level.clamp(*levels.range.start(), *levels.range.end()));
         Compression(Some((codec, level)))
     }
 
-    /// The compression as one filter, without the shuffle that usually precedes it; `None` without compression.
+    /// The codec without the shuffle that usually precedes it.
     pub(crate) fn filter(self) -> Option<Filter> {
         self.0.map(|(codec, level)| Filter::Codec { codec, level })
     }
 
-    /// The filters for elements of `element_size` bytes: shuffle, then the codec; empty without compression.
+    /// Shuffle, then the codec.
     pub(crate) fn pipeline(self, element_size: usize) -> Pipeline {
         let codec = self.filter();
         let shuffle = codec.is_some().then_some(Filter::Shuffle { element_size });
@@ -174,7 +174,7 @@ impl Compression {
     }
 }
 
-/// The codecs that this program can write, in the order of the command line's help.
+/// Ordered as in the command line's help.
 fn writable() -> impl Iterator<Item = &'static dyn Codec> {
     let can_encode = |codec: &&'static dyn Codec| {
         let level = codec.levels().map_or(0, |levels| levels.default);

@@ -19,37 +19,34 @@ use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
-/// Largest plausible ratio of the bytes of elements in memory to the bytes that the file stores for their dataset, if its
-/// codec does not allow more. It is this large because chunks that were never written take memory, but no bytes of the file.
+/// Largest plausible ratio of elements in memory to stored bytes, if the codec does not allow more: chunks that were
+/// never written take no bytes of the file.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Largest number of datasets to which a dimension scale can be attached in a file created with [`Bounds::Earliest`]:
-/// the scale lists each with 16 bytes in one attribute of less than 64 KiB.
+/// Datasets of a scale in a file of [`Bounds::Earliest`]: it lists each with 16 bytes in one attribute of less than 64
+/// KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
-/// The declaration of a new dataset: type, extents, chunks, compression.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSpec<'a> {
-    /// The element type of the new dataset; any type but a record.
+    /// Any type but a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Shape of a chunk, fastest axis first, or `None` for one contiguous block. Only the last (slowest) axis of a dataset
-    /// that can grow may have chunks longer than the dataset, and axes of a dataset without elements, which always has
-    /// chunks, because `h5repack -f` of HDF5 1.10 refuses blocks without elements.
+    /// Fastest axis first; `None` for one contiguous block. Chunks may be longer than the dataset only on a slowest
+    /// axis that can grow, and on axes of a dataset without elements, which always has chunks, because `h5repack -f` of
+    /// HDF5 1.10 refuses blocks without elements.
     pub(crate) chunk: Option<Shape>,
-    /// Whether the last (slowest) axis of the dataset may grow.
+    /// The slowest axis may grow.
     pub(crate) appendable: bool,
-    /// Compression of the dataset's chunks; ignored for one contiguous block.
+    /// Ignored for one contiguous block.
     pub(crate) compression: Compression,
 }
 
-/// When space in the file is allocated for the chunks of a new dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allocation {
-    /// Space for a chunk is allocated when it is written.
     Chunks,
-    /// Space for all chunks is allocated when the dataset is created: they follow each other, first axis fastest, and need no
-    /// index in the file. Only for unfiltered chunks of a dataset that cannot grow; every chunk has to be written.
+    /// Space for all chunks at creation: they follow each other, first axis fastest, without an index. Only for
+    /// unfiltered chunks of a dataset that cannot grow; every chunk has to be written.
     Block,
 }
 
@@ -86,7 +83,7 @@ impl DatasetSpec<'_> {
                 Allocation::Block if self.appendable || !self.compression.is_none() => {
                     return Err(Error::usage("one block for a dataset that can grow or has filters"));
                 }
-                // this makes the index implicit
+                // early allocation makes the index implicit
                 Allocation::Block => creation.alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never),
             };
             creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
@@ -115,10 +112,8 @@ pub(super) fn creation(bounds: Bounds) -> DatasetCreateBuilder {
     creation
 }
 
-/// The kind of index by which HDF5 finds the chunks of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexKind {
-    /// The dataset is not chunked, and has no index.
     None,
     BtreeV1,
     Single,
@@ -126,12 +121,10 @@ pub(crate) enum IndexKind {
     FixedArray,
     ExtensibleArray,
     BtreeV2,
-    /// A kind of index that this program does not know, with libhdf5's number of it (`H5D_chunk_index_t`).
     Unknown(u32),
 }
 
 impl IndexKind {
-    /// Finds the kind of index of a dataset's chunks.
     pub(super) fn of(dataset: &hdf5::Dataset) -> Result<Self> {
         // H5D_chunk_index_t
         Ok(match sys::chunk_index(dataset)? {
@@ -161,34 +154,29 @@ impl fmt::Display for IndexKind {
     }
 }
 
-/// Where a chunk of a dataset is stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkInfo {
-    /// Index of the chunk on each axis, counted in chunks from 0, fastest axis first.
+    /// Counted in chunks, fastest axis first.
     pub(crate) index: Shape,
-    /// Offset of the chunk in the file, in bytes.
     pub(crate) address: u64,
     pub(crate) stored_bytes: u64,
-    /// Filters that the chunk did not pass: bit `i` is set where filter `i` of the pipeline was skipped.
+    /// Bit `i` is set where filter `i` was skipped.
     pub(crate) filter_mask: u32,
 }
 
-/// How the elements of a dataset are stored in the file: in chunks, as one block, in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Chunks,
-    /// The elements lie one after the other, from this offset in the file on, in bytes; `None` if nothing was ever written.
+    /// Offset of the elements; `None` if nothing was ever written.
     Block(Option<u64>),
-    /// The elements are in the object header of the dataset.
     Header,
-    /// Only libhdf5 can read the elements; the text tells where they are: `in other files`, `in other datasets`.
+    /// Only libhdf5 can read the elements: `in other files`, `in other datasets`.
     Other(&'static str),
 }
 
-/// A dataset that was opened only for its attributes and to find where its elements are; it does not read or write elements.
+/// A dataset opened for its attributes and to find where its elements are.
 pub(crate) struct Header {
     dataset: hdf5::Dataset,
-    /// Path of the dataset from the root.
     path: String,
     elsewhere: Option<Elsewhere>,
 }
@@ -200,39 +188,36 @@ impl Header {
         Ok(Header { dataset, path, elsewhere })
     }
 
-    /// Path of the dataset from the root.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// The other files, or datasets, in which the elements of the dataset are; `None` if it holds them itself.
+    /// Where elements are, if not in the dataset itself.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_ref()
     }
 
-    /// Turns the header into a dataset that reads elements, once the caller has checked where they are stored.
-    /// `outside`: whether elements are in other files.
+    /// The caller has checked where elements are stored; `outside` if some are in other files.
     pub(super) fn into_dataset(self, outside: bool) -> Dataset {
         Dataset { outside, ..Dataset::new(self.dataset, self.path) }
     }
 
-    /// Number of bytes in the file that the chunks or the block of the dataset take; 0 if the elements are in other files or
-    /// datasets.
+    /// 0 if the elements are in other files or datasets.
     pub(crate) fn stored_bytes(&self) -> u64 {
         if self.elsewhere.is_some() { 0 } else { self.dataset.storage_size() }
     }
 
-    /// The names of the dataset's attributes in order of creation, or by name if the file does not record this order.
+    /// Ordered by creation, or by name if the file does not record that.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.dataset).with_context(|| format!("dataset {}", self.path))
     }
 
-    /// The value of the attribute `name` of the dataset; `None` if it has none of this name.
+    /// `None` for a missing attribute.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
     }
 
-    /// The attribute `name`, which the dataset has, with its extents, slowest axis first; none for a single value.
+    /// Extents have the slowest axis first; none for a single value.
     pub(crate) fn shaped_attribute(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
         attribute::get_shaped(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
     }
@@ -244,18 +229,15 @@ impl fmt::Debug for Header {
     }
 }
 
-/// An open dataset of an HDF5 file.
 pub(crate) struct Dataset {
     dataset: hdf5::Dataset,
-    /// Path of the dataset from the root.
     path: String,
     layout: OnceLock<Layout>,
-    /// Whether the dataset, or elements of it, are in other files than the HDF5 file that was opened: only libhdf5
-    /// reads them.
+    /// The dataset, or elements of it, are in other files: only libhdf5 reads them.
     outside: bool,
 }
 
-/// The properties of a dataset that never change: type, chunks, filters.
+/// Properties that never change.
 struct Layout {
     chunk: Option<Shape>,
     filters: Vec<StoredFilter>,
@@ -271,12 +253,10 @@ impl Dataset {
         &self.dataset
     }
 
-    /// Path of the dataset from the root.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Whether elements of the dataset are in other files, where only libhdf5 reads them.
     pub(super) fn is_outside(&self) -> bool {
         self.outside
     }
@@ -298,7 +278,7 @@ impl Dataset {
                 datatype: self.dataset.dtype().h5()?,
             })
         };
-        // what the hdf5 crate takes for wrong use comes from the file
+        // the file is to blame where the hdf5 crate sees wrong use
         let of_file = |error: Error| match error.kind() {
             ErrorKind::Usage => Error::format(error.to_string()),
             _ => error,
@@ -307,7 +287,7 @@ impl Dataset {
         Ok(self.layout.get_or_init(|| layout))
     }
 
-    /// The current extents of the dataset, fastest axis first.
+    /// Fastest axis first.
     ///
     /// # Errors
     /// `Unsupported` for a dataset with a null dataspace.
@@ -319,35 +299,28 @@ impl Dataset {
         Ok(space.shape().iter().rev().map(|&extent| extent as u64).collect())
     }
 
-    /// Whether the last (slowest) axis of the dataset has no limit, so that it can grow.
+    /// The slowest axis has no limit.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
         let space = self.dataset.space().h5().with_context(|| self.place())?;
         Ok(matches!(space.maxdims().first(), Some(None)))
     }
 
-    /// The extents of a chunk in elements, fastest axis first; `None` if the dataset is not chunked.
+    /// Fastest axis first; `None` if the dataset is not chunked.
     pub(crate) fn chunk(&self) -> Result<Option<Shape>> {
         Ok(self.layout()?.chunk.clone())
     }
 
-    /// The casacore type of the dataset's elements.
-    ///
-    /// # Errors
-    /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
+    /// Fails with `Unsupported` and the name of an HDF5 type that casacore has nothing like.
     pub(crate) fn data_type(&self) -> Result<DataType> {
         datatype::recognise(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// The casacore type of the dataset's elements, or else the one that can hold them: Short for int8, Double for other
+    /// As [`data_type`](Self::data_type), or a type that can hold the elements: Short for int8, Double for other
     /// floating-point numbers.
-    ///
-    /// # Errors
-    /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
     pub(crate) fn nearest_type(&self) -> Result<DataType> {
         attribute::memory_element(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// The kind of index by which HDF5 finds the chunks of the dataset.
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
         if self.layout()?.chunk.is_none() {
             return Ok(IndexKind::None);
@@ -355,18 +328,17 @@ impl Dataset {
         IndexKind::of(&self.dataset).with_context(|| self.place())
     }
 
-    /// The dataset's filters in the order in which a writer applies them, as texts for users: `shuffle`, `deflate(4)`.
+    /// Ordered as a writer applies them: `shuffle`, `deflate(4)`.
     pub(crate) fn filters(&self) -> Result<Vec<String>> {
         Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
     }
 
-    /// The numbers of the dataset's filters and their parameters, in the order in which a writer applies them.
+    /// Number and parameters of each, ordered as a writer applies them.
     pub(crate) fn filter_parameters(&self) -> Result<Vec<(i32, Vec<u32>)>> {
         Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
     }
 
-    /// The byte order of the elements in the file; `None` if more than the byte order has to be converted to make them
-    /// elements of [`data_type`](Self::data_type) in memory.
+    /// `None` if more than the byte order has to be converted to make elements of [`data_type`](Self::data_type).
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
         if self.is_plain()? {
@@ -379,12 +351,12 @@ impl Dataset {
         Ok((is_swapped && datatype.size() == element.size()).then_some(ByteOrder::Big))
     }
 
-    /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
+    /// Plugins that readers need.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
     }
 
-    /// The dataset's filters, to be run without libhdf5; `None` if only libhdf5 can run them.
+    /// `None` if only libhdf5 can run the filters.
     pub(crate) fn pipeline(&self) -> Result<Option<Pipeline>> {
         let layout = self.layout()?;
         let element_size = layout.datatype.size();
@@ -392,23 +364,20 @@ impl Dataset {
         Ok(filters.map(Pipeline::new).filter(Pipeline::is_decodable))
     }
 
-    /// Checks that all filters of the dataset are available, so that libhdf5 can read it.
-    ///
-    /// # Errors
-    /// `Unsupported`, naming the filter, if one is neither part of this program or libhdf5 nor installed as a plugin.
+    /// Fails with `Unsupported`, naming the filter, if one is neither part of this program or libhdf5 nor installed as
+    /// a plugin.
     fn check_filters(&self) -> Result<()> {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
 
-    /// Limits the bytes to which codecs that libhdf5 runs on this thread may decode a chunk to about the chunk size of
-    /// this dataset. The limit ends when the result is dropped.
+    /// Limits decoded chunks of codecs that libhdf5 runs on this thread, until the result is dropped.
     fn limit_chunks(&self) -> Result<ChunkLimit> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
         Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size() as u64)))
     }
 
-    /// Largest number of bytes to which the stored bytes of the dataset can plausibly decode.
+    /// Largest plausible number of decoded bytes.
     fn bound(&self) -> Result<u64> {
         let codec = |filter: &StoredFilter| match filter.own(1) {
             Some(Filter::Codec { codec, .. }) => Some(codec),
@@ -419,13 +388,12 @@ impl Dataset {
         Ok(codecs.fold(stored.saturating_mul(MAX_EXPANSION), |bytes, codec| bytes.max(codec.bound(stored))))
     }
 
-    /// Number of bytes in the file that the chunks or the block of the dataset take, without the text of variable-length
-    /// strings.
+    /// Without the text of variable-length strings.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.dataset.storage_size()
     }
 
-    /// Appends the elements of `region`, first axis fastest, to `out`, which has the dataset's type.
+    /// First axis fastest; `out` has the dataset's type.
     pub(crate) fn read_region(&self, region: &Region, out: &mut Values) -> Result<()> {
         let mut read = || {
             let count = self.check(region, out.data_type())?;
@@ -443,7 +411,7 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The kind of number that the elements are, as [`read_wide`](Self::read_wide) gives them, but without elements.
+    /// As [`read_wide`](Self::read_wide), without elements.
     ///
     /// # Errors
     /// `Unsupported` with the name of the type unless it is one of numbers that `Wide` can hold.
@@ -451,7 +419,7 @@ impl Dataset {
         Wide::kind(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// Reads the elements of `region`, first axis fastest, as the widest numbers of their kind.
+    /// First axis fastest, as the widest numbers of their kind.
     ///
     /// # Errors
     /// Those of [`wide_kind`](Self::wide_kind) and of reading.
@@ -473,13 +441,11 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The type of the elements in the file, in words.
     pub(crate) fn type_name(&self) -> Result<String> {
         Ok(datatype::name(&self.layout()?.datatype))
     }
 
-    /// The element type of the dataset in the file, which casacore may lack; [`read_rows`](Self::read_rows) reads elements of
-    /// such types.
+    /// Type in the file, which casacore may lack, for [`read_rows`](Self::read_rows).
     ///
     /// # Errors
     /// `Unsupported` with the name of the type if it is none of fixed length that this program writes.
@@ -487,22 +453,19 @@ impl Dataset {
         Ok(StoredElement::stored(&self.layout()?.datatype).with_context(|| self.place())?.0)
     }
 
-    /// Whether the dataset has the HDF5 type with which this program stores elements of the type `element`, so that
-    /// their bytes are the same.
+    /// Whether bytes of elements are those that this program stores.
     pub(crate) fn stores(&self, element: &StoredElement) -> Result<bool> {
         Ok(self.layout()?.datatype == element.datatype()?)
     }
 
-    /// The HDF5 type as which elements of the type `element` are read into memory: numbers little-endian, records
-    /// packed, strings and opaque bytes as in the file.
+    /// Numbers little-endian, records packed, strings and opaque bytes as in the file.
     fn memory_type(&self, element: &StoredElement) -> Result<Datatype> {
         let datatype = &self.layout()?.datatype;
         if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
     }
 
-    /// Appends the elements of `rows` (indices of the last, slowest axis, from 0, end excluded) to `out` as bytes, first
-    /// axis fastest: numbers little-endian, strings as they are stored, records packed. `element` is the type of the
-    /// dataset.
+    /// Appends `rows` (indices of the slowest axis), first axis fastest: numbers little-endian, strings as stored,
+    /// records packed.
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
@@ -536,14 +499,13 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The fill value, which is read where no element was written, as bytes: numbers little-endian, strings as they are
-    /// stored, records packed. `element` is the type of the dataset.
+    /// Read where no element was written, in the form of [`read_rows`](Self::read_rows).
     pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
         let read = || sys::fill(&self.dataset.dcpl().h5()?, &self.memory_type(element)?);
         read().with_context(|| self.place())
     }
 
-    /// Writes the elements of `region`, first axis fastest; `values` have the dataset's type.
+    /// First axis fastest; `values` have the dataset's type.
     ///
     /// # Errors
     /// `Usage` if a string contains NUL or is not UTF-8.
@@ -570,7 +532,7 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// Checks that a region lies within the dataset and `element` is its type; returns the number of elements in the region.
+    /// Checks region and type; returns the number of elements.
     fn check(&self, region: &Region, element: DataType) -> Result<usize> {
         region.check(&self.shape()?)?;
         let own = datatype::recognise(&self.layout()?.datatype)?;
@@ -580,8 +542,8 @@ impl Dataset {
         Ok(region.shape.elements()? as usize)
     }
 
-    /// Fails if `count` elements take far more memory than the stored bytes of the dataset can decode to: damaged files may
-    /// declare any extents.
+    /// Fails if `count` elements take far more memory than the stored bytes can decode to: damaged files may declare
+    /// any extents.
     fn check_backed(&self, count: usize) -> Result<()> {
         let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
         if bytes > self.bound()? {
@@ -590,7 +552,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// The HDF5 dataspaces of a region, in memory and in the file.
+    /// Dataspaces in memory and in the file.
     fn selection(&self, region: &Region) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
         let file = self.dataset.space().h5()?;
         let extents = region.shape.reversed();
@@ -598,9 +560,8 @@ impl Dataset {
         Ok((sys::memory(&extents)?, file))
     }
 
-    /// Writes one whole chunk of the dataset. `index` counts chunks from 0 on each axis, fastest axis first. `bytes` are the
-    /// chunk as stored: filtered, except by filter `i` if bit `i` of `filter_mask` is set, and padded to the full extents at the
-    /// far edges of the dataset.
+    /// `index` counts chunks, fastest axis first. `bytes` are as stored: filtered, except by filter `i` if bit `i` of
+    /// `filter_mask` is set, and padded to the full extents at the far edges.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
         let write = || {
             let layout = self.layout()?;
@@ -621,8 +582,8 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// Offset of the first chunk in bytes from the start of the file, if all chunks follow each other: the dataset was
-    /// created as one [block](Allocation::Block), or has a single unfiltered chunk. `None` for every other dataset.
+    /// Offset of the first chunk if all follow each other: one [block](Allocation::Block), or a single unfiltered
+    /// chunk.
     pub(crate) fn block(&self) -> Result<Option<u64>> {
         let one_chunk = || -> Result<bool> { Ok(self.layout()?.filters.is_empty()) };
         match self.index_kind()? {
@@ -635,20 +596,19 @@ impl Dataset {
         Ok(found.map(|chunk| chunk.address))
     }
 
-    /// The places in the file of all chunks of the dataset that were written, in no particular order.
+    /// Written chunks, in no particular order.
     pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
         let mut chunks = Vec::new();
         self.each_chunk(|info| chunks.push(info))?;
         Ok(chunks)
     }
 
-    /// The number of hard links that lead to the dataset.
     pub(crate) fn link_count(&self) -> Result<usize> {
         Ok(self.dataset.loc_info().h5().with_context(|| self.place())?.num_links)
     }
 
-    /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14: such a version does not
-    /// count the addresses of chunks from the start of the file.
+    /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14, which does not count
+    /// addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
         if !counts_from_start(&self.dataset.file().h5()?) {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
@@ -657,7 +617,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Calls `visit` with the place in the file of each chunk of the dataset that was written, in no particular order.
+    /// Visits written chunks, in no particular order.
     pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
         let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
         self.check_addresses()?;
@@ -669,7 +629,6 @@ impl Dataset {
         each_stored_chunk(&self.dataset, visit).with_context(|| self.place())
     }
 
-    /// How the elements of the dataset are stored in the file.
     pub(crate) fn storage(&self) -> Result<Storage> {
         let find = || -> Result<_> {
             Ok(match self.dataset.dcpl().h5()?.get_layout().h5()? {
@@ -683,22 +642,21 @@ impl Dataset {
         find().with_context(|| self.place())
     }
 
-    /// Whether the elements have the same form in the file as in the memory of this program: little-endian and packed.
+    /// Little-endian and packed, as in memory.
     pub(super) fn is_plain(&self) -> Result<bool> {
         let datatype = &self.layout()?.datatype;
         let element = self.data_type()?;
         Ok(element.is_fixed_size() && *datatype == sys::number_type(element)?)
     }
 
-    /// Whether elements of the dataset that were never written read as zeros.
+    /// Whether elements never written read as zeros.
     pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
         let read =
             || -> Result<_> { Ok(self.dataset.dcpl().h5()?.get_fill_value_defined().h5()? != FillValue::UserDefined) };
         read().with_context(|| self.place())
     }
 
-    /// The fill value of a dataset of bytes, which is read where no byte was written; `None` if the dataset does not
-    /// define it.
+    /// The fill value of a dataset of bytes, if it defines one.
     pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
         let read = || -> Result<_> {
             let creation = self.dataset.dcpl().h5()?;
@@ -710,13 +668,11 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// Makes this dataset a dimension scale called `name`.
     pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
         sys::set_scale(&self.dataset, name).with_context(|| self.place())
     }
 
-    /// Attaches a dimension scale to an axis of the dataset. `axis` counts from 0, fastest axis first; the slowest one
-    /// is that of the rows.
+    /// `axis` counts from the fastest; the slowest one is that of the rows.
     pub(crate) fn attach_scale(&self, axis: usize, scale: &Dataset) -> Result<()> {
         let attach = || {
             let axes = self.shape()?.len();
@@ -728,13 +684,12 @@ impl Dataset {
         attach().with_context(|| self.place())
     }
 
-    /// Sets an attribute of the dataset, and replaces an existing one of the same name.
+    /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.dataset, name, value, sys::Charset::Utf8).with_context(|| self.place())
     }
 
-    /// Changes the number of rows of an appendable dataset: its extent along the slowest axis, the last in casacore's
-    /// order and the first in HDF5's.
+    /// Extent of an appendable dataset along the slowest axis.
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
             let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
@@ -743,13 +698,12 @@ impl Dataset {
         set().with_context(|| self.place())
     }
 
-    /// Makes rows visible that another process has appended to the dataset.
+    /// Shows rows that another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
         sys::refresh_dataset(&self.dataset).with_context(|| self.place())
     }
 
-    /// Reads the element of a dataset with a single unsigned 64-bit integer, such as a counter of rows; casacore lacks
-    /// this type.
+    /// A single unsigned 64-bit integer, a type that casacore lacks.
     pub(crate) fn read_counter(&self) -> Result<u64> {
         let read = || -> Result<u64> {
             let (memory, file) = self.selection(&Region::whole(&Shape::from([1])))?;
@@ -761,7 +715,7 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The value of the attribute `name` of the dataset; `None` if it has none of this name.
+    /// `None` for a missing attribute.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).with_context(|| self.place())
     }
@@ -773,14 +727,12 @@ impl fmt::Debug for Dataset {
     }
 }
 
-/// Whether libhdf5 counts the addresses of chunks in `file` from the start of the file: before 1.14 it does so only without a user
-/// block.
+/// libhdf5 before 1.14 does so only without a user block.
 pub(super) fn counts_from_start(file: &hdf5::File) -> bool {
     cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0
 }
 
-/// Calls `visit` with the index of the first element (slowest axis first, from 0) of each chunk of the dataset that exists in the
-/// file, and with its place; in no promised order.
+/// Visits each chunk in the file by the index of its first element, slowest axis first; in no promised order.
 pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
     let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
         if address != u64::MAX && bytes > 0 {
@@ -803,8 +755,7 @@ pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&
     Ok(())
 }
 
-/// Reads `count` elements of a dataset or attribute, whose type in the file is `stored`, converts them to the element
-/// type of `out`, and appends them to `out`.
+/// Converts `count` elements of the type `stored` to that of `out`.
 pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, out: &mut Values) -> Result<()> {
     let element = out.data_type();
     macro_rules! numbers {

@@ -16,7 +16,6 @@ use super::sys;
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// The HDF5 type with which elements of the casacore type `element` are created.
 pub(super) fn create(element: DataType) -> Result<Datatype> {
     match element {
         DataType::String => sys::string_type(sys::Charset::Utf8),
@@ -24,7 +23,7 @@ pub(super) fn create(element: DataType) -> Result<Datatype> {
     }
 }
 
-/// The casacore element type as which elements of the HDF5 type `datatype` are read.
+/// Type as which elements are read.
 ///
 /// # Errors
 /// `Unsupported` with the name of the type if casacore has none like it.
@@ -54,17 +53,16 @@ pub(super) fn recognise(datatype: &Datatype) -> Result<DataType> {
     })
 }
 
-/// The error for an HDF5 type to which no casacore element type corresponds; its message names the type.
+/// The message names the type.
 pub(super) fn unsupported(datatype: &Datatype) -> Error {
     Error::unsupported(format!("HDF5 type {}, which no casacore type stands for", name(datatype)))
 }
 
-/// Whether elements of the type are unsigned integers of 64 bits, which casacore does not have.
+/// Casacore lacks this type.
 pub(super) fn is_uint64(datatype: &Datatype) -> bool {
     matches!(datatype.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
 }
 
-/// The name of an HDF5 type for the user.
 pub(super) fn name(datatype: &Datatype) -> String {
     let bits = 8 * datatype.size();
     match (datatype.to_descriptor(), sys::class(datatype)) {

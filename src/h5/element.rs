@@ -23,8 +23,7 @@ impl StoredElement {
         }
     }
 
-    /// The element type that the HDF5 type `datatype` of a file stands for, and the HDF5 type as which such elements are read
-    /// into memory: numbers little-endian, strings as stored.
+    /// The type in a file, and in memory: numbers little-endian, strings as stored.
     ///
     /// # Errors
     /// `Unsupported` for elements of variable length, and others that this program does not write.
@@ -72,19 +71,18 @@ impl StoredElement {
     }
 }
 
-/// The properties of a new HDF5 dataset whose chunks the caller writes itself, already passed through the filters.
+/// A dataset whose chunks the caller writes, already filtered.
 #[derive(Debug, Clone)]
 pub(crate) struct ElementSpec<'a> {
     pub(crate) element: &'a StoredElement,
-    /// Extents of the new dataset, fastest axis first; the last axis can grow without limit.
+    /// Fastest axis first; the last axis can grow without limit.
     pub(crate) shape: &'a Shape,
-    /// Shape of a chunk in elements, fastest axis first; no extent is 0.
+    /// Fastest axis first; no extent is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
-    /// Parameters of the Blosc filter (HDF5's `cd_values`) if it is the only filter of the chunks: the field
-    /// `compression` is then ignored. `None` if the chunks have the filters of `compression`.
+    /// Parameters (`cd_values`) of Blosc as the only filter; `compression` is then ignored.
     pub(crate) blosc: Option<&'a [u32]>,
-    /// Fill value of the dataset: bytes of the element that is read where nothing was written. `None`: zeros.
+    /// Bytes of the element that is read where nothing was written; `None` for zeros.
     pub(crate) fill: Option<&'a [u8]>,
 }
 

@@ -15,44 +15,39 @@ use super::error::Hdf5Result;
 use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Largest permitted number of sources of a virtual dataset; a dataset with more is refused.
 const MAX_SOURCES: usize = 100_000;
 
-/// Largest permitted number of levels of virtual datasets whose sources are virtual datasets in turn.
+/// Levels of virtual datasets whose sources are virtual datasets in turn.
 const MAX_DEPTH: usize = 8;
 
-/// Largest number of names of other files that an error message lists; the rest are only counted.
+/// Names in a message; the rest are only counted.
 const LISTED: usize = 3;
 
-/// Length in bytes to which the `hdf5` crate cuts names of external files; a name of this length or more is refused.
+/// The `hdf5` crate cuts names of external files to this length; such names are refused.
 const MAX_NAME: usize = 1024;
 
-/// Name by which a virtual dataset refers to its own file as a source.
+/// A virtual dataset names its own file so.
 const SAME_FILE: &str = ".";
 
-/// A reference of an HDF5 file to data stored elsewhere: to an object in another file, or to the elements of a dataset in other
-/// files or other datasets.
+/// A reference to an object in another file, or to elements of a dataset in other files or datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
-    /// External storage: names of the raw files that hold the elements of a dataset.
+    /// External storage: names of raw files.
     Raw(Vec<String>),
-    /// A virtual dataset: name of the file and path of the dataset of each source; the name `.` is the virtual dataset's own
-    /// file.
+    /// File and dataset of each source; `.` is the virtual dataset's own file.
     Virtual(Vec<(String, String)>),
-    /// An external link: it leads to an object in another file.
     Link {
-        /// Name of the HDF5 file that the external link leads to, as the link states it: a path, absolute or relative
-        /// to the directory of the file with the link.
+        /// As the link states it: absolute, or relative to the directory of its file.
         file: String,
-        /// Path of the object that the external link leads to, from the root group of the HDF5 file `file`.
+        /// Path from the root group of `file`.
         path: String,
     },
-    /// A user-defined link, with HDF5's number of its class; only the program that defines the class can follow it.
+    /// HDF5's number of a class; only the program that defines it can follow the link.
     UserDefined(i32),
 }
 
 impl Elsewhere {
-    /// The place of a dataset's elements according to its creation properties; `None` if the dataset holds its elements itself.
+    /// `None` if the dataset holds its elements itself.
     pub(super) fn of_dataset(creation: &DatasetCreate) -> Result<Option<Self>> {
         Ok(match creation.get_layout().h5()? {
             Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
@@ -71,7 +66,7 @@ impl Elsewhere {
         })
     }
 
-    /// HDF5's name for the kind of the reference, for messages: `external storage`, `virtual dataset` …
+    /// HDF5's words: `external storage`, `virtual dataset` …
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Elsewhere::Raw(_) => "external storage",
@@ -81,8 +76,7 @@ impl Elsewhere {
         }
     }
 
-    /// The files that the reference names, with the object where known: `other.h5:/MAIN/DATA`; for a user-defined link its
-    /// class.
+    /// With the object where known, `other.h5:/MAIN/DATA`; for a user-defined link its class.
     pub(crate) fn targets(&self) -> Vec<String> {
         let object = |(file, path): (&String, &String)| format!("{file}:{path}");
         match self {
@@ -93,7 +87,7 @@ impl Elsewhere {
         }
     }
 
-    /// The error for data that cannot be read because the reference to them is not followed.
+    /// The reference is not followed.
     pub(super) fn refused(&self) -> Error {
         Error::elsewhere(match self {
             Elsewhere::UserDefined(_) => format!("{self}, which only the program that made it can follow"),
@@ -120,37 +114,30 @@ impl fmt::Display for Elsewhere {
     }
 }
 
-/// The set of files that may be opened when an open HDF5 file refers to them.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Reach {
-    /// No other file may be opened, whatever the HDF5 file refers to.
     #[default]
     File,
-    /// Regular files below the directory of the open HDF5 file may be opened.
     Directory(Arc<Directory>),
 }
 
-/// A directory whose files may be opened when an HDF5 file refers to them.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// Canonical path of the directory: files in it, and in directories below it, may be opened.
+    /// Canonical; directories below it count.
     path: PathBuf,
-    /// Function that opens an HDF5 file for reading and returns its root group. It is called only for files in the
-    /// directory `path` or below.
+    /// Returns the root group; called only for files at or below `path`.
     open: fn(&Path) -> Result<hdf5::Group>,
 }
 
 impl Reach {
-    /// The set of files that may be opened when the HDF5 file at `path` refers to them: all below the directory of this
-    /// file. `open` opens one of them and returns its root group.
+    /// Everything below the directory of the file at `path`.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// Opens the file at `path`; the caller must have checked that this is permitted. Returns the file's root group, and
-    /// the set of files that may be opened when the file refers to them: those below its directory.
+    /// Returns the root group, and the reach of the opened file; the caller has checked that it may be opened.
     pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
@@ -158,7 +145,6 @@ impl Reach {
         }
     }
 
-    /// The directory below which other files may be opened; `None` if none may be opened.
     pub(super) fn directory(&self) -> Option<&Path> {
         match self {
             Reach::File => None,
@@ -167,19 +153,17 @@ impl Reach {
     }
 }
 
-/// Decides which files may be opened when an HDF5 file refers to them.
 pub(super) trait Admission {
-    /// Resolves the file name `name`, as the reference `found` has it, to a path; fails if that file must not be opened.
+    /// Path of the file `name` in the reference `found`.
     ///
     /// # Errors
     /// `Unsupported` if it may not be opened, `NotFound` if there is none.
     fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf>;
 
-    /// Whether any file other than the HDF5 file itself may be opened.
     fn takes_other_files(&self) -> bool;
 
-    /// Fails if other files may be opened while the environment variable `variable` is set, because libhdf5 would then
-    /// search for the files of the reference `found` elsewhere than [`admit`](Self::admit) does.
+    /// Fails if other files may be opened while `variable` is set: libhdf5 would search elsewhere than
+    /// [`admit`](Self::admit) does.
     fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
         if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let message =
@@ -220,19 +204,16 @@ impl Admission for Reach {
     }
 }
 
-/// Looks up the datasets that a virtual dataset names as its sources.
+/// Looks up sources of virtual datasets.
 pub(super) trait Objects {
-    /// Finds the dataset at `path` in the virtual dataset's own file. Returns the path from the root, and the reference
-    /// to elements in other files or datasets, or `None` if the found dataset holds its elements itself.
+    /// Path from the root in the virtual dataset's own file, and where elements are, if not in the found dataset.
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
 
-    /// Fails unless another file, `file`, has a dataset at `path` whose elements are all in that file.
+    /// Fails unless all elements are in `file`.
     fn outside(&mut self, file: &Path, path: &str) -> Result<()>;
 }
 
-/// Checks that the elements of the dataset at `path`, which are stored elsewhere according to `found`, may be read.
-///
-/// Returns whether elements are in other files.
+/// Checks that elements stored elsewhere may be read; returns whether some are in other files.
 pub(super) fn check_elements(
     reach: &dyn Admission,
     path: &str,
@@ -253,18 +234,17 @@ pub(super) fn check_elements(
     }
 }
 
-/// Checks that the sources of a virtual dataset may be opened, and those of sources that are virtual themselves.
+/// Checks sources, and those of sources that are virtual themselves.
 struct Sources<'a> {
     reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,
-    /// Paths of nested virtual datasets, in the file of the outermost one, whose sources were checked already.
+    /// Nested virtual datasets in the outermost one's file that were checked.
     checked: BTreeSet<String>,
 }
 
 impl Sources<'_> {
-    /// Checks that the `sources` of a virtual dataset may be read, recursively; returns whether any source is in another
-    /// file. Fails if a file must not be opened, a name is a pattern, or virtual datasets refer to each other in a circle
-    /// or too deeply. `virtuals` are the paths of the nested virtual datasets, from the outermost one to this one.
+    /// Returns whether a source is in another file. Fails if a file must not be opened, a name is a pattern, or virtual
+    /// datasets refer to each other in a circle or too deeply. `virtuals` are their paths, outermost first.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

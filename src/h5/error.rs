@@ -7,25 +7,20 @@ use super::lock::locked;
 use crate::error::{Error, ErrorKind, Result};
 
 thread_local! {
-    /// The last error of this program's own file driver (for remote files), through which libhdf5 reads on this thread; `None`
-    /// after a read that succeeded.
+    /// Error of the last read by this program's own file driver (for remote files) on this thread.
     static CAUSE: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Records the error of a read by this program's own file driver on this thread, because libhdf5's error stack does not contain
-/// it; `None`: the read succeeded.
+/// libhdf5's error stack does not contain the error of our driver; `None` after a read that succeeded.
 #[cfg_attr(not(feature = "static-hdf5"), expect(dead_code, reason = "no source is read through that library"))]
 pub(super) fn note_cause(cause: Option<Error>) {
     CAUSE.set(cause);
 }
 
-/// Substrings of the names of libhdf5 functions that write: their failures get the kind `Io`, those of all other functions
-/// `Format`.
+/// Parts of names of functions that write: their failures get the kind `Io`, others `Format`.
 const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
 
-/// Results of libhdf5, as those of this crate.
 pub(super) trait Hdf5Result<T> {
-    /// Converts the error, if it is one.
     fn h5(self) -> Result<T>;
 }
 
@@ -35,9 +30,8 @@ impl<T> Hdf5Result<T> for hdf5::Result<T> {
     }
 }
 
-/// Converts an error stack of libhdf5 to one error: the innermost entry is the cause, the outermost the operation.
-/// An error that `note_cause` has recorded is returned instead, else the error of the operating system if an entry
-/// contains an errno.
+/// The innermost entry is the cause, the outermost the operation. A recorded error of `note_cause` goes first, then the
+/// operating system's if an entry contains an errno.
 pub(super) fn from_hdf5(error: hdf5::Error) -> Error {
     if let Some(cause) = CAUSE.take() {
         return cause;
@@ -70,14 +64,12 @@ pub(super) fn from_hdf5(error: hdf5::Error) -> Error {
     Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
 }
 
-/// The error for a file that is marked as being written. It advises `h5bridge repair`: HDF5's own tool, h5clear, may truncate
-/// the file.
+/// Advises `h5bridge repair`: HDF5's own tool, h5clear, may truncate the file.
 pub(super) fn being_written() -> Error {
     let message = "a program is writing the file, or did not close it: then h5bridge repair brings it in order";
     Error::new(ErrorKind::Locked, message)
 }
 
-/// The number after `errno = ` in a message of libhdf5; `None` if the message does not contain one.
 fn errno(text: &str) -> Option<i32> {
     let digits = text.split_once("errno = ")?.1;
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()

@@ -17,15 +17,15 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt};
 use crate::remote;
 
-/// The signature: the first 8 bytes of HDF5 data, at the start of a file or after a user block.
+/// Start of HDF5 data: of a file, or after a user block.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
-/// Whether a file is HDF5; a user block may precede the signature.
+/// A user block may precede the signature.
 pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
     Ok(signature(file)?.is_some())
 }
 
-/// The version of an HDF5 file's superblock, which tells the releases of HDF5 that can read the file.
+/// Tells which releases of HDF5 can read the file.
 ///
 /// # Errors
 /// `Format` if the file is not HDF5.
@@ -36,7 +36,6 @@ pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
     Ok(version[0])
 }
 
-/// Offset in bytes of HDF5's signature in a file; `None` if the file is not HDF5.
 fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
@@ -53,9 +52,9 @@ fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
 /// The oldest release of HDF5 that must be able to read a new file or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// Every version of HDF5 can read the file: superblock 0, symbol tables, version 1 b-trees.
+    /// Superblock 0, symbol tables, version 1 b-trees.
     Earliest,
-    /// HDF5 1.10 and newer can read the file: superblock 3.
+    /// Superblock 3.
     V110,
 }
 
@@ -73,8 +72,6 @@ impl Bounds {
 }
 
 impl Bounds {
-    /// The HDF5 creation properties of a file that can be read by the release of HDF5 for which `self` stands, and by
-    /// all newer ones.
     fn creation(self) -> hdf5::Result<FileCreate> {
         self.creation_builder().finish()
     }
@@ -89,62 +86,57 @@ impl Bounds {
     }
 }
 
-/// The HDF5 access properties of files on disk: driver and chunk cache are set explicitly, so that the environment
-/// (HDF5_DRIVER) does not change them.
+/// Driver and chunk cache are set explicitly, so that the environment (HDF5_DRIVER) does not change them.
 fn access() -> FileAccessBuilder {
     let mut access = FileAccess::build();
     access.sec2().chunk_cache(CHUNK_SLOTS, CHUNK_CACHE_BYTES, CHUNK_PREEMPTION);
     access
 }
 
-/// Number of slots in libhdf5's chunk cache of each open dataset; only a few kinds of chunks, such as those of strings,
-/// use the cache. HDF5 2's default of 8191 slots takes 64 KiB per dataset: a quarter of a gigabyte for 4000 datasets.
+/// Only a few kinds of chunks, such as those of strings, use the cache. HDF5 2's default of 8191 slots takes 64 KiB per
+/// dataset: a quarter of a gigabyte for 4000 datasets.
 const CHUNK_SLOTS: usize = 127;
-/// Largest number of bytes of chunks in libhdf5's chunk cache of a dataset; HDF5 2's default.
+/// HDF5 2's default.
 const CHUNK_CACHE_BYTES: usize = 8 << 20;
-/// Weight from 0 to 1 by which libhdf5's chunk cache prefers to drop chunks that were read or written completely: 0
-/// treats them as all other chunks, 1 drops them first. HDF5's default.
+/// Preference for dropping chunks that were read or written completely, 0 to 1; HDF5's default.
 const CHUNK_PREEMPTION: f64 = 0.75;
 
-/// Largest number of attempts to read metadata whose checksum is wrong because a writer is in the middle of writing it. HDF5
-/// doubles the wait each time from 1 ns on: after one second in all, the metadata is called damaged.
+/// Attempts to read metadata that a writer may be in the middle of writing. HDF5 doubles the wait each time from 1 ns
+/// on: after one second in all, the metadata is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
-/// Smallest size in bytes of a block of storage that is aligned in a file made by [`File::create_aligned`].
+/// Blocks of this size on are aligned by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// Alignment in bytes of storage blocks of at least [`ALIGNED_BYTES`] in a file made by [`File::create_aligned`]. A
-/// reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed 1 MiB.
+/// A reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
-/// Number of bytes by which a file in memory grows at a time.
+/// Growth of a file in memory.
 const MEMORY_INCREMENT: usize = 64 << 10;
 
-/// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// The `hdf5` crate's open file; `None` only after `close` or `drop`.
+    /// `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
-    /// Whether the file is open for writing and locked exclusively.
+    /// Then also locked exclusively.
     writable: bool,
     path: PathBuf,
-    /// The other files that may be opened when this file refers to them.
+    /// Other files that may be opened when this one refers to them.
     reach: Reach,
-    /// The oldest release of HDF5 that must be able to read the objects created in the file.
+    /// Release for new objects.
     bounds: Bounds,
 }
 
 impl File {
-    /// Creates an HDF5 file that HDF5 1.10 and newer can read; an existing file is emptied.
+    /// Readable by HDF5 1.10 and newer; an existing file is emptied.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         Self::create_for(Bounds::V110, path)
     }
 
-    /// Creates an HDF5 file that the releases of HDF5 given by `bounds` can read; an existing file is emptied.
+    /// An existing file is emptied.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         Self::create_with(bounds, path, &mut bounds.access())
     }
 
-    /// Creates an HDF5 file in memory, whose content is lost when it is closed.
     pub(crate) fn create_in_memory() -> Result<Self> {
         // HDF5 takes files of one name for one file
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -156,15 +148,13 @@ impl File {
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Creates an HDF5 file in which each block of storage of at least [`ALIGNED_BYTES`], such as a large contiguous
-    /// dataset, begins at a multiple of [`ALIGNMENT`], so that reflinks can share the bytes of the block with other
-    /// files.
+    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, begin at multiples of [`ALIGNMENT`], so
+    /// that reflinks can share their bytes.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }
 
-    /// Creates an HDF5 file whose space is allocated in pages of `page_bytes` bytes: metadata are collected in a few
-    /// pages, and each block of at least one page begins at the start of a page.
+    /// Space is allocated in pages: metadata are collected in a few, and each block of at least one page begins a page.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
         let create = || {
             let mut creation = Bounds::V110.creation_builder();
@@ -176,7 +166,7 @@ impl File {
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Creates an HDF5 file that is to become a live file: one that others read while rows are appended (SWMR).
+    /// A file that is to become live (SWMR).
     pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(live::LARGE_METADATA, live::ALIGNMENT))
     }
@@ -187,16 +177,12 @@ impl File {
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
-    /// Opens an HDF5 file for reading.
-    ///
-    /// # Errors
-    /// `Format` if it is not HDF5, `Locked` if a writer has it open.
+    /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::open_for(Mode::Read, Bounds::V110, path, || access().finish())
     }
 
-    /// Opens the HDF5 file at a path or URL for reading, even while another program appends to it (SWMR). Also returns access
-    /// to the bytes of the file.
+    /// Opens a path or URL, also a live file; returns access to its bytes as well.
     ///
     /// # Errors
     /// As [`open`](Self::open); those of the server.
@@ -220,7 +206,7 @@ impl File {
         open().context(Context::path(path))
     }
 
-    /// Opens an HDF5 file for reading, even if another program appends to it under SWMR, or was killed while it did.
+    /// Opens also a live file, or one whose writer was killed.
     ///
     /// # Errors
     /// As [`open`](Self::open), of a writer that keeps others out.
@@ -236,12 +222,8 @@ impl File {
         }
     }
 
-    /// Opens an HDF5 file for reading, even if another program appends to it under SWMR, or was killed while it did.
-    /// Releases HDF5's lock at once, so that writers need not wait. The second result tells whether the file was opened
-    /// as one that grows (SWMR).
-    ///
-    /// # Errors
-    /// As [`open_shared`](Self::open_shared).
+    /// As [`open_shared`](Self::open_shared), but releases HDF5's lock at once, so that writers need not wait. Also
+    /// tells whether the file grows (SWMR).
     pub(crate) fn open_unlocked(path: &Path) -> Result<(Self, bool)> {
         let is_live = || superblock(path).is_some_and(|superblock| superblock.is_live());
         let mut live = is_live();
@@ -256,9 +238,8 @@ impl File {
         Ok((opened, live))
     }
 
-    /// Opens for reading an HDF5 file to which another program appends under SWMR, or was appending when it was killed.
-    /// HDF5's lock is held only while the file is being opened. What libhdf5 has in memory of the file is not shared with others that
-    /// this process opens.
+    /// Opens a live file, or one whose writer was killed, without a lock afterwards. libhdf5's memory of the file is
+    /// not shared with others that this process opens.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -273,7 +254,7 @@ impl File {
         Ok(File { file, writable: false, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Opens an HDF5 file to change it; new objects in it can be read by the releases of HDF5 given by `bounds`.
+    /// New objects are readable by releases of `bounds`.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
@@ -292,17 +273,17 @@ impl File {
         Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
-    /// Opens an HDF5 file to append to it while others read (SWMR). Only elements of datasets, and extents of those that can
-    /// grow, may be changed: no new or changed groups, datasets or attributes.
+    /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that can grow, may be
+    /// changed.
     ///
     /// # Errors
-    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it open, or a writer exited
-    /// without closing it.
+    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it open, or a writer
+    /// exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
         Self::open_for(Mode::WriteLive, Bounds::V110, path, || Bounds::V110.access().finish())
     }
 
-    /// Hands the changes of the file that libhdf5 still has in memory to the operating system.
+    /// Hands changes in libhdf5's memory to the operating system.
     ///
     /// # Errors
     /// `NoSpace` or `Io`.
@@ -314,8 +295,7 @@ impl File {
         self.file.as_ref().expect("taken only when the file goes")
     }
 
-    /// Closes a newly created file, with every open object of it, and reopens it as a live file: one to which rows are appended
-    /// while others read (SWMR).
+    /// Closes a new file, with every open object, and reopens it as a live one.
     ///
     /// # Errors
     /// As [`close`](Self::close), and `Locked`.
@@ -325,13 +305,12 @@ impl File {
         LiveFile::open(&path)
     }
 
-    /// Offset of the end of the HDF5 data in the file, in bytes; later bytes of the file are not HDF5.
+    /// Later bytes of the file are not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
-    /// Permits the regular files below the file's own directory to be opened when this file refers to them, e.g. by external
-    /// links.
+    /// Permits regular files below the file's own directory to be opened when this file refers to them.
     ///
     /// # Errors
     /// `Unsupported` for the file at an address, which has no directory.
@@ -345,20 +324,17 @@ impl File {
         Ok(self)
     }
 
-    /// The root group of the file.
     pub(crate) fn root(&self) -> Result<Group> {
         let root = self.file().group("/").h5().context(Context::path(&self.path))?;
         Ok(Group::new(root, String::new(), self.reach.clone()).created_for(self.bounds))
     }
 
-    /// The root group of a file that is open for reading, as a handle of the `hdf5` crate that keeps the file open after this
-    /// `File` is dropped.
+    /// The handle keeps the file open after this `File` is dropped.
     pub(super) fn into_root(self) -> Result<hdf5::Group> {
         self.file().group("/").h5().context(Context::path(&self.path))
     }
 
-    /// Writes the changes that are still in memory and closes the file. Open groups and datasets of a file that was created or
-    /// opened for writing become unusable.
+    /// Open groups and datasets of a file that was created or opened for writing become unusable.
     ///
     /// # Errors
     /// `NoSpace` or `Io` if the file is not complete on disk.
@@ -371,8 +347,7 @@ impl File {
     }
 }
 
-/// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes. Opening for writing waits briefly for
-/// processes that are just opening the file for reading.
+/// Opening for writing waits briefly for processes that are just opening the file for reading.
 pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || sys::open_file(path, mode, &access().h5()?);
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
@@ -386,14 +361,12 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<Fi
     opened.with_context(|| Context::path(path))
 }
 
-/// The superblock of the HDF5 file at `path`; `None` if it cannot be read, is damaged, or is not of version 2 or 3 with
-/// offsets of 8 bytes.
+/// `None` if it is damaged, or not of version 2 or 3 with offsets of 8 bytes.
 fn superblock(path: &Path) -> Option<Superblock> {
     Superblock::read(&FileSource::open(path).ok()?).ok()
 }
 
-/// Flushes and closes an HDF5 file. If `writable`, also releases the file's exclusive lock, which child processes might still
-/// hold.
+/// If `writable`, also releases the exclusive lock, which child processes might still hold.
 pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
     if let Err(error) = file.flush() {
         // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
@@ -412,7 +385,7 @@ pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
 }
 
 impl Drop for File {
-    /// Closes the file without reporting an error; [`close`](File::close) also tells whether that worked.
+    /// [`close`](File::close) also reports errors.
     fn drop(&mut self) {
         let _ = self.end();
     }

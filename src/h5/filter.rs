@@ -15,10 +15,9 @@ use crate::shuffle::{shuffle, unshuffle};
 
 const SHUFFLE: i32 = 2;
 const FLETCHER32: i32 = 3;
-/// Size of a Fletcher32 checksum in bytes.
 const CHECKSUM_BYTES: usize = 4;
 
-/// An HDF5 filter that this program runs itself, without libhdf5.
+/// A filter that this program runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Shuffle { element_size: usize },
@@ -26,17 +25,16 @@ pub(crate) enum Filter {
     Codec { codec: &'static dyn Codec, level: u8 },
 }
 
-/// The filters of a dataset, in the order in which a writer applies them to a chunk.
+/// Ordered as a writer applies them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pipeline(Vec<Filter>);
 
-/// The working memory of a thread that runs filters, reused from chunk to chunk.
+/// Working memory of a thread, reused from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct FilterScratch {
-    /// The encoder used last, kept for reuse, with HDF5's filter number and the compression level; `None` before the
-    /// first use.
+    /// The last encoder, with HDF5's filter number and the level.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
-    /// The decoder used last, kept for reuse, with HDF5's filter number; `None` before the first use.
+    /// The last decoder, with HDF5's filter number.
     decoder: Option<(i32, Box<dyn Decoder>)>,
     bytes: Vec<u8>,
 }
@@ -48,8 +46,7 @@ impl fmt::Debug for FilterScratch {
 }
 
 impl Filter {
-    /// The filter that a file records with HDF5's filter number `id` and `parameters`, for elements of `element_size` bytes;
-    /// `None` if only libhdf5 can run it.
+    /// `None` if only libhdf5 can run the filter.
     pub(super) fn stored(id: i32, parameters: &[u32], element_size: usize) -> Option<Self> {
         match id {
             SHUFFLE => Some(Filter::Shuffle { element_size }),
@@ -81,18 +78,15 @@ impl Pipeline {
         Pipeline(filters)
     }
 
-    /// Whether the pipeline has no filters: bytes are stored as they are.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this program can decode chunks stored through this pipeline: at most one filter may compress, because
-    /// the length of the bytes between two compressions is unknown.
+    /// At most one filter may compress: the length of the bytes between two is unknown.
     pub(super) fn is_decodable(&self) -> bool {
         self.0.iter().filter(|filter| matches!(filter, Filter::Codec { .. })).count() <= 1
     }
 
-    /// Adds the filters of the pipeline to the creation properties of a new dataset.
     pub(super) fn add_to(&self, creation: &mut DatasetCreateBuilder) {
         for filter in &self.0 {
             match filter {
@@ -103,8 +97,7 @@ impl Pipeline {
         }
     }
 
-    /// Passes the `bytes` of a chunk through all filters of the pipeline and replaces `out` with the result, which is the chunk
-    /// as stored.
+    /// Replaces `out` with the chunk as stored.
     ///
     /// # Errors
     /// Those of the libraries that compress: they have no memory left.
@@ -134,9 +127,8 @@ impl Pipeline {
         })
     }
 
-    /// Decodes a chunk that is stored as `bytes`, and replaces `out` with the result, which must have `len` bytes.
-    ///
-    /// Bit `i` of `filter_mask` is set where filter `i` was skipped. Memory for more than `len` bytes is never allocated.
+    /// Replaces `out` with the decoded chunk, which must have `len` bytes; memory for more is never allocated. Bit `i`
+    /// of `filter_mask` is set where filter `i` was skipped.
     ///
     /// # Errors
     /// `Format` if the bytes are not a chunk of that length.
@@ -151,11 +143,7 @@ impl Pipeline {
         undo(&self.applied(filter_mask), scratch, bytes, len, out)
     }
 
-    /// Decodes a chunk that is stored as `bytes` into `out`, whose length is that of the decoded chunk; filter `i` was
-    /// skipped if bit `i` of `filter_mask` is set. `last` is scratch memory for the chunk before the last step.
-    ///
-    /// # Errors
-    /// `Format` if the bytes are not a chunk of that length.
+    /// As [`decode`](Self::decode), into a buffer of the chunk's length; `last` is scratch memory.
     pub(crate) fn decode_to(
         &self,
         scratch: &mut FilterScratch,
@@ -178,8 +166,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Maximum number of bytes to which a chunk that is stored in `stored` bytes can decode; filter `i` was skipped if bit `i`
-    /// of `filter_mask` is set.
+    /// Largest decoded size of a chunk of `stored` bytes.
     pub(super) fn largest(&self, filter_mask: u32, stored: u64) -> u64 {
         let codec = self.applied(filter_mask).into_iter().find_map(|filter| match filter {
             Filter::Codec { codec, .. } => Some(codec),
@@ -188,20 +175,19 @@ impl Pipeline {
         codec.map_or(stored, |codec| codec.bound(stored))
     }
 
-    /// The filters that were applied to a chunk: filter `i` was skipped if bit `i` of `filter_mask` is set.
+    /// Filters that were not skipped.
     fn applied(&self, filter_mask: u32) -> SmallVec<[&Filter; 4]> {
         let is_applied = |(i, _): &(usize, &Filter)| *i >= 32 || (filter_mask >> i) & 1 == 0;
         self.0.iter().enumerate().filter(is_applied).map(|(_, filter)| filter).collect()
     }
 }
 
-/// Undoes the filters `applied`, given in the order in which a chunk passed through them, and replaces `out` with the
-/// result, which must have `len` bytes. It is an error if decompression gives more bytes than these and the checksums that were added
-/// before compression.
+/// Undoes filters, given in the order of writing. An error if decompression gives more than `len` bytes and the
+/// checksums that were added before compression.
 fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
     let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
     let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();
-    // the length of what the codec was given
+    // the length of the codec's input
     let decoded = len.saturating_add(checksums * CHECKSUM_BYTES);
     let FilterScratch { decoder, bytes: between, .. } = scratch;
     run(applied.iter().copied().rev(), between, bytes, out, |filter, input, output| match filter {
@@ -241,9 +227,9 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Calls `apply`, which encodes or decodes, for each of `filters` in turn: for the first with `bytes`, for the others with the
-/// output of the one before. Outputs are alternately in `scratch` and `out`, the last in `out`. With two filters, `scratch` keeps
-/// its length from chunk to chunk, so that it is not zeroed again.
+/// Calls `apply` for each of `filters` in turn, first with `bytes`, then with the output before, alternately in
+/// `scratch` and `out`, the last in `out`. With two filters, `scratch` keeps its length from chunk to chunk, so that it
+/// is not zeroed again.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,
@@ -288,9 +274,8 @@ fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// HDF5's Fletcher32 checksum of `bytes`: the sum of its big-endian 16-bit words in the lower half, the sum of the
-/// partial sums in the upper half. Both are modulo 65535, with 65535 in place of 0 unless all words are 0; an odd last
-/// byte is the upper half of a word.
+/// The sum of big-endian 16-bit words in the lower half, of partial sums in the upper half. Both are modulo 65535, with
+/// 65535 in place of 0 unless all words are 0; an odd last byte is the upper half of a word.
 fn fletcher32(bytes: &[u8]) -> u32 {
     // few enough words that the second sum cannot overflow
     const WORDS: usize = 360;

@@ -17,41 +17,38 @@ use super::{
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Largest number of soft and external links that are followed on the way to an object; more are an error, as they may be a
-/// circle.
+/// Soft and external links on the way to an object; more may be a circle.
 const MAX_LINKS: usize = 16;
 
-/// The kind of a link in a group: that of the object to which it leads, or the reason why the link is not followed.
+/// The object that a link leads to, or why it is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkKind {
     Group,
     Dataset,
-    /// A soft link: a path in the same file, which may lead nowhere.
+    /// A path in the same file, which may lead nowhere.
     Soft,
-    /// A link to another file that must not be opened, or of a user-defined class, which only the program that defines it can
-    /// follow.
+    /// Another file that must not be opened, or a user-defined class.
     Elsewhere,
-    /// A link to an object that is neither a group nor a dataset: a committed (named) type.
+    /// A committed (named) type.
     Other,
 }
 
-/// An open group of an HDF5 file.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     group: hdf5::Group,
-    /// Path of the group from the root of the file, without a slash at its end; empty for the root.
+    /// Without a slash at its end; empty for the root.
     path: String,
     reach: Reach,
-    /// Whether the group is in another file than the one that was opened, because an external link led to it.
+    /// In another file than the one that was opened: an external link led here.
     outside: bool,
-    /// The oldest release of HDF5 that must be able to read the objects created in the group.
+    /// Release for new objects.
     bounds: Bounds,
 }
 
-/// The object that a path leads to, found by following all soft and external links in the path.
+/// The object of a path, all links followed.
 enum Located {
     Group(Group),
-    /// An object, given by the hard link to it: the group that contains the link, and the name of the link.
+    /// Group and name of the hard link.
     Member(Group, String),
 }
 
@@ -72,7 +69,6 @@ impl Group {
         Group { group, path, reach, outside: false, bounds: Bounds::V110 }
     }
 
-    /// Returns the group, changed so that new objects in it can be read by the releases of HDF5 given by `bounds`.
     pub(super) fn created_for(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
@@ -82,22 +78,20 @@ impl Group {
         &self.group
     }
 
-    /// Makes a `Group` in the same file as this one, from the `hdf5` crate's handle `group` and its path from the root.
+    /// `group` is in the same file; `path` is from the root.
     fn below(&self, group: hdf5::Group, path: String) -> Self {
         Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds }
     }
 
-    /// The root group of the file that the group is in.
     pub(crate) fn root(&self) -> Result<Group> {
         Ok(self.below(self.group.file().h5()?.group("/").h5()?, String::new()))
     }
 
-    /// Finds the object at `path`; this function follows the soft and external links in the path itself, so that
-    /// libhdf5 does not follow any. `links` counts those that were followed.
+    /// Follows soft and external links itself, so that libhdf5 does not; `links` counts them.
     ///
     /// # Errors
-    /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported` for
-    /// one that leads to another file.
+    /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported`
+    /// for one that leads to another file.
     fn locate(&self, path: &str, links: &mut usize) -> Result<Located> {
         let mut at = Located::Group(self.clone());
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -106,8 +100,7 @@ impl Group {
         Ok(at)
     }
 
-    /// Follows the link `name` of this group, and every further link it leads to, until a hard link is found; `links` counts
-    /// those that were followed.
+    /// Follows links until a hard one is found; `links` counts them.
     fn follow(&self, name: &str, links: &mut usize) -> Result<Located> {
         if name.contains('\0') || !self.group.link_exists(name) {
             return Err(Error::not_found("there is none"));
@@ -148,12 +141,11 @@ impl Group {
         self.locate(path, &mut 0)
     }
 
-    /// The path of the group from the root, `/` for the root itself.
+    /// `/` for the root.
     pub(crate) fn path(&self) -> &str {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
-    /// The path from the root of the file to the member `name` of the group.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{}", self.path, name.trim_start_matches('/'))
     }
@@ -162,7 +154,6 @@ impl Group {
         format!("group {}", self.path())
     }
 
-    /// Creates the group `name` in this group.
     pub(crate) fn create_group(&self, name: &str) -> Result<Group> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
@@ -181,7 +172,7 @@ impl Group {
         Ok(self.below(create().with_context(|| format!("group {path}"))?, path))
     }
 
-    /// Opens a group below this group, by its name or its path relative to this group.
+    /// `name` may be a relative path.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
@@ -191,12 +182,11 @@ impl Group {
         Ok(Group { path: self.path_of(name), ..group })
     }
 
-    /// Creates the dataset `name` in this group.
     pub(crate) fn create_dataset(&self, name: &str, spec: &DatasetSpec<'_>) -> Result<Dataset> {
         self.create_allocated(name, spec, Allocation::Chunks)
     }
 
-    /// Creates the dataset `name` in this group; `allocation` decides when its chunks get space in the file.
+    /// `allocation` decides when chunks get space.
     pub(crate) fn create_allocated(
         &self,
         name: &str,
@@ -211,7 +201,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset `name` in this group; the caller writes its chunks itself, already passed through the filters.
+    /// The caller writes the chunks, already filtered.
     pub(crate) fn create_elements(&self, name: &str, spec: &ElementSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -221,7 +211,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the virtual dataset `name` in this group; its elements are stored in other files.
+    /// Elements are in other files.
     pub(crate) fn create_virtual(&self, name: &str, spec: &VirtualSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -231,7 +221,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset `name` in this group: rows of bytes, each of which is one chunk.
+    /// Each row of bytes is one chunk.
     pub(crate) fn create_byte_rows(&self, name: &str, rows: &ByteRows) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -241,7 +231,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset `name` in this group, without rows; they are appended once the file is live (SWMR).
+    /// Rows are appended once the file is live (SWMR).
     pub(crate) fn create_live(&self, name: &str, spec: &LiveSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -251,29 +241,26 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Removes the link `name` of the group; an object to which no other link leads is removed with it.
+    /// An object without other links is removed as well.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         self.group.unlink(name).h5().with_context(|| self.path_of(name))
     }
 
-    /// Makes the hard link `name` in this group to the object at the path `target`, which is relative to this group, or from
-    /// the root if it begins with a slash.
+    /// `target` is relative to this group, or from the root if it begins with a slash.
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
         self.group.link_hard(target, name).h5().with_context(|| self.path_of(name))
     }
 
-    /// Makes the external link `name` in this group to the root group of the file `file`, whether or not that file exists.
+    /// An external link to a root group, whether or not the file exists.
     pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
         self.group.link_external(file, "/", name).h5().with_context(|| self.path_of(name))
     }
 
-    /// The number of hard links that lead to this group.
     pub(crate) fn link_count(&self) -> Result<usize> {
         Ok(self.group.loc_info().h5().with_context(|| self.place())?.num_links)
     }
 
-    /// Creates the dimension scale `name` of length `len` without coordinate values, as netCDF-4 does; its elements take no
-    /// space in the file.
+    /// A scale without coordinate values, as in netCDF-4; elements take no space in the file.
     pub(crate) fn create_dimension(&self, name: &str, len: u64) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
@@ -295,7 +282,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dimension {path}"))?, path))
     }
 
-    /// Opens a dataset below this group, by its name or its path relative to this group.
+    /// `name` may be a relative path.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if its elements are in other files.
@@ -318,9 +305,8 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Opens the dataset `name`, a member of this group, and finds the reference by which it or its elements are stored
-    /// elsewhere. The results are those of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere), but an
-    /// ordinary dataset is opened only once.
+    /// Results of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere); an ordinary dataset is opened only
+    /// once.
     pub(crate) fn dataset_and_elsewhere(&self, name: &str) -> Result<(Result<Dataset>, Option<Elsewhere>)> {
         let is_member = !name.contains('/') && self.has(name);
         if is_member && sys::link(&self.group, name).with_context(|| self.path_of(name))? == Link::Hard {
@@ -333,8 +319,7 @@ impl Group {
         Ok((self.dataset(name), self.elsewhere(name)?))
     }
 
-    /// Opens a dataset below this group only for its attributes, even if its elements are in other files; `name` is its name or
-    /// its path relative to the group.
+    /// Opened for attributes, even if elements are in other files; `name` may be a relative path.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
@@ -343,14 +328,13 @@ impl Group {
         Ok(header.2)
     }
 
-    /// Finds the dataset at the path `name`. Returns the group whose hard link leads to it, its name in that group, and its
-    /// header, which gives its attributes but not its elements.
+    /// Returns the group of the dataset's hard link, its name there, and its header.
     fn open_header(&self, name: &str) -> Result<(Group, String, Header)> {
         let Located::Member(parent, last) = self.find(name)? else {
             return Err(Error::format("the path leads to a group, expected a dataset"));
         };
         let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
-            // it may be open, with its prefix
+            // the dataset may be open, with its prefix
             (Err(_), Some(directory)) => sys::open_dataset(&parent.group, &last, directory)?,
             (dataset, _) => dataset.h5()?,
         };
@@ -358,8 +342,7 @@ impl Group {
         Ok((parent, last, header))
     }
 
-    /// The reference of the member `name` of the group to data stored elsewhere: an external or user-defined link,
-    /// external storage, or a virtual dataset. `None` if the member is not such a reference, or is missing.
+    /// How a member refers to data stored elsewhere, if it does.
     pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
         let find = || -> Result<Option<Elsewhere>> {
             if !self.has(name) || name.contains('/') {
@@ -381,8 +364,7 @@ impl Group {
         find().with_context(|| self.path_of(name))
     }
 
-    /// Whether the group has a member of this name, or of this path relative to the group. A link whose target is missing
-    /// counts.
+    /// `name` may be a relative path; a link whose target is missing counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         match name.rsplit_once('/') {
             None => !matches!(name, "" | ".") && self.group.link_exists(name),
@@ -390,8 +372,7 @@ impl Group {
         }
     }
 
-    /// The names of the group's members and the kinds of their links, in order of creation if the file records that, else in
-    /// order of names.
+    /// Ordered by creation if the file records that, else by name.
     pub(crate) fn links(&self) -> Result<Vec<(String, LinkKind)>> {
         let names = self.link_names()?;
         let with_kind = |name: String| {
@@ -401,7 +382,7 @@ impl Group {
         names.into_iter().map(with_kind).collect()
     }
 
-    /// The names of the group's members, in order of creation if the file records that, else in order of names.
+    /// Ordered by creation if the file records that, else by name.
     pub(crate) fn link_names(&self) -> Result<Vec<String>> {
         sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
             .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
@@ -424,7 +405,7 @@ impl Group {
         })
     }
 
-    /// The kind of the object to which the link `name` leads after all further links.
+    /// Kind of the object after all links.
     ///
     /// # Errors
     /// Those of following a link: it leads nowhere, in a circle, or to another file that must not be opened.
@@ -435,50 +416,46 @@ impl Group {
         }
     }
 
-    /// Sets the attribute `name` of the group; an existing attribute of this name is replaced.
+    /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Utf8).with_context(|| self.place())
     }
 
-    /// Sets the attribute `name` of the group; its name and strings are marked as ASCII instead of UTF-8, as old programs
-    /// expect.
+    /// Name and strings are marked as ASCII, as old programs expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Ascii).with_context(|| self.place())
     }
 
-    /// Creates the attribute `name` of the group: one compound value of 32-bit integers, whose `fields` are given by name and
-    /// value.
+    /// One compound of 32-bit integers, `fields` by name and value.
     pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
         attribute::set_int_record(&self.group, name, fields).with_context(|| self.place())
     }
 
-    /// The field names of the attribute `name` of the group, if its type is a compound; empty if it has another type or is
-    /// missing.
+    /// Members of a compound; empty for another type or a missing attribute.
     pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
         attribute::fields(&self.group, name).with_context(|| self.place())
     }
 
-    /// Renames the member `old` of the group to `new`.
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
         self.group.relink(old, new).h5().with_context(|| self.path_of(old))
     }
 
-    /// The names of the group's attributes, in order of creation if the file records that, else in order of names.
+    /// Ordered by creation if the file records that, else by name.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.group).with_context(|| self.place())
     }
 
-    /// The attribute `name`, which the group has, with its extents, slowest axis first; none for a single value.
+    /// Extents have the slowest axis first; none for a single value.
     pub(crate) fn shaped_attribute(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
         attribute::get_shaped(&self.group, name).with_context(|| self.place())
     }
 
-    /// The value of the attribute `name` of the group; `None` if the attribute is missing.
+    /// `None` if the attribute is missing.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.group, name).with_context(|| self.place())
     }
 
-    /// Fails if a new member of the group cannot have the name `name`: it is taken, empty, `.`, or contains a slash or NUL.
+    /// Fails if the name is taken, empty, `.`, or contains a slash or NUL.
     fn check_new(&self, name: &str) -> Result<()> {
         if name.is_empty() || name == "." || name.contains(['/', '\0']) {
             return Err(Error::usage(format!("HDF5 cannot have the name {name:?}")));
@@ -490,10 +467,10 @@ impl Group {
     }
 }
 
-/// Looks up the sources that a virtual dataset names, in its own file and in other files.
+/// Sources in the virtual dataset's own file and in others.
 struct Objects {
     root: Group,
-    /// Root groups of the other files that were opened, by the file's path; each file is opened once.
+    /// Root groups by path; each file is opened once.
     files: HashMap<PathBuf, Group>,
 }
 
@@ -513,7 +490,7 @@ impl elsewhere::Objects for Objects {
     }
 }
 
-/// The HDF5 properties with which links are created: their names are marked as UTF-8.
+/// Names are marked as UTF-8.
 pub(super) fn links() -> Result<LinkCreate> {
     LinkCreate::build().char_encoding(CharEncoding::Utf8).finish().h5()
 }

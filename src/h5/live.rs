@@ -32,36 +32,34 @@ use crate::clock::Clock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
-/// Alignment in bytes of the blocks that libhdf5 allocates in a live file: of blocks of at least [`LARGE_METADATA`]
-/// bytes while the file is created, of those of 8 bytes or more once it is live.
+/// Alignment of blocks of at least [`LARGE_METADATA`] bytes while the file is created, of 8 bytes or more once it is
+/// live.
 ///
 /// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. The
 /// headers of datasets and the counters are rewritten in each commit, and each therefore lies within one page.
 pub(super) const ALIGNMENT: u64 = 512;
 pub(super) const LARGE_METADATA: u64 = 200;
 
-/// The properties of a new dataset to which rows are appended in a live file; it is created without rows.
+/// A dataset to which rows are appended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveSpec<'a> {
     pub(crate) element: Element,
-    /// Shape of the cell of a row, fastest axis first.
+    /// Fastest axis first.
     pub(crate) cell: &'a Shape,
-    /// Number of rows in a chunk of the dataset.
     pub(crate) chunk_rows: u64,
 }
 
-/// The element type of a dataset to which rows are appended; all its elements have the same size.
+/// All elements have the same size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     Number(DataType),
-    /// UTF-8 text of this number of bytes, padded with NUL.
+    /// UTF-8 of this number of bytes, padded with NUL.
     String(usize),
-    /// An unsigned 64-bit integer that counts, e.g. the committed rows.
+    /// Unsigned 64 bits, e.g. the committed rows.
     Counter,
 }
 
 impl Element {
-    /// Size of an element of this type in bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Element::Number(data_type) => data_type.size(),
@@ -93,34 +91,32 @@ impl LiveSpec<'_> {
     }
 }
 
-/// An open HDF5 file that rows are appended to while others read it.
 #[derive(Debug)]
 pub(crate) struct LiveFile {
-    /// The open live file; `None` only after `close` or `drop`.
+    /// `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
     shared: Arc<Shared>,
     path: PathBuf,
-    /// The clock by which datasets of the file measure how fast rows arrive and how long searches for a chunk's address take.
+    /// Measures how fast rows arrive and how long searches for a chunk's address take.
     clock: Clock,
 }
 
-/// What a live file and its open datasets have in common.
+/// Shared by a live file and its open datasets.
 #[derive(Debug)]
 struct Shared {
-    /// The descriptor of the open file, by which rows are written without libhdf5 into chunks for which libhdf5 has
-    /// allocated space, and counted.
+    /// Rows are written and counted by it without libhdf5, in chunks for which that has allocated space.
     descriptor: fs::File,
-    /// Number of times that libhdf5 has written all its changes of the file.
+    /// Flushes of all changes by libhdf5.
     flushes: AtomicU64,
-    /// The value of `flushes` when a dataset was last changed by libhdf5, plus 1; 0 before.
+    /// `flushes` when libhdf5 last changed a dataset, plus 1; 0 before.
     changed: AtomicU64,
 }
 
 impl LiveFile {
-    /// Opens an HDF5 file to append rows to its datasets while others read it (SWMR).
-    ///
-    /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if they use the same driver. So
-    /// this one uses the driver `log`, without a log: like the usual `sec2`, but a reader in this process reads the bytes of
+    /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if they use the same
+    /// driver. So
+    /// this one uses the driver `log`, without a log: like the usual `sec2`, but a reader in this process reads the
+    /// bytes of
     /// the file, as readers in other processes do.
     ///
     /// # Errors
@@ -142,26 +138,26 @@ impl LiveFile {
         Ok(LiveFile { file: Some(file), shared: Arc::new(shared), path: path.to_owned(), clock: Clock::default() })
     }
 
-    /// Makes datasets that are opened later measure the pace of rows by `clock`, in tests.
+    /// Sets the clock of datasets that are opened later, for tests.
     #[cfg(test)]
     pub(crate) fn set_clock(&mut self, clock: &Clock) {
         self.clock = clock.clone();
     }
 
-    /// Records that the open file has been renamed to `path`, which later error messages name.
+    /// Later messages name `path`.
     pub(crate) fn renamed(&mut self, path: &Path) {
         path.clone_into(&mut self.path);
     }
 
-    /// Opens the dataset at `path`, relative to the root group, to append rows to it or overwrite some.
+    /// `path` is relative to the root.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").h5().context(Context::path(&self.path))?, String::new(), Reach::File);
         LiveDataset::new(root.dataset(path)?, self.shared.clone(), self.clock.clone())
     }
 
-    /// Hands all changes of the file that libhdf5 has in memory to the operating system, in an order in which readers see no row
-    /// before its elements. Rows that were written without libhdf5 are counted by [`LiveDataset::flush`].
+    /// Hands changes in libhdf5's memory to the operating system, in an order in which readers see no row before its
+    /// elements. [`LiveDataset::flush`] counts rows that were written without libhdf5.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -176,8 +172,7 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Writes the changes that are still in memory and closes the file, which others may then open for writing. Every
-    /// [`LiveDataset`] of it must be dropped first.
+    /// Others may then open the file for writing. Every [`LiveDataset`] must be dropped first.
     ///
     /// # Errors
     /// `NoSpace` or `Io`: then the file stays marked as being written.
@@ -191,69 +186,58 @@ impl LiveFile {
 }
 
 impl Drop for LiveFile {
-    /// Closes the file without reporting an error; [`close`](LiveFile::close) also tells whether that worked.
+    /// [`close`](LiveFile::close) also reports errors.
     fn drop(&mut self) {
         let _ = self.end();
     }
 }
 
-/// A dataset of a [`LiveFile`], to which rows can be appended and in which existing ones can be overwritten.
 pub(crate) struct LiveDataset {
     dataset: Dataset,
     datatype: Datatype,
-    /// The casacore type of the dataset's elements; `None` for a counter, an unsigned 64-bit integer, which casacore
-    /// does not have.
+    /// `None` for a counter, which casacore lacks.
     element: Option<DataType>,
-    /// Extents of one row (a cell) of the dataset, slowest axis first.
+    /// Slowest axis first.
     cell: Vec<u64>,
     row_bytes: usize,
-    /// Number of rows in a chunk.
     chunk_rows: u64,
     rows: Cell<u64>,
-    /// Number of rows of the dataset that libhdf5 knows of.
+    /// Rows that libhdf5 knows of.
     known: Cell<u64>,
-    /// The header of the dataset in the file; `None` if libhdf5 has changed it since it was read, or it was not read.
+    /// `None` if libhdf5 has changed it since it was read.
     header: RefCell<Option<RowCount>>,
-    /// Offset of the header in the file, in bytes; `None` if only libhdf5 can change it.
+    /// Byte of the header; `None` if only libhdf5 can change it.
     address: Cell<Option<u64>>,
-    /// The chunk whose address was searched for last, so that rows can be written to it without libhdf5; `None` before
-    /// the first search, or if the last one did not find an address.
+    /// The last chunk whose address was found.
     chunk: Cell<Option<PlacedChunk>>,
-    /// Number of the file's flushes when libhdf5 last changed this dataset; `None` if it has no changes in memory.
+    /// The file's flushes when libhdf5 last changed this dataset; `None` without changes in memory.
     changed: Cell<Option<u64>>,
-    /// When libhdf5 last wrote rows up to the end of the dataset, and the number of rows of the dataset then; `None`
-    /// before the first such write.
+    /// When libhdf5 last wrote up to the end of the dataset, and the rows then.
     written: Cell<Option<(Instant, u64)>>,
-    /// How long the last search for a chunk's address took.
+    /// Time of the last search for a chunk's address.
     search: Cell<Duration>,
     file: Arc<Shared>,
     clock: Clock,
 }
 
-/// libhdf5 finds the address of a chunk by walking over all chunks before it. It is asked for the address, so that rows
-/// are written there without it, only if the chunks before are at most this many for each write still expected in the
-/// chunk. If they are more, libhdf5 writes the rows.
+/// libhdf5 finds a chunk by walking over all before it. It is asked for an address only if these are at most this many
+/// for each write still expected in the chunk; else it writes the rows.
 const CHUNKS_WALKED: u64 = 16;
 
-/// Range of the time in which the rows of a chunk arrive: within it, zeros are written after the last row to the end of
-/// the chunk, because readers read whole chunks, and slowly where nothing was ever written. If rows arrive faster, the
-/// zeros would take a noticeable part of the time; if slower, the zeros occupy memory for long.
+/// Time in which the rows of a chunk arrive, within which zeros are written to its end, because readers read whole
+/// chunks, and slowly where nothing was ever written. If rows arrive faster, the zeros would take a noticeable part of
+/// the time; if slower, they occupy memory for long.
 const PACE: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(10);
 
-/// Zeros are written after the rows of a chunk that is not full (so that a reader of the newest row waits less) only if this costs
-/// little: if the rows of a whole chunk take at least this many times as long to arrive as the last search for a chunk's address took,
-/// which is needed for each chunk.
+/// Zeros are cheap if the rows of a chunk take at least this many times as long as the search for its address.
 const PACE_PER_SEARCH: u32 = 50;
 
-/// Zeros that are written after the last row of a chunk that is not full, up to the end of the chunk.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// A chunk of a growing dataset for which libhdf5 has allocated space in the file.
+/// A chunk for which libhdf5 has allocated space.
 #[derive(Debug, Clone, Copy)]
 struct PlacedChunk {
-    /// The first row of the chunk, from 0.
     first: u64,
-    /// Offset of the chunk from the start of the file, in bytes.
     address: u64,
 }
 
@@ -297,24 +281,21 @@ impl LiveDataset {
         })
     }
 
-    /// Number of existing rows of the dataset, committed or not.
+    /// Committed or not.
     pub(crate) fn rows(&self) -> u64 {
         self.rows.get()
     }
 
-    /// The casacore type of the dataset's elements; `None` for a counter, an unsigned 64-bit integer, which casacore
-    /// does not have.
+    /// `None` for a counter, which casacore lacks.
     pub(crate) fn data_type(&self) -> Option<DataType> {
         self.element
     }
 
-    /// Size of a row of the dataset in bytes.
     pub(crate) fn row_bytes(&self) -> usize {
         self.row_bytes
     }
 
-    /// Appends whole rows to the dataset; `bytes` are their elements, little-endian, first axis fastest. Readers see them once
-    /// the file and then the dataset are flushed.
+    /// Little-endian, first axis fastest. Readers see the rows once the file and then the dataset are flushed.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let counts_itself = self.can_count(first, rows).with_context(|| self.place())?;
@@ -325,8 +306,8 @@ impl LiveDataset {
         self.write(first, bytes)
     }
 
-    /// Whether `rows` rows from the end `first` of the dataset on can be written and counted without libhdf5: the chunk of the last row
-    /// has place for them all, and libhdf5 has no changes of the header in memory.
+    /// Whether rows can be written and counted without libhdf5: the last row's chunk has place, and libhdf5 has no
+    /// changes of the header in memory.
     fn can_count(&self, first: u64, rows: u64) -> Result<bool> {
         let row_in_chunk = first % self.chunk_rows;
         if row_in_chunk == 0 || rows > self.chunk_rows - row_in_chunk || self.is_changed() {
@@ -352,12 +333,11 @@ impl LiveDataset {
         self.known.get() == self.rows.get()
     }
 
-    /// Whether libhdf5 has changes of this dataset in memory.
     fn is_changed(&self) -> bool {
         self.changed.get() == Some(self.file.flushes.load(Ordering::Relaxed))
     }
 
-    /// Leaves the header of the dataset to libhdf5 until the next flush: tells it of all rows.
+    /// Leaves the header to libhdf5 until the next flush: tells it of all rows.
     fn hand_over(&self) -> Result<()> {
         let flushes = self.file.flushes.load(Ordering::Relaxed);
         self.changed.set(Some(flushes));
@@ -370,8 +350,7 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Overwrites whole rows of the dataset from row `first` (from 0) on with the elements `bytes` (little-endian, first axis
-    /// fastest). A concurrent reader may see a mix of old and new values.
+    /// Overwrites rows, little-endian, first axis fastest. A concurrent reader may see a mix of old and new values.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;
@@ -403,8 +382,8 @@ impl LiveDataset {
         write().with_context(|| self.place())
     }
 
-    /// The first row and the address of the chunk that holds `row`, for a direct write of `rows` rows; `None` if
-    /// libhdf5 has to write them, e.g. because the chunk is not allocated yet or is costly to find.
+    /// The chunk of `row`, for a direct write; `None` if libhdf5 has to write, e.g. because it is not allocated yet or
+    /// is costly to find.
     fn placed_chunk(&self, row: u64, rows: u64) -> Result<Option<PlacedChunk>> {
         let (number, row_in_chunk) = (row / self.chunk_rows, row % self.chunk_rows);
         let first = row - row_in_chunk;
@@ -419,7 +398,7 @@ impl LiveDataset {
         Ok(self.chunk.get())
     }
 
-    /// Asks libhdf5 for the address of the chunk whose first row is `first`, and keeps it if the chunk has one.
+    /// Keeps the address of the chunk whose first row is `first`.
     fn search_chunk(&self, first: u64) -> Result<()> {
         let start = self.clock.now();
         let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
@@ -433,10 +412,9 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Writes zeros after the last row of the dataset up to the end of its chunk, so that the system need not make these pages for a
-    /// reader of the newest row. For that, the address of the chunk has to be found. Does so only if the time in which rows fill a
-    /// chunk is 10 ms to 10 s, and at least 50 times what the last search for such an address took, and only if the
-    /// rows before row `end` (from 0), which libhdf5 has just written, are new and the last of the dataset.
+    /// Writes zeros from the last row to the end of its chunk, so that the system need not make these pages for a
+    /// reader of the newest row. Only at a suitable pace ([`PACE`], [`PACE_PER_SEARCH`]), and if the rows before `end`,
+    /// which libhdf5 has just written, are new and the last.
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
         let (now, before) = (self.clock.now(), self.written.get());
         // rows that were overwritten say nothing about the pace
@@ -464,8 +442,7 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Reads `rows` rows of the dataset from `first` (from 0) on and appends them to `out`: little-endian elements, first axis
-    /// fastest.
+    /// Little-endian, first axis fastest.
     pub(crate) fn read(&self, first: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             if first + rows > self.rows.get() {
@@ -489,7 +466,7 @@ impl LiveDataset {
         read().with_context(|| self.place())
     }
 
-    /// The HDF5 dataspaces that select `rows` rows from row `first` on: that of the buffer in memory, and that of the file.
+    /// Dataspaces in memory, and in the file.
     fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
         let (file, extents) = (self.dataset.inner().space().h5()?, self.extents(rows));
         let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
@@ -497,7 +474,7 @@ impl LiveDataset {
         Ok((sys::dataspace(&extents, false)?, file))
     }
 
-    /// Hands the changes of this dataset that are in memory to the operating system: its rows are already there, their number is not.
+    /// The rows are with the operating system already, their number is not.
     pub(crate) fn flush(&self) -> Result<()> {
         let flush = || {
             if self.is_changed() {

@@ -11,25 +11,21 @@ use nix::errno::Errno;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, ReadAt};
 
-/// How long opening a file for writing is retried while another process holds HDF5's lock on it. A program that reads a
-/// live file (an HDF5 file that is read while it is written) holds the lock only while it opens the file.
+/// How long opening for writing is retried: readers of a live file hold HDF5's lock only while they open it.
 const LOCK_RETRY_LIMIT: Duration = Duration::from_secs(2);
 
-/// Pause between two attempts to lock a file.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The error of a file on which another process holds HDF5's lock.
 pub(crate) fn locked() -> Error {
     let os = io::Error::from(Errno::EWOULDBLOCK);
     Error::new(ErrorKind::Locked, "another program holds HDF5's lock on the file").caused_by(os)
 }
 
-/// HDF5's lock on a file, which is given up when this is dropped.
+/// HDF5's lock, given up when this is dropped.
 #[derive(Debug)]
 pub(super) struct Shared(Option<fs::File>);
 
-/// Locks a file for reading, as libhdf5 does when it opens one: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system has no
-/// locks.
+/// Locks for reading as libhdf5 does: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system has no locks.
 ///
 /// # Errors
 /// `Locked` if another process holds the lock for writing.
@@ -52,11 +48,10 @@ impl Drop for Shared {
     }
 }
 
-/// Retries `open` while another process has the file open briefly: to begin reading it, or because a child process between fork
-/// and exec still holds inherited descriptors.
+/// Retries while another process has the file open briefly: to begin reading it, or a child between fork and exec.
 ///
 /// # Errors
-/// Those of `open`. If another process holds HDF5's lock on the file for 2 s, the error has the kind `Locked`.
+/// Those of `open`; `Locked` after 2 s.
 pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
@@ -67,8 +62,8 @@ pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether the error says that another process holds HDF5's lock on the file, so that another attempt to open the file
-/// may succeed. False for a file that is marked as being written, because waiting does not remove the mark.
+/// Whether another attempt may succeed; not for a file marked as being written, because waiting does not remove the
+/// mark.
 fn is_locked(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     error.kind() == ErrorKind::Locked && cause.is_some_and(|cause| cause.kind() == io::ErrorKind::WouldBlock)

@@ -40,7 +40,7 @@ mod sys;
 mod virtual_dataset;
 mod wide;
 
-/// Largest number of axes that HDF5 permits for a dataset.
+/// HDF5's limit.
 pub(crate) const MAX_AXES: usize = 32;
 
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};
@@ -61,7 +61,7 @@ pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use lock::{locked, retry_while_locked};
 pub(crate) use repair::Superblock;
 pub(crate) use scales::{Attachments, Scale};
-pub(crate) use sys::{Link, clone_range};
+pub(crate) use sys::Link;
 pub(crate) use virtual_dataset::{VirtualSource, VirtualSpec};
 pub(crate) use wide::Wide;
 

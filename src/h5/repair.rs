@@ -26,15 +26,12 @@ const CHECKSUM: usize = 44;
 const WRITTEN: u8 = 1;
 const SHARED: u8 = 4;
 
-/// The superblock, of version 2 or 3, at the start of an HDF5 file: its 48 bytes.
+/// The 48 bytes of version 2 or 3.
 #[derive(Debug, Clone)]
 pub(crate) struct Superblock([u8; BYTES]);
 
 impl Superblock {
-    /// Reads and checks the superblock of an HDF5 file.
-    ///
-    /// # Errors
-    /// `Unsupported` if it is of a version that files have that cannot be live, `Format` if it is damaged.
+    /// Fails with `Unsupported` for a version of files that cannot be live, `Format` if it is damaged.
     pub(crate) fn read(file: &dyn ReadAt) -> Result<Self> {
         let read = || -> Result<_> {
             let mut bytes = [0; BYTES];
@@ -62,25 +59,24 @@ impl Superblock {
         read().context(Context::offset("superblock", 0u64))
     }
 
-    /// Whether the file is marked as open for writing: a writer has it open, or exited without closing it.
+    /// Marked as open for writing: a writer has it open, or exited without closing it.
     pub(crate) fn is_being_written(&self) -> bool {
         self.0[FLAGS] & WRITTEN != 0
     }
 
-    /// Whether the writer that has the file open, or did not close it, allows concurrent readers (SWMR).
+    /// Whether that writer allows concurrent readers (SWMR).
     pub(crate) fn is_live(&self) -> bool {
         self.0[FLAGS] & SHARED != 0
     }
 
-    /// Offset in bytes of the end of the HDF5 data, as libhdf5 recorded it at its last flush; the data may be longer.
+    /// Offset that libhdf5 recorded at its last flush; the data may be longer.
     pub(crate) fn end(&self) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[END..END + 8]);
         u64::from_le_bytes(bytes)
     }
 
-    /// Marks `file` as closed and its HDF5 data as ending at the offset `end`, in bytes; extends a shorter file. The end is
-    /// written before the file is marked.
+    /// Marks `file` as closed at `end`, which is written before the mark; extends a shorter file.
     pub(crate) fn close(mut self, file: &dyn WriteAt, end: u64) -> Result<()> {
         if file.len()? < end {
             file.set_len(end)?;
@@ -104,7 +100,7 @@ mod tests {
     use super::*;
     use crate::io::MemoryFile;
 
-    /// The first bytes of a file that h5py 3.16 had open with `swmr_mode`.
+    /// Written by h5py 3.16, which had the file open with `swmr_mode`.
     const LIVE: [u8; 48] = [
         0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a, 0x03, 0x08, 0x08, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbf, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,

@@ -20,28 +20,26 @@ use std::os::unix::fs::FileExt;
 use super::checksum::lookup3;
 use crate::error::Result;
 
-/// A header lies within one block of this many bytes, a page of memory, or is left to libhdf5: if the process is killed, all of a
-/// write or nothing reaches the file.
+/// A header within one page is written whole or not at all if the process is killed; others are left to libhdf5.
 const PAGE: u64 = 4096;
-/// Largest size in bytes of a header that is changed here; those of live files have about 300.
+/// Headers of live files have about 300 bytes.
 const MAX_BYTES: u64 = 1024;
-/// Type of the message that has the extents of a dataset.
+/// Message with the extents.
 const DATASPACE: u8 = 1;
 
-/// The header of a dataset, as it is in the file, and where its number of rows is.
+/// The header as it is in the file, and where its number of rows is.
 #[derive(Debug)]
 pub(super) struct RowCount {
-    /// Offset of the header in the file, in bytes.
     address: u64,
-    /// The bytes of the header, checksum included.
+    /// Checksum included.
     header: Vec<u8>,
-    /// Offset in the header of the extent along the first axis, in bytes.
+    /// Offset of the extent along the first axis.
     at: usize,
 }
 
 impl RowCount {
-    /// Reads the header at the offset `address` (in bytes) of the file; `None` if it is not that of a dataset of these extents
-    /// (slowest axis first), is damaged, or is not one that can be changed here.
+    /// `None` if the header is not that of a dataset of these extents (slowest axis first), is damaged, or cannot be
+    /// changed here.
     pub(super) fn read(file: &fs::File, address: u64, extents: &[u64]) -> Result<Option<Self>> {
         let mut header = vec![0; MAX_BYTES.min(PAGE - address % PAGE) as usize];
         let mut len = 0;
@@ -59,12 +57,10 @@ impl RowCount {
         }))
     }
 
-    /// Number of rows in the header.
     pub(super) fn rows(&self) -> u64 {
         u64_at(&self.header, self.at).unwrap_or_default()
     }
 
-    /// Writes another number of rows to the file.
     pub(super) fn write(&mut self, file: &fs::File, rows: u64) -> Result<()> {
         self.header[self.at..self.at + 8].copy_from_slice(&rows.to_le_bytes());
         let end = self.header.len() - 4;
@@ -74,7 +70,7 @@ impl RowCount {
     }
 }
 
-/// Where in the header of a dataset of these extents the first of them is, and the size of the header, both in bytes.
+/// Offset of the first extent, and size of the header.
 fn find(header: &[u8], extents: &[u64]) -> Option<(usize, usize)> {
     if !header.starts_with(b"OHDR\x02") {
         return None;
@@ -115,7 +111,7 @@ mod tests {
     use crate::h5::{Element, File, LiveSpec};
     use crate::value::{DataType, Shape};
 
-    /// A live file with a dataset of cells of 2 x 3 elements without rows, and the offset of its header.
+    /// Cells of 2 x 3 elements without rows, and the offset of the header.
     fn file(directory: &tempfile::TempDir) -> (std::path::PathBuf, u64) {
         let path = directory.path().join("live.h5");
         let file = File::create_for_live(&path).unwrap();
@@ -142,7 +138,7 @@ mod tests {
         assert_eq!(RowCount::read(&bytes, address, &[7, 2, 3]).unwrap().unwrap().header, count.header);
     }
 
-    /// Whatever is not exactly the header of the dataset is left to libhdf5.
+    /// libhdf5 changes every other header.
     #[test]
     fn other_headers_are_not_changed() {
         let directory = tempfile::tempdir().unwrap();

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use super::{Dataset, sys};
 use crate::error::{Error, Result, ResultExt};
 
-/// A dimension scale that is attached to datasets.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
     dataset: hdf5::Dataset,
@@ -14,24 +13,24 @@ pub(crate) struct Scale {
 }
 
 impl Dataset {
-    /// The dataset, which was [made a scale](Dataset::make_scale), to be attached to others.
+    /// The dataset was [made a scale](Dataset::make_scale).
     pub(crate) fn as_scale(&self) -> Result<Scale> {
         let address = sys::header_address(self.inner()).with_context(|| format!("dataset {}", self.path()))?;
         Ok(Scale { dataset: self.inner().clone(), address })
     }
 }
 
-/// The datasets that scales are attached to: every scale gets the list of its own when [`write`](Self::write) is called.
+/// Attached scales; each gets the list of its datasets by [`write`](Self::write).
 #[derive(Debug, Default)]
 pub(crate) struct Attachments {
-    /// Each scale, with the address of each dataset and the number of the axis, slowest first, that it is attached to.
+    /// Address of each dataset of a scale, and the number of the axis, slowest first.
     scales: Vec<(Scale, Vec<(u64, u32)>)>,
-    /// Index in `scales` of each scale, by its address.
+    /// Index by the scale's address.
     known: HashMap<u64, usize>,
 }
 
 impl Attachments {
-    /// Attaches one scale to each axis of a dataset that has none yet; `scales` are those of the axes, fastest first.
+    /// `dataset` has no scales yet; `scales` are those of the axes, fastest first.
     pub(crate) fn attach(&mut self, dataset: &Dataset, scales: &[Scale]) -> Result<()> {
         let attach = || -> Result<_> {
             let axes = dataset.shape()?.len();
@@ -53,7 +52,7 @@ impl Attachments {
         Ok(())
     }
 
-    /// Writes the list of each scale, once all datasets are attached.
+    /// All datasets are attached.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.known.clear();
         self.scales.drain(..).try_for_each(|(scale, users)| sys::set_reference_list(&scale.dataset, &users))

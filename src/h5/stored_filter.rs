@@ -8,18 +8,18 @@ use super::filter::Filter;
 use super::sys::{self, StoredFilter};
 use crate::error::{Error, Result};
 
-/// The software that contains an HDF5 filter, as advice for programs that lack the filter.
+/// Advice for programs that lack a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The filter is part of libhdf5, although a libhdf5 may be built without it.
+    /// Some builds of libhdf5 lack it.
     Library,
-    /// The filter is in a plugin of the Python package hdf5plugin.
+    /// The Python package hdf5plugin has it.
     Hdf5plugin,
-    /// The filter is in a plugin that the Python package hdf5plugin does not contain.
+    /// A plugin has it, but not hdf5plugin.
     Elsewhere,
 }
 
-/// Known HDF5 filters: number in the registry of The HDF Group, common name, and the software in which to find the filter.
+/// Number in the registry of The HDF Group, common name, and where to find the filter.
 const KNOWN: &[(i32, &str, Origin)] = &[
     (1, "deflate", Origin::Library),
     (2, "shuffle", Origin::Library),
@@ -47,21 +47,17 @@ const KNOWN: &[(i32, &str, Origin)] = &[
 ];
 
 impl StoredFilter {
-    /// This program's own version of the filter, for elements of `element_size` bytes; `None` if only libhdf5 can run the
-    /// filter.
+    /// `None` if only libhdf5 can run the filter.
     pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
         Filter::stored(self.id, &self.parameters, element_size)
     }
 
-    /// HDF5's number of the filter, and its name as the file records it or libhdf5 knows it; the common name if neither does.
+    /// The name in the file, or else libhdf5's, or else the common one.
     pub(super) fn id_and_name(&self) -> (i32, String) {
         (self.id, if self.name.is_empty() { self.label() } else { &self.name }.to_owned())
     }
 
-    /// Checks that the filter can be run, by this program or by libhdf5.
-    ///
-    /// # Errors
-    /// `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5 finds has the filter.
+    /// Fails with `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5 finds has the filter.
     pub(super) fn check_available(&self) -> Result<()> {
         if self.own(1).is_some() || sys::is_filter_available(self.id)? {
             return Ok(());
@@ -83,8 +79,7 @@ impl StoredFilter {
         )))
     }
 
-    /// The plugin that programs need to read data with this filter; `None` if the filter belongs to libhdf5, even if
-    /// some builds of libhdf5 lack it.
+    /// `None` for filters of libhdf5, even if some builds lack them.
     pub(super) fn plugin(&self) -> Option<Plugin> {
         let plugin = |package| Some(Plugin { id: self.id, filter: self.label().to_owned(), package });
         match (codec::find(self.id), self.known()) {
@@ -99,7 +94,7 @@ impl StoredFilter {
         KNOWN.iter().find(|(id, _, _)| *id == self.id).map(|&(_, name, origin)| (name, origin))
     }
 
-    /// The common name of the filter; for an unknown filter the name in the file, or `without a name`.
+    /// Common name; for an unknown filter the name in the file, or `without a name`.
     fn label(&self) -> &str {
         match self.known() {
             Some((name, _)) => name,
@@ -110,7 +105,7 @@ impl StoredFilter {
 }
 
 impl fmt::Display for StoredFilter {
-    /// Writes the filter as the command `h5bridge info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
+    /// As `h5bridge info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.own(1), self.known()) {
             (Some(filter), _) => filter.fmt(f),

@@ -17,7 +17,7 @@ fn spec<'a>(element: DataType, shape: &'a Shape, chunk: Option<Shape>) -> Datase
     DatasetSpec { element, shape, chunk, appendable: false, compression: Compression::NONE }
 }
 
-/// `count` values that differ, of every type in turn.
+/// Different values, of every type in turn.
 fn samples(count: usize) -> Vec<Values> {
     let n = 0..count as u32;
     vec![
@@ -343,7 +343,7 @@ fn scales_on_the_right_axes() {
     assert_eq!(data.attribute("DIMENSION_LIST").unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
-/// Chunks in one block have their places before any is written, in row-major order, and large ones are aligned.
+/// Places are known before any chunk is written, in row-major order; large ones are aligned.
 #[test]
 fn blocks() {
     let dir = tempfile::tempdir().unwrap();
@@ -385,7 +385,7 @@ fn nothing_is_allocated_that_the_file_does_not_back() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// A writer that is killed between writing the superblock and lengthening the file leaves one that is shorter than it says.
+/// A writer killed between writing the superblock and lengthening the file leaves a file that is shorter than it says.
 #[test]
 fn a_file_that_grows_is_read_whatever_its_length() {
     let dir = tempfile::tempdir().unwrap();
@@ -421,8 +421,8 @@ fn a_file_that_grows_is_read_whatever_its_length() {
     assert_eq!(File::open_shared(&path).unwrap_err().kind(), ErrorKind::Format);
 }
 
-/// Rows of chunks that have their place are written and counted without libhdf5, others by it; which ones depends on how many chunks come
-/// before, and on when the file is flushed. A reader in this process sees those that were flushed.
+/// Rows of chunks that have their place are written and counted without libhdf5, others by it, depending on the chunks
+/// before and on flushes. A reader in this process sees flushed rows.
 #[test]
 fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     const ROW: usize = 3;
@@ -522,8 +522,7 @@ fn rows_are_counted_whatever_libhdf5_writes_after_them() {
     assert_eq!(found, Values::Int(expected));
 }
 
-/// The rest of a chunk that libhdf5 has allocated for the first of its rows is filled with zeros at once if rows are slow, but
-/// not if they are fast or very slow.
+/// The rest of an allocated chunk is filled with zeros at once if rows are slow, but not if they are fast or very slow.
 #[test]
 fn chunks_of_slow_rows_are_filled() {
     use std::os::unix::fs::MetadataExt;
@@ -583,7 +582,6 @@ fn attribute_names_in_no_character_set() {
     assert_eq!(names.unwrap(), ["attribute"]);
 }
 
-/// Fails unless `result` is an error of this kind that ends with these words.
 fn refused<T: std::fmt::Debug>(result: Result<T, crate::Error>, kind: ErrorKind, says: &str) {
     let error = result.expect_err(says);
     assert!(error.kind() == kind && error.to_string().ends_with(says), "{:?}: {error}", error.kind());
@@ -802,7 +800,7 @@ fn chunks_that_are_damaged_or_cut_off() {
     );
 }
 
-/// A file in which each virtual dataset has one source, in the same file.
+/// Each virtual dataset has one source, in the same file.
 struct Chain(fn(&str) -> String);
 
 impl elsewhere::Objects for Chain {

@@ -10,35 +10,31 @@ use super::{datatype, sys};
 use crate::error::{Error, Result};
 use crate::value::{DataType, Shape};
 
-/// A dataset of another file whose elements are a part of a virtual dataset.
+/// A dataset of another file with a part of the elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VirtualSource {
-    /// Path of the file that contains the source dataset, relative to the directory of the file with the virtual
-    /// dataset.
+    /// Relative to the directory of the file with the virtual dataset.
     pub(crate) file: String,
-    /// Path of the source dataset in its file, from the root group.
     pub(crate) dataset: String,
-    /// Shape of the source dataset, fastest axis first.
+    /// Fastest axis first.
     pub(crate) shape: Shape,
 }
 
-/// The properties of a new virtual dataset, whose elements are in datasets of other files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VirtualSpec<'a> {
-    /// The element type of the virtual dataset; not a string.
+    /// Not a string.
     pub(crate) element: DataType,
-    /// Shape of the virtual dataset, fastest axis first.
+    /// Fastest axis first.
     pub(crate) shape: &'a Shape,
-    /// The source datasets, which follow each other along the slowest axis of the virtual dataset and fill it. If the
-    /// virtual dataset has only one axis, sources with several axes add their elements in row-major order.
+    /// Sources fill the dataset along the slowest axis. Those with several axes are flat, in row-major order, if it has
+    /// one.
     pub(crate) sources: &'a [VirtualSource],
-    /// Fill value of the virtual dataset: the little-endian bytes of the element that is read where a source is missing.
+    /// Little-endian bytes of the element that is read where a source is missing.
     pub(crate) fill: &'a [u8],
 }
 
 impl VirtualSpec<'_> {
-    /// Creates the virtual dataset `name` in `parent`, with the HDF5 properties `links` for the link to it and
-    /// `creation` for the dataset; sources and fill value are added to the latter.
+    /// Adds sources and fill value to `creation`.
     pub(super) fn create(
         &self,
         parent: &hdf5::Group,
@@ -54,7 +50,6 @@ impl VirtualSpec<'_> {
         sys::create_dataset(parent, name, &datatype, &space, links, &creation)
     }
 
-    /// Adds the sources of the virtual dataset to its creation properties.
     fn map(&self, creation: &mut DatasetCreateBuilder) -> Result<()> {
         let (cell, rows) = self.shape.split_last().ok_or_else(|| Error::usage("a virtual dataset needs an axis"))?;
         let extents = |shape: &Shape| -> Vec<usize> { shape.iter().rev().map(|&extent| extent as usize).collect() };

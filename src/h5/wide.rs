@@ -9,10 +9,10 @@ use super::{StoredElement, datatype};
 use crate::error::Result;
 use crate::value::{Complex64, DataType};
 
-/// Names of the members of compounds that are complex numbers: those of h5py and of this program, and those of others.
+/// Members of complex numbers: of h5py and of this program, and of others.
 const COMPLEX: [[&str; 2]; 2] = [["r", "i"], ["real", "imag"]];
 
-/// Numbers of an HDF5 type, converted without loss.
+/// Numbers converted without loss.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wide {
     /// Integers of at most 64 bits, with or without sign; also booleans and other enumerations.
@@ -24,7 +24,7 @@ pub(crate) enum Wide {
 }
 
 impl Wide {
-    /// The kind of the numbers of an HDF5 type, without elements.
+    /// Without elements.
     ///
     /// # Errors
     /// `Unsupported` with the name of the type unless it is one of these numbers.
@@ -37,7 +37,6 @@ impl Wide {
         }
     }
 
-    /// Reads the `count` elements of a dataset that `target` selects; their type in the file is `stored`.
     pub(super) fn read(target: &Target<'_>, stored: &Datatype, count: usize) -> Result<Self> {
         let words = |memory: &Datatype, words: usize| -> Result<Vec<[u8; 8]>> {
             let mut bytes = vec![[0u8; 8]; count * words];
@@ -70,7 +69,6 @@ impl Wide {
     }
 }
 
-/// The names of the two members of a compound that is a complex number; `None` for other types.
 fn complex_names(stored: &Datatype) -> Option<[&'static str; 2]> {
     let Ok(TypeDescriptor::Compound(compound)) = stored.to_descriptor() else { return None };
     let is_float = compound.fields.iter().all(|field| matches!(field.ty, TypeDescriptor::Float(_)));

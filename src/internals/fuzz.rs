@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use blosc_arrays::samples;
 use bstr::ByteSlice;
 
 use super::managers;
 use crate::aipsio::{Decoder, Encoder};
-use crate::blz;
 use crate::container::{
     Announced, AnnouncedFile, Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut,
     MultiHdf5Mut, SION, VT, vt_archive_of,
@@ -24,20 +24,16 @@ use crate::schema::{Body, Sync, TableDat, TableInfo};
 use crate::table::Table;
 use crate::value::{DataType, Values};
 
-/// Name and bytes of a file.
 pub(super) type File = (String, Vec<u8>);
 
-/// A parser to be fuzzed, and how to make valid input for it.
 pub struct Target {
-    /// Name of the fuzz target, which is also its file in `fuzz/fuzz_targets`.
+    /// Also its file in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// Runs the parser to be fuzzed over any bytes.
     run: fn(&[u8]) -> Result<()>,
-    /// Makes valid input of the parser's format from the files of some tables, as a start for fuzzing.
+    /// Valid input of the parser, made of the files of some tables.
     seeds: fn(&[Vec<File>]) -> Vec<Vec<u8>>,
 }
 
-/// All fuzz targets, one for each parser.
 pub static TARGETS: &[Target] = &[
     Target { name: "table_dat", run: table_dat, seeds: |tables| of_each(tables, |files| named(files, "table.dat")) },
     Target { name: "record", run: record, seeds: |tables| of_each(tables, record_seeds) },
@@ -60,20 +56,18 @@ pub static TARGETS: &[Target] = &[
     },
     Target { name: "multifile", run: multifile, seeds: |tables| of_each(tables, |files| named(files, "table.mf")) },
     Target { name: "sion", run: sion, seeds: sion_seeds },
-    Target { name: "blz", run: blz::read_file, seeds: |_| blz::sample_files() },
+    Target { name: "blz", run: samples::read, seeds: |_| samples::files() },
     Target { name: "vt", run: vt, seeds: vt_seeds },
     Target { name: "seal", run: seal, seeds: seal_seeds },
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },
 ];
 
-/// The fuzz target with this name.
 pub fn target(name: &str) -> &'static Target {
     TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"))
 }
 
 impl Target {
-    /// Parses `bytes` with the target's parser, and returns whether they are valid input; panics if the parser breaks a
-    /// promise.
+    /// Whether `bytes` are valid input.
     ///
     /// # Panics
     /// If a promise is broken.
@@ -89,10 +83,7 @@ impl Target {
         }
     }
 
-    /// Valid inputs of the parser, made of the tables below `testdata`.
-    ///
-    /// # Panics
-    /// If a promise is broken.
+    /// Valid input made of the tables below `testdata`.
     pub fn seeds(&self, testdata: &Path) -> Vec<Vec<u8>> {
         let mut seeds = (self.seeds)(&tables(testdata));
         seeds.sort_by_key(|seed| (seed.len(), seed.clone()));
@@ -107,16 +98,15 @@ fn of_each(tables: &[Vec<File>], seeds: impl Fn(&[File]) -> Vec<Vec<u8>>) -> Vec
     tables.iter().flat_map(|files| seeds(files)).collect()
 }
 
-/// Whether an error is of a kind that damaged input may lead to.
 fn is_of_damage(error: &Error) -> bool {
     use ErrorKind::{Format, Limit, NotFound, Unsupported};
     matches!(error.kind(), Format | Limit | NotFound | Unsupported)
 }
 
-/// Files larger than this, in bytes, are not used as seeds.
+/// Larger files, in bytes, are not used as seeds.
 const SEED_BYTES: usize = 1 << 16;
 
-/// Reads the files of each small table below a folder.
+/// Small tables only.
 fn tables(folder: &Path) -> Vec<Vec<File>> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
@@ -146,8 +136,8 @@ pub(super) fn named(files: &[File], name: &str) -> Vec<Vec<u8>> {
     files.iter().filter(|file| file.0 == name).map(|file| file.1.clone()).collect()
 }
 
-/// Packs several files into one string of bytes that stays valid whatever a fuzzer does to it: for each file the length of its
-/// name, its name, the length of its bytes in four bytes, its bytes.
+/// Stays valid whatever a fuzzer does to it: for each file the length of its name, its name, the length of its bytes in
+/// four bytes, its bytes.
 pub(super) fn pack(files: &[File]) -> Vec<u8> {
     let mut packed = Vec::new();
     for (name, bytes) in files {
@@ -159,7 +149,7 @@ pub(super) fn pack(files: &[File]) -> Vec<u8> {
     packed
 }
 
-/// Unpacks the files of [`pack`]; what is missing at the end is left out.
+/// Leaves out what is missing at the end.
 pub(super) fn unpack(mut packed: &[u8]) -> Vec<File> {
     let mut files = Vec::new();
     while let Some((&len, rest)) = packed.split_first() {
@@ -188,7 +178,7 @@ fn table_dat(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Fuzzes the decoder of AipsIO records; the first byte of the input selects the byte order.
+/// The first byte of the input selects the byte order.
 fn record(bytes: &[u8]) -> Result<()> {
     let Some((order, bytes)) = bytes.split_first() else { return Ok(()) };
     let order = if order % 2 == 0 { ByteOrder::Big } else { ByteOrder::Little };
@@ -203,7 +193,7 @@ fn record(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Seeds of the record decoder: the keywords of a table, encoded.
+/// Keywords of a table, encoded.
 fn record_seeds(files: &[File]) -> Vec<Vec<u8>> {
     let dats = named(files, "table.dat");
     let dats = dats.iter().filter_map(|bytes| TableDat::decode(bytes).ok());
@@ -231,12 +221,12 @@ fn lock(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Most rows that the fuzz targets read of a column: a table may claim 2^36 rows in a few bytes.
+/// Most rows that are read of a column: a table may claim 2^36 in a few bytes.
 const ROWS: u64 = 300;
-/// Largest cell, in elements, that the fuzz targets read whole.
+/// Largest cell, in elements, that is read whole.
 const CELL_ELEMENTS: u64 = 1 << 16;
 
-/// Fuzzes the reader of whole tables; the input is the files of a table, as [`pack`] makes them.
+/// The input is the files of a table, as [`pack`] makes them.
 fn table(bytes: &[u8]) -> Result<()> {
     let table = Table::in_container(in_memory(&unpack(bytes)))?;
     let mut result = Ok(());
@@ -247,7 +237,7 @@ fn table(bytes: &[u8]) -> Result<()> {
     result
 }
 
-/// Reads the first and the last rows of a column, as the fuzz targets do.
+/// Reads the first and the last rows.
 pub(super) fn read_column(cells: &dyn crate::stman::ColumnCells, rows: u64, data_type: DataType) -> Result<()> {
     let last = rows.saturating_sub(3).max(ROWS)..rows;
     let mut values = Values::new(data_type);
@@ -274,7 +264,7 @@ fn multifile(bytes: &[u8]) -> Result<()> {
         let layout = container.layout(name)?;
         assert!(layout.blocks * container.describe().block_bytes.unwrap_or(0) >= container.open(name)?.len()?);
     }
-    // what opens for writing can be written
+    // a container that opens for writing can be written
     let changed = MultiFileMut::edit(&inside, "table.mf")?;
     changed.create("new")?.write_at(5, &[1; 500])?;
     changed.commit()?;
@@ -282,7 +272,7 @@ fn multifile(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Fuzzes the reader of SION files: their streams, and those that are key-value records.
+/// Streams, and those that are key-value records.
 fn sion(bytes: &[u8]) -> Result<()> {
     let inside = Memory::new([("a.sion", bytes.to_vec())]);
     let container = match (SION.open)(&inside, "a.sion") {
@@ -302,7 +292,7 @@ fn sion(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Seeds of the SION reader: SION files with the files of each table.
+/// SION files with the files of each table.
 fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     of_each(tables, |files| {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -335,7 +325,7 @@ fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     })
 }
 
-/// Fuzzes the reader of vt archives; the input is an archive and the data file of its store.
+/// The input is an archive and the data file of its store.
 fn vt(bytes: &[u8]) -> Result<()> {
     let mut files = unpack(bytes).into_iter().map(|(_, bytes)| bytes);
     let inside = Memory::new([("a.vt", files.next().unwrap_or_default())]);
@@ -344,7 +334,7 @@ fn vt(bytes: &[u8]) -> Result<()> {
     read_tree(&*(VT.open)(&inside, "a.vt")?)
 }
 
-/// Reads the properties of all files in a container and their bytes; of very many files only the first and the last bytes.
+/// Reads all files; of very many only the first and the last bytes.
 fn read_tree(container: &dyn Container) -> Result<()> {
     container.properties()?;
     container.left_out()?;
@@ -359,7 +349,6 @@ fn read_tree(container: &dyn Container) -> Result<()> {
     container.nested()?.iter().try_for_each(|name| read_tree(&*container.enter(name)?))
 }
 
-/// Seeds of the vt reader: archives of the files of each table.
 fn vt_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     of_each(tables, |files| {
         let [archive, data] = vt_archive_of(files);
@@ -367,7 +356,6 @@ fn vt_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     })
 }
 
-/// Fuzzes the reader of the seal at the end of a MultiHDF5 container: checksums of all bytes before it.
 fn seal(bytes: &[u8]) -> Result<()> {
     for damage in (MULTI_HDF5.damage)(&Memory::new([("a.mfh5", bytes.to_vec())]), "a.mfh5")? {
         assert!(damage.bytes.start < damage.bytes.end && damage.bytes.end <= bytes.len() as u64, "{damage:?}");
@@ -375,7 +363,7 @@ fn seal(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Seeds of the seal reader: sealed archives with one file.
+/// Sealed archives with one file.
 fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     let options = FormatOptions {
         block_bytes: 64,
@@ -398,7 +386,7 @@ fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     files.iter().step_by(files.len() / 5 + 1).filter_map(|bytes| make(bytes).ok()).collect()
 }
 
-/// Seeds for the parser of JSON documents in native HDF5 files: those of a table and its columns.
+/// Documents of a table and its columns.
 fn document_seeds(files: &[File]) -> Vec<Vec<u8>> {
     let documents = Table::in_container(in_memory(files)).and_then(|table| native::documents_of(&table));
     documents.unwrap_or_default().into_iter().map(String::into_bytes).collect()
@@ -413,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    /// Tries a target with `changes` damaged seeds, made of `least` seeds at least.
+    /// Tries `changes` damaged inputs, made of `least` seeds at least.
     fn check(name: &str, least: usize, changes: u32) {
         let target = target(name);
         let seeds = target.seeds(&testdata());

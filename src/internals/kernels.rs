@@ -9,16 +9,15 @@ use crate::grid::copy_box;
 use crate::hash::HashKind;
 use crate::io::ByteOrder;
 use crate::schema::ColumnDesc;
-use crate::source::Content;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::table::{ManagerSpec, NewTable, Table};
 use crate::value::{Complex32, DataType, Shape, Values, bits};
 
 /// A loop to be measured, and the bytes that it processes in one call.
 pub struct Kernel {
-    /// Size in bytes of the elements that one call of the loop processes.
+    /// Elements that one call processes.
     pub bytes: u64,
-    /// Runs the loop once; returns a number that depends on the result, so that the compiler leaves nothing out.
+    /// The result depends on all elements, so that the compiler leaves nothing out.
     pub run: Box<dyn FnMut() -> u64>,
 }
 
@@ -28,7 +27,7 @@ impl Kernel {
     }
 }
 
-/// Kernel: copies tiles in casacore's order into the rows of a block (four correlations, 64 of 256 channels, 32 rows).
+/// Copies tiles in casacore's order into the rows of a block (four correlations, 64 of 256 channels, 32 rows).
 pub fn tile_transpose() -> Kernel {
     let (tile, block) = (Shape::from([4, 64, 32]), Shape::from([4, 256, 32]));
     let elements = (0..4 * 64 * 32).map(|at| Complex32::new(at as f32, 1.)).collect();
@@ -44,7 +43,7 @@ pub fn tile_transpose() -> Kernel {
     })
 }
 
-/// Kernel: unpacks flags from bits that do not begin at a byte, and packs them again.
+/// Unpacks flags from bits that do not begin at a byte, and packs them again.
 pub fn bool_bits() -> Kernel {
     let count = 1 << 17;
     let packed: Vec<u8> = (0..count / 8 + 1).map(|at| (at * 37) as u8).collect();
@@ -58,7 +57,6 @@ pub fn bool_bits() -> Kernel {
     })
 }
 
-/// A table in memory with one column, stored by `manager`.
 fn table(manager: ManagerSpec, column: ColumnDesc, rows: u64, shape: &Shape, values: &Values) -> Result<Table> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("t.tab");
@@ -70,7 +68,6 @@ fn table(manager: ManagerSpec, column: ColumnDesc, rows: u64, shape: &Shape, val
     in_memory(&path)
 }
 
-/// Opens the table at `path` with copies of its files in memory.
 fn in_memory(path: &Path) -> Result<Table> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path)? {
@@ -80,7 +77,6 @@ fn in_memory(path: &Path) -> Result<Table> {
     Table::in_container(Arc::new(Memory::new(files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())))))
 }
 
-/// Kernel: reads all rows of the column number `index` of a table.
 fn read_rows(table: Table, index: usize) -> Kernel {
     let (rows, data_type) = (table.rows(), table.columns()[index].data_type());
     let mut values = Values::new(data_type);
@@ -94,7 +90,7 @@ fn read_rows(table: Table, index: usize) -> Kernel {
     Kernel::new(bytes, move || read(&mut values))
 }
 
-/// Kernel: reads a column of an IncrementalStMan whose value changes every 40 rows.
+/// The value changes every 40 rows.
 pub fn incremental_decode() -> Kernel {
     let rows = 40_000;
     let values = Values::Double((0..rows).map(|row| (row / 40) as f64).collect());
@@ -105,7 +101,7 @@ pub fn incremental_decode() -> Kernel {
     )
 }
 
-/// Kernel: decodes visibilities of a DyscoStMan, from testdata/.
+/// Visibilities of testdata/.
 pub fn dysco_decode() -> Kernel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dysco/Gaussian_AF_6.tab");
     let table = in_memory(&path).expect("testdata/ is in the source tree");
@@ -113,13 +109,13 @@ pub fn dysco_decode() -> Kernel {
     read_rows(table, index.expect("a column is compressed"))
 }
 
-/// Kernel: computes the checksums of the blocks of a MultiFile.
+/// Checksums of the blocks of a MultiFile.
 pub fn crc() -> Kernel {
     let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
     Kernel::new(bytes.len(), move || crc_of(&bytes).into())
 }
 
-/// Kernel: computes the fingerprint (CTFP-2) of a column of visibilities.
+/// The fingerprint (CTFP-2) of a column of visibilities.
 pub fn digest() -> Kernel {
     let rows = 2000;
     let values = Values::Complex((0..rows * 4 * 64).map(|at| Complex32::new(at as f32, -1.)).collect());
@@ -127,7 +123,7 @@ pub fn digest() -> Kernel {
     let column = ColumnDesc::array::<Complex32>("C").direct(shape.clone());
     let spec = ManagerSpec::tiled_column("T", &Shape::from([4, 64, 64]));
     let table = table(spec, column, rows, &shape, &values);
-    let content = Content::casacore(table.expect("the table can be made"));
+    let content = table.expect("the table can be made");
     Kernel::new(values.len() * 8, move || {
         let digest = digest_column(&content, 0, CellDigest::Wanted(HashKind::Blake3), &()).hash;
         u64::from(digest.expect("the column can be read").as_bytes()[0])

@@ -14,25 +14,25 @@ use crate::stman::{self, ColumnCells, ColumnSpec, Columns, Manager, OpenArgs, Ot
 use crate::table::Table;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Name of the packed entry with the type name of the storage manager.
+/// Packed entry with the type name of the manager.
 const TYPE: &str = "type";
-/// Name of the packed entry with the manager's own data from table.dat.
+/// Packed entry with the manager's own bytes of table.dat.
 const INFO: &str = "info";
-/// Name of the packed entry with rows, byte order and sequence number.
+/// Packed entry with rows, byte order and sequence number.
 const TABLE: &str = "table";
 const KEYWORDS: &str = "private keywords";
-/// Name of the packed entries with one column each, and with its keywords.
+/// Packed entries with one column each, and with its keywords.
 const COLUMN: &str = "column";
 const COLUMN_KEYWORDS: &str = "keywords";
 
-/// Fuzzes storage managers: opens one of the type that the input names, and reads its columns.
+/// The input names the type.
 pub(super) fn any(bytes: &[u8]) -> Result<()> {
     let files = unpack(bytes);
     let type_name = files.iter().find(|file| file.0 == TYPE).map_or(&b""[..], |file| &file.1);
     read(type_name.as_bstr(), &files)
 }
 
-/// Fuzzes one type of storage manager, whatever type the input names, and reads its columns.
+/// The type that the input names is ignored.
 pub(super) fn one(type_name: &str, bytes: &[u8]) -> Result<()> {
     read(type_name.into(), &unpack(bytes))
 }
@@ -70,7 +70,7 @@ fn read(type_name: &BStr, files: &[File]) -> Result<()> {
     result
 }
 
-/// Seeds for the storage managers of a table: for those of one type, or with `None` for all.
+/// `None` for managers of all types.
 pub(super) fn seeds(type_name: Option<&str>, files: &[File]) -> Vec<Vec<u8>> {
     let dat = named(files, "table.dat").first().and_then(|bytes| TableDat::decode(bytes).ok());
     let (Some(dat), Ok(table)) = (dat, Table::in_container(in_memory(files))) else { return Vec::new() };
@@ -118,8 +118,8 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
     Decoder::new(&bytes, 0, ByteOrder::Big, "record")?.root_record()
 }
 
-/// Encodes a column for a packed input: type, storage, axes, longest string in two bytes, axes of the fixed shape or 255, its
-/// extents in four bytes each, name.
+/// Type, storage, axes, longest string in two bytes, axes of the fixed shape or 255, its extents in four bytes each,
+/// name.
 fn encode_spec(spec: &ColumnSpec) -> Vec<u8> {
     let storage = match spec.storage {
         Storage::Scalar => 0,
@@ -152,7 +152,7 @@ fn decode_spec(bytes: &[u8]) -> Result<ColumnSpec> {
         1 => Storage::Direct,
         _ => Storage::Indirect,
     };
-    // what the table description promises its managers
+    // the table description promises its managers these shapes
     let shape = match storage {
         Storage::Scalar => Some(Shape::scalar()),
         Storage::Direct => Some(shape.unwrap_or_else(|| Shape::from([1]))),
@@ -168,7 +168,7 @@ fn decode_spec(bytes: &[u8]) -> Result<ColumnSpec> {
     })
 }
 
-/// A table for fuzzing engines, all of whose other columns have the values 0, 1, 0, 1, …
+/// Every other column has the values 0, 1, 0, 1, …
 #[derive(Debug)]
 struct Table01 {
     rows: u64,

@@ -107,24 +107,22 @@ pub struct Finding {
     pub found: String,
 }
 
-/// The kind of object that a rule examines. A function, if the variant has one, returns the flaw of an object in words,
-/// or `None` if the object does not have the flaw.
+/// The kind of object that a rule examines; functions return the flaw in words.
 #[derive(Debug)]
 enum Check {
     File(fn(&FileFacts) -> Option<String>),
     Link(fn(&LinkFacts) -> Option<String>),
     Dataset(fn(&DatasetFacts) -> Option<String>),
     Attribute(fn(&AttributeFacts) -> Option<String>),
-    /// Examines the names of groups, datasets, links and attributes.
+    /// Names of groups, datasets, links and attributes.
     Name(fn(&str) -> Option<String>),
-    /// The rule has a finding for each table and column that cannot be read.
+    /// A finding for each table and column that cannot be read.
     Unreadable,
-    /// The rule has a finding for each committed (named) type, which docs/layout.md does not allow.
+    /// A finding for each committed (named) type, which docs/layout.md does not allow.
     Type,
 }
 
 impl Rule {
-    /// Tests all objects in `facts` against the rule; returns a finding for each object that has the flaw of this rule.
     pub(super) fn findings(&'static self, facts: &Facts) -> Vec<Finding> {
         let of = |object: &str, attribute: Option<&str>, found: String| Finding {
             rule: self,
@@ -157,13 +155,13 @@ impl Rule {
     }
 }
 
-/// Largest number of bytes of a name that netCDF readers show: `NC_MAX_NAME` (256) has room for a NUL.
+/// Bytes of a name that netCDF readers show: `NC_MAX_NAME` (256) has room for a NUL.
 const NETCDF_NAME: usize = 255;
 
 /// Readers that know structures of HDF5 1.8 only.
 const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
 
-/// All rules of `lint`: first those of docs/layout.md, then those about programs that read HDF5.
+/// First the rules of docs/layout.md, then those about programs that read HDF5.
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "unreadable",
@@ -373,7 +371,7 @@ pub(super) static RULES: &[Rule] = &[
     },
 ];
 
-/// Whether the dataset is in the group of a table or column, not under `_ctds` or in another group.
+/// Not under `_ctds` or in another group.
 fn in_table(dataset: &DatasetFacts) -> bool {
     dataset.place != Place::Other
 }
@@ -396,8 +394,8 @@ fn is_float(element: &AnyType) -> bool {
     matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
 }
 
-/// The HDF5 element type of a column's dataset in words, if docs/layout.md does not allow that type; else `None`.
-/// Dimension scales, `committed_rows` and datasets outside tables are not checked.
+/// The type in words, if docs/layout.md does not allow it. Dimension scales, `committed_rows` and datasets outside
+/// tables are not checked.
 fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     // scales without values are of netCDF's type
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {
@@ -437,7 +435,7 @@ fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     (!known).then(name)
 }
 
-/// Adjective for a byte order in the description of a type, with a space after it; empty for little-endian, the usual one.
+/// Adjective with a space after it; empty for little-endian, the usual order.
 fn order(order: Order) -> &'static str {
     match order {
         Order::Little => "",

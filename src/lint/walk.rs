@@ -15,8 +15,7 @@ use crate::native::{self, DIMENSION_LIST, is_scale};
 use crate::source::Source;
 use crate::table::{OpenOptions, is_table, listed};
 
-/// Collects the facts about all groups, datasets, links and attributes of the HDF5 file at `path`. Elements of columns are
-/// not read.
+/// Elements of columns are not read.
 pub(super) fn collect(path: &Path) -> Result<Facts> {
     check_kind(path).context(Context::path(path))?;
     let mut facts = Facts::default();
@@ -33,8 +32,7 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
     read().context(Context::path(path))
 }
 
-/// Fails if `path` is a directory, a casacore table or a path into a native HDF5 file (`my.h5/ANTENNA`), with a hint for
-/// the user.
+/// Fails with a hint if `path` is a directory, a casacore table or a path into a native HDF5 file (`my.h5/ANTENNA`).
 fn check_kind(path: &Path) -> Result<()> {
     if let Some((file, _)) = Source::split_path(path) {
         let message =
@@ -57,9 +55,8 @@ fn check_kind(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens every column of the HDF5 file at `path` as a conversion does, and records the tables and columns that cannot
-/// be opened in `facts.unreadable`. Returns the HDF5 path of each group that is a table or a column, and which of the two it
-/// is.
+/// Opens every column as a conversion does, and records failures in `facts.unreadable`. Returns the groups that are
+/// tables or columns.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {
@@ -93,22 +90,19 @@ fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place
     Ok(places)
 }
 
-/// An HDF5 file in the layout of docs/layout.md, whose objects are being read one after the other.
 struct Walk {
     facts: Facts,
-    /// Kind of each group that is a table ([`Place::Table`]) or a column ([`Place::Column`]), by path; all groups that
-    /// are not listed are [`Place::Other`].
+    /// Tables and columns by path; other groups are [`Place::Other`].
     places: BTreeMap<String, Place>,
-    /// Identities of the groups that were read already: hard links may form cycles, and each group is read once.
+    /// Identities of groups: hard links may form cycles, and each group is read once.
     seen: BTreeSet<String>,
-    /// Addresses of the headers of all dimension scales that were read.
+    /// Addresses of the headers of all scales.
     scales: BTreeSet<u64>,
-    /// The addresses to which references to dimension scales lead, for each dataset in `facts`.
+    /// Addresses to which each dataset's references to scales lead.
     references: Vec<Vec<u64>>,
 }
 
 impl Walk {
-    /// The facts, once all objects were read.
     fn finish(mut self) -> Facts {
         for (dataset, references) in self.facts.datasets.iter_mut().zip(&self.references) {
             dataset.lost_scales = references.iter().filter(|address| !self.scales.contains(address)).count();
@@ -196,7 +190,7 @@ impl Walk {
     }
 }
 
-/// Kind and target of a link that leads out of the file, in words; `None` for other links.
+/// Kind and target in words of a link that leads out of the file.
 fn elsewhere(link: &Link) -> Option<String> {
     match link {
         Link::Hard | Link::Soft(_) => None,
@@ -205,8 +199,7 @@ fn elsewhere(link: &Link) -> Option<String> {
     }
 }
 
-/// Collects the references to the dimension scales of a dataset: those in each element of its attribute `DIMENSION_LIST`, one
-/// element per axis.
+/// References in `DIMENSION_LIST`, one element per axis.
 #[derive(Default)]
 struct ScaleReferences(Vec<Vec<u64>>);
 

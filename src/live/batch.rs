@@ -10,7 +10,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 #[derive(Debug)]
 pub struct TableAppender<'w> {
     writer: &'w mut Writer,
-    /// Index of the table among the tables of the writer.
+    /// Index among the tables of the writer.
     number: usize,
 }
 
@@ -21,10 +21,9 @@ pub struct TableAppender<'w> {
 pub struct Batch<'w, 'b> {
     table: TableAppender<'w>,
     rows: u64,
-    /// The cells that were set so far, one block for each column of the table; `None` for a column without cells yet.
+    /// One block for each column; `None` for a column without cells yet.
     cells: Vec<Option<Checked<'b>>>,
-    /// Index of the column after the one whose cells were set last: usually the next to be set, and therefore compared
-    /// first when [`set`](Self::set) searches a column by its name.
+    /// Column after the one whose cells were set last: compared first when [`set`](Self::set) searches a name.
     next: usize,
 }
 

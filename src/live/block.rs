@@ -25,17 +25,15 @@ use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 #[derive(Debug, Clone)]
 pub struct Block<'a> {
     pub(super) elements: Elements<'a>,
-    /// Index of each cell's shape among the shapes that the column declares, `None` for an undefined cell. Without this
-    /// list, the column must have one shape for all cells.
+    /// Index of each cell's shape, `None` for an undefined cell. Without the list, the column must have one shape.
     pub(super) shapes: Option<&'a [Option<usize>]>,
-    /// Extents of the ndarray array that the cells came from: first the rows, then the axes of the cells, slowest first;
-    /// `None` for cells from a slice, a vector or `Values`.
+    /// Extents of the ndarray array: rows, then the axes of the cells, slowest first; `None` for cells from elsewhere.
     pub(super) extents: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Elements<'a> {
-    /// Elements of a block that are not strings: their type, and their little-endian bytes.
+    /// Type and little-endian bytes.
     Numbers(DataType, Cow<'a, [u8]>),
     Strings(&'a [BString]),
 }
@@ -115,8 +113,7 @@ macro_rules! numbers {
         }
 
         impl<'a, D: Dimension> From<ArrayView<'a, $rust, D>> for Block<'a> {
-            /// Makes a block from a view of an ndarray array. The elements are borrowed if they are contiguous in
-            /// memory in row-major order, otherwise copied.
+            /// Elements are borrowed if they are contiguous in row-major order, otherwise copied.
             fn from(view: ArrayView<'a, $rust, D>) -> Self {
                 let extents = view.shape().iter().map(|&extent| extent as u64).collect();
                 let elements = match view.to_slice() {
@@ -156,9 +153,8 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Converts the elements of the cells to the bytes that a live file (HDF5, read by others while rows are appended)
-    /// stores: numbers little-endian, each string padded with NUL to `string_bytes` bytes. A string that is longer, not
-    /// UTF-8 or contains NUL is an error.
+    /// Bytes of a live file: numbers little-endian, each string padded with NUL to `string_bytes` bytes. A string that
+    /// is longer, not UTF-8 or contains NUL is an error.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

@@ -15,12 +15,11 @@ use crate::native::{
 };
 use crate::value::{DataType, Record, Shape, Value};
 
-/// Number of rows in an HDF5 chunk of the dataset of row numbers that is the dimension scale of a table's rows.
+/// Rows in a chunk of the dataset of row numbers.
 const NUMBERS: u64 = 4096;
 
-/// Creates at `path` an HDF5 file to which rows will be appended while others read it (a live file): with all groups,
-/// datasets, attributes and dimension scales of `tables`, but without rows. `name` is the name that the file will have
-/// when it is complete; the root attribute `source` records it.
+/// Creates a live file with all groups, datasets, attributes and scales, but without rows. `name` is the name that the
+/// file will have; the root attribute `source` records it.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
@@ -103,13 +102,12 @@ fn last(stored: &BStr) -> String {
     last_part(&stored.to_str_lossy()).to_owned()
 }
 
-/// Name of the table that has the keyword for a subtable: `A` for `A/B`, `MAIN` for `ANTENNA`.
+/// `A` for `A/B`, `MAIN` for `ANTENNA`.
 fn parent_of(name: &str) -> &str {
     name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
 }
 
-/// Checks the name of a table, which becomes an HDF5 path as it is: it must be a valid path and unique, and the parent table
-/// must be declared in `all`.
+/// The name becomes an HDF5 path as it is: it must be valid and unique, and the parent declared in `all`.
 fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     let parent = parent_of(&table.name);
     let has_parent = is_main(&table.name) || all.iter().any(|other| source_name(&other.name) == parent);
@@ -126,7 +124,7 @@ fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     }
 }
 
-/// Returns the keywords of a table, with a keyword added for each of its subtables in `all` that has none yet.
+/// Adds a keyword for each subtable in `all` that has none yet.
 fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     let mut keywords = table.keywords.clone();
     for other in all.iter().filter(|other| !is_main(&other.name)) {
@@ -139,8 +137,7 @@ fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
 }
 
 impl ColumnSpec {
-    /// Storage form of the column in the HDF5 file to which rows are appended: one dataset if all cells have one shape,
-    /// otherwise a group with one for each shape. `link` is the HDF5 name of the column's dataset or group.
+    /// One dataset if all cells have one shape, otherwise a group named `link` with one for each.
     fn stored_form(&self, link: &str) -> StoredForm {
         let kind = match &self.cells {
             CellShapes::One(_) => FormKind::Dense,
@@ -149,8 +146,8 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// Meanings (`corr`, `chan` …) of the axes of a cell, first axis fastest: the declared ones if the column declares
-    /// `axes` of them, otherwise those of the MeasurementSet standard, or `dim` where these are not known.
+    /// `corr`, `chan` … of the axes of a cell, first axis fastest: as declared, or else those of the MeasurementSet
+    /// standard, or `dim`.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()
@@ -160,7 +157,6 @@ impl ColumnSpec {
     }
 }
 
-/// Creates the datasets of a column in an HDF5 file to which rows are appended while others read it (a live file).
 struct ColumnMaker<'a> {
     spec: &'a ColumnSpec,
     row: &'a Dataset,

@@ -81,8 +81,7 @@ pub enum CellShapes {
     Several(Vec<Shape>),
 }
 
-/// Target size of an HDF5 chunk of a column of a live file, in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a
-/// short table stays small.
+/// Target size; chunks have at most [`CHUNK_ROWS`] rows, so that a short table stays small.
 const CHUNK_BYTES: u64 = 1 << 19;
 const CHUNK_ROWS: u64 = 4096;
 

@@ -154,8 +154,8 @@ impl<'a> Finalize<'a> {
     }
 }
 
-/// Checks that the casacore table `source` has all tables and columns (by name) of `live`, the HDF5 file to which its
-/// rows were copied while it was written, and in each table at least as many rows. Fails with `Usage` if not.
+/// Checks that `source` has all tables and columns of `live`, to which its rows were copied, and at least as many rows.
+/// Fails with `Usage` if not.
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));

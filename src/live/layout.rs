@@ -12,33 +12,29 @@ use crate::native::{
 };
 use crate::table::ColumnInfo;
 
-/// HDF5 paths of the objects that make up a table of a live file, and its columns.
+/// HDF5 paths of a table and its columns.
 #[derive(Debug)]
 pub(super) struct TableLayout {
-    /// Name of the table in the live file: `MAIN`, `ANTENNA`, `A/B`.
+    /// `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
-    /// HDF5 path of the group of the table in the live file.
     pub(super) path: String,
-    /// Name, in the group of the table, of the dataset that is the dimension scale of the table's rows.
+    /// Dimension scale of the rows.
     pub(super) row: String,
     pub(super) columns: Vec<ColumnLayout>,
 }
 
-/// Where the datasets of a column are in a live file.
 #[derive(Debug)]
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
-    /// HDF5 path of the group of the table that has the column.
     table: String,
-    /// Names of the column's datasets `position_0`, `position_1` …, one for each hypercube (a dataset with the cells of
-    /// one shape). Each is the dimension scale of the slowest axis of its hypercube, and numbers the cells there from
-    /// 0. Empty if all cells of the column have one shape.
+    /// Scales `position_0`, `position_1` … of the slowest axis of each hypercube (a dataset with the cells of one
+    /// shape), which number its cells. Empty if all cells of the column have one shape.
     positions: Vec<String>,
 }
 
-/// The datasets of a column of a live file: `Dense` if all cells have one shape, otherwise one for each shape, with the
-/// datasets that say where the cell of each row is.
+/// `Dense` if all cells have one shape, otherwise one dataset for each, with those that say where the cell of each row
+/// is.
 #[derive(Debug)]
 pub(super) enum Growing<T> {
     Dense(T),
@@ -46,7 +42,7 @@ pub(super) enum Growing<T> {
 }
 
 impl ColumnLayout {
-    /// Opens the datasets of the column: calls `open` with the HDF5 path of each, and returns the results.
+    /// Calls `open` with the path of each.
     pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Growing<T>> {
         match self.form.open(self.positions.len(), |path| open(&format!("{}/{path}", self.table)))? {
             Members::Dense { data, .. } => Ok(Growing::Dense(data)),
@@ -55,15 +51,14 @@ impl ColumnLayout {
         }
     }
 
-    /// Opens the dimension scales that number the cells in each of the column's hypercubes (datasets of cells of one
-    /// shape): calls `open` with the HDF5 path of each, and returns the results.
+    /// Calls `open` with the path of each.
     pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
         let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
         self.positions.iter().map(|name| open(&path(name))).collect()
     }
 }
 
-/// Finds the tables of a live file, parents before their subtables.
+/// Tables of a live file, parents before their subtables.
 ///
 /// # Errors
 /// `Unsupported` if it has none.

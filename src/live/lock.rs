@@ -9,16 +9,15 @@ use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// The lock of the writer of the live file `NAME`, an HDF5 file that others read while one process appends rows: the
-/// file `NAME.writer`, locked by `flock`, which contains the writer's process number and host. Released when dropped.
+/// The lock of the only writer: `NAME.writer`, locked by `flock`, with the writer's process number and host. Released
+/// when dropped.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     path: PathBuf,
     _file: File,
 }
 
-/// Path of the lock file by which one process at a time writes the live file at `path` (HDF5, read by others while rows
-/// are appended): `path` with `.writer` after its name.
+/// `path` with `.writer` after its name.
 fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".writer");
@@ -26,10 +25,7 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl WriterLock {
-    /// Acquires the lock that the only writer of the live file at `path` holds.
-    ///
-    /// # Errors
-    /// `Locked` with the process that has it.
+    /// Fails with `Locked`, and the process that has the lock.
     pub(super) fn take(path: &Path) -> Result<Self> {
         let path = lock_path(path);
         let take = || -> Result<_> {
@@ -74,7 +70,7 @@ fn locked(owner: &str) -> Error {
     Error::new(ErrorKind::Locked, format!("a writer has the file: {owner}"))
 }
 
-/// Parses the content of a lock file: process number and host of the writer; `None` if the content has another form.
+/// Process number and host of the writer.
 fn parse(owner: &str) -> Option<(u32, &str)> {
     let (process, host) = owner.strip_prefix("process ")?.split_once(" on ")?;
     Some((process.parse().ok()?, host))
@@ -98,8 +94,7 @@ fn same_file(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino())))
 }
 
-/// Types (statfs(2)) and names of network file systems on which readers on other hosts may see the writes to a live file in
-/// any order.
+/// File systems, by statfs(2), on which readers on other hosts may see writes in any order.
 const NETWORK: [(FsType, &str); 8] = [
     (FsType(0x6969), "NFS"),
     (FsType(0x517b), "SMB"),
@@ -111,7 +106,7 @@ const NETWORK: [(FsType, &str); 8] = [
     (FsType(0x00c3_6400), "Ceph"),
 ];
 
-/// A warning if `path` is on a network file system that does not keep the order of writes; `None` if not.
+/// A warning if `path` is on a network file system that does not keep the order of writes.
 pub(super) fn network_file_system(path: &Path) -> Option<String> {
     let kind = statfs(path).ok()?.filesystem_type();
     let (_, name) = NETWORK.iter().find(|(number, _)| *number == kind)?;
@@ -122,8 +117,7 @@ pub(super) fn network_file_system(path: &Path) -> Option<String> {
     ))
 }
 
-/// Process number (PID) of another process that has the file at `path` open for writing; `None` if `/proc` does not show any
-/// to this process.
+/// Another process that has the file open for writing, if `/proc` shows it to this one.
 pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;
@@ -138,8 +132,7 @@ pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     })
 }
 
-/// Whether the file descriptor `descriptor` of a process is open for writing: the last two bits of `flags` in its `fdinfo`
-/// (proc(5), octal) are not 0.
+/// The last two bits of `flags` in `fdinfo` (proc(5), octal) are not 0.
 fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
     let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));

@@ -32,7 +32,7 @@ impl NotFollowed {
         root.set_attribute(NOT_FOLLOWED, &Attribute::string(text))
     }
 
-    /// Reads the attribute of the live file at `path`; nothing if it has none.
+    /// Nothing without the attribute.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let attribute = File::open_shared(path)?.root()?.attribute(NOT_FOLLOWED)?;
         let Some(Values::String(texts)) = attribute.as_ref().map(Attribute::values) else { return Ok(Self::default()) };

@@ -37,9 +37,8 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
-/// Function that is called for each run of cells that are stored one after the other. Its arguments: the positions of
-/// these cells in the list of requested rows, their shape, and a function that appends their elements to the given
-/// `Values`.
+/// Called for each run of cells that are stored one after the other, with their positions in the list of rows, their
+/// shape, and a function that appends their elements.
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
 /// Reads a table of a live file, an HDF5 file to which a writer appends rows. Reads only rows that were committed
@@ -49,8 +48,7 @@ pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// Number of refreshes of the table so far. A dataset whose extents were read before the last refresh reads them
-    /// again when its cells are read.
+    /// Number of refreshes. A dataset reads its extents again if they are older than the last refresh.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -67,8 +65,7 @@ enum Parts {
     Cubes { cubes: Vec<Part>, row_cube: Part, row_index: Part },
 }
 
-/// A dataset of an HDF5 file to which rows are appended (a live file), with the shape of its cells (fastest axis
-/// first), and the number of the table's refresh at which its extents were last read.
+/// A dataset with the shape of its cells, and the refresh at which its extents were last read.
 #[derive(Debug)]
 struct Part {
     dataset: Dataset,
@@ -83,8 +80,7 @@ impl Part {
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
-    /// Reads the cells at `rows` of the dataset and appends them to `out`. `age` is the number of refreshes of the
-    /// table: if it has changed since the last call, the extents of the dataset are read first.
+    /// Reads the extents first if `age`, the number of refreshes, has changed.
     fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
         if self.age.load(Ordering::Acquire) != age {
             self.dataset.refresh()?;
@@ -230,8 +226,8 @@ impl TableReader {
         .with_context(|| Context::column(column))
     }
 
-    /// Reads the cells of `rows` (counted from 0) of a column and returns their elements: row after row, in each cell the
-    /// first axis fastest.
+    /// Reads the cells of `rows` of a column, which count from 0, and returns their elements: row after row, in each
+    /// cell the first axis fastest.
     ///
     /// # Errors
     /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
@@ -246,8 +242,8 @@ impl TableReader {
         Ok(T::of(values).unwrap_or_default())
     }
 
-    /// Calls `each` for each run of the cells of `rows` (ascending row numbers) that are stored one after the other.
-    /// Undefined cells are left out.
+    /// Calls `each` for each run of the cells of `rows` (ascending) that are stored one after the other. Undefined
+    /// cells are left out.
     ///
     /// # Errors
     /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
@@ -300,7 +296,7 @@ impl TableReader {
         run().with_context(|| Context::column(column))
     }
 
-    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row (counted from 0); `None` if
+    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row, counted from 0; `None` if
     /// the cell is undefined.
     ///
     /// # Errors
@@ -337,8 +333,7 @@ impl TableReader {
     }
 }
 
-/// Makes the error for a row whose cell does not exist, although the column's datasets `row_cube` and `row_index` say
-/// that it is at position `position` of hypercube `cube`.
+/// The row map leads to a cell that does not exist.
 fn no_cell(row: u64, cube: i64, position: i64) -> Error {
     Error::format(format!("row {row} refers to position {position} of hypercube {cube}, which does not exist"))
 }

@@ -26,11 +26,11 @@ pub struct Repaired {
     /// Number of chunks that extend past the end of the file; the missing bytes read as zeros. 0 for live files of this
     /// program, from which such chunks are removed.
     pub incomplete_chunks: usize,
-    /// What was kept and lost of each table; empty for files of other programs, which are closed but not truncated.
+    /// Kept and lost rows of each table; empty for files of other programs, which are closed but not truncated.
     pub tables: Vec<RepairedTable>,
 }
 
-/// What was kept and lost of one table of a repaired file.
+/// Kept and lost rows of one table of a repaired file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
@@ -89,25 +89,23 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
         FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).with_context(place)?;
     }
     let tables: Vec<_> = found.tables.into_iter().map(|(table, _)| table).collect();
-    // those of this program's tables are gone
+    // incomplete chunks of this program's tables are gone
     let incomplete_chunks = if tables.is_empty() { found.incomplete_chunks } else { 0 };
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// The state of a live file before its repair: its length, numbers of its datasets and incomplete
-/// chunks, and what is to be done with each table.
+/// State before the repair, and what is to be done with each table.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
-    /// Length of the file in bytes.
     len: u64,
-    /// End of the last chunk in the file, in bytes from the start of the file; it may be past the file's end.
+    /// End of the last chunk; may be past the file's end.
     end: u64,
     incomplete_chunks: usize,
     tables: Vec<(RepairedTable, Vec<Trim>)>,
 }
 
-/// A dataset that is to be truncated: its path, its number of rows, and the number to keep.
+/// A dataset to be truncated.
 #[derive(Debug)]
 struct Trim {
     path: String,
@@ -115,7 +113,7 @@ struct Trim {
     rows: u64,
 }
 
-/// Reads all metadata of a live file, so that damage is found before anything is changed.
+/// Reads all metadata, so that damage is found before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;
@@ -156,7 +154,6 @@ fn check_group(group: &Group, found: &mut Survey, depth: usize, progress: &dyn P
     Ok(())
 }
 
-/// Offset in the file of the first byte after a chunk.
 fn chunk_end(chunk: &ChunkInfo) -> Result<u64> {
     let end = chunk.address.checked_add(chunk.stored_bytes);
     end.ok_or_else(|| Error::format(format!("chunk {} ends past 2^64", chunk.index)))
@@ -185,8 +182,7 @@ fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedT
     Ok((RepairedTable { name: table.name.clone(), committed, lost }, trims))
 }
 
-/// Checks that all chunks with the first `rows` rows of a dataset exist in the file of `len` bytes, and returns how the
-/// dataset is to be truncated to these rows.
+/// Checks that all chunks with the first `rows` rows exist in the file of `len` bytes.
 fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     let check = || -> Result<u64> {
         let dataset = open_dataset(root, &path)?;
@@ -212,12 +208,10 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     Ok(Trim { path, extent, rows })
 }
 
-/// Number of elements that are read at a time of the dataset `row_cube`, which has the hypercube number of each row of
-/// a column.
+/// Elements of `row_cube` read at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// Counts how many of the first `rows` rows have their cells in each of `cubes` hypercubes (datasets that each hold the
-/// cells of one shape). `row_cube` has the hypercube number of each row.
+/// Cells that the first `rows` rows have in each of `cubes` hypercubes.
 fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64>> {
     let mut counts = vec![0; cubes];
     let mut first = 0;

@@ -52,7 +52,6 @@ impl Schema {
         self
     }
 
-    /// Records the parts of the followed table that the file will not hold.
     pub(super) fn not_followed(mut self, parts: NotFollowed) -> Self {
         self.not_followed = parts;
         self

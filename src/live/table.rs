@@ -11,8 +11,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
 use crate::native::COMMITTED_ROWS;
 
-/// Size in bytes of a block of new rows of a dataset above which the block is written at once. To collect it in memory
-/// would take longer than the additional write.
+/// A larger block is written at once: to collect it would take longer than the additional write.
 const LARGE_BLOCK: usize = 128 << 10;
 
 #[derive(Debug)]
@@ -21,16 +20,16 @@ pub(super) struct Table {
     row: Stream,
     pub(super) columns: Vec<Column>,
     pub(super) committed_rows: LiveDataset,
-    /// Number of rows that were appended to the table, committed or not.
+    /// Committed or not.
     pub(super) rows: u64,
-    /// Number of committed rows of the table, which readers see.
+    /// Readers see these.
     pub(super) committed: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Capacity of a string of the column in bytes.
+    /// Capacity of a string.
     string_bytes: usize,
     parts: Parts,
 }
@@ -39,16 +38,14 @@ pub(super) struct Column {
 enum Parts {
     Dense(Box<Stream>),
     Cubes {
-        /// Two datasets for each hypercube (the cells of one shape): the cells, and the dimension scale that numbers
-        /// them from 0.
+        /// The cells of each hypercube, and the scale that numbers them from 0.
         cubes: Vec<(Stream, Stream)>,
-        /// The datasets `row_cube` and `row_index` of the column: the number of the hypercube with the cell of each
-        /// row, and the position of the cell in the hypercube; both are -1 for an undefined cell.
+        /// `row_cube` and `row_index`: hypercube and position of each row's cell, -1 for an undefined one.
         map: Box<(Stream, Stream)>,
     },
 }
 
-/// A dataset of a live file, and the bytes of new rows that are collected in memory before they are appended to it.
+/// A dataset, and new rows that are collected in memory.
 #[derive(Debug)]
 pub(super) struct Stream {
     dataset: LiveDataset,
@@ -60,13 +57,12 @@ impl Stream {
         Ok(Stream { dataset: file.dataset(path)?, waiting: Vec::new() })
     }
 
-    /// Number of rows of the dataset, including those that are still in memory only.
+    /// Includes rows in memory.
     fn rows(&self) -> u64 {
         self.dataset.rows() + (self.waiting.len() / self.dataset.row_bytes()) as u64
     }
 
-    /// Appends whole rows: a small block to those in memory, at most `most_waiting` bytes of them, and a large one to the
-    /// dataset.
+    /// Appends whole rows: a small block in memory, up to `most_waiting` bytes, a large one to the dataset.
     fn push(&mut self, bytes: &[u8], most_waiting: usize) -> Result<()> {
         let is_large = bytes.len() > LARGE_BLOCK.min(most_waiting / 2);
         if is_large || self.waiting.len() + bytes.len() > most_waiting {
@@ -87,13 +83,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Makes the file have the number of rows of the dataset, whose elements must be in the file.
+    /// Gives the file the number of rows of the dataset, whose elements must be in the file.
     pub(super) fn count(&self) -> Result<()> {
         self.dataset.flush()
     }
 
-    /// Overwrites `rows` rows of the dataset from row `first` on, unless they already have these bytes; returns whether they
-    /// differed.
+    /// Overwrites rows unless they already have these bytes; returns whether they differed.
     fn update(&mut self, first: u64, rows: u64, bytes: &[u8]) -> Result<bool> {
         let mut found = Vec::with_capacity(bytes.len());
         self.dataset.read(first, rows, &mut found)?;
@@ -105,18 +100,14 @@ impl Stream {
     }
 }
 
-/// Result of overwriting cells of rows that were appended before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
-    /// Whether any new cell differed from the stored one, and was written.
     pub(super) written: bool,
-    /// Number of cells that were not overwritten, because the old and the new cell differ in shape, or only one of them
-    /// is undefined.
+    /// Cells not overwritten, because the old and the new one differ in shape, or only one is undefined.
     pub(super) refused: u64,
 }
 
-/// A block of cells that was checked against its column: the bytes to store, and for columns with several shapes the index
-/// of each cell's shape (`None` for an undefined cell).
+/// Stored bytes, and for columns with several shapes the index of each cell's (`None` for an undefined cell).
 pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {
@@ -144,8 +135,7 @@ impl Column {
         }
     }
 
-    /// Checks that a block has cells of the column's type and shape for `rows` rows, and converts them to the bytes that are
-    /// stored.
+    /// Checks that a block has the column's type and shapes for `rows` rows.
     pub(super) fn check<'a>(&self, block: Block<'a>, rows: u64) -> Result<Checked<'a>> {
         let (data, expected) = match (&self.parts, block.shapes) {
             (Parts::Dense(stream), None) => (Some(stream.as_ref()), rows as usize * stream.dataset.row_bytes()),
@@ -212,8 +202,7 @@ impl Column {
         }
     }
 
-    /// Overwrites the cells that differ from `cells` in `rows` rows from row `first` on, which were appended before.
-    /// Cells whose shape would change are not overwritten, but counted in the result.
+    /// Overwrites the cells that differ. Cells whose shape would change are counted instead.
     pub(super) fn update(&mut self, first: u64, rows: u64, cells: &Checked<'_>) -> Result<Updated> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         let (bytes, shapes) = cells;
@@ -244,8 +233,7 @@ impl Column {
         Ok(updated)
     }
 
-    /// Overwrites the cells of rows that were appended before, from row `first` on; `Unsupported`, and nothing is written,
-    /// if a cell would get another shape.
+    /// Overwrites cells; `Unsupported`, and nothing is written, if one would get another shape.
     pub(super) fn rewrite(&mut self, first: u64, (bytes, shapes): &Checked<'_>) -> Result<()> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         match (&mut self.parts, shapes) {
@@ -289,8 +277,7 @@ impl Table {
         Ok(Table { name: layout.name.clone(), row, columns, committed_rows, rows: committed, committed })
     }
 
-    /// Number of columns plus 1 (for the row numbers), as an estimate of the number of datasets of the table that grow;
-    /// columns with several cell shapes have more than one.
+    /// Estimate of the growing datasets: columns plus 1, although columns with several shapes have more.
     pub(super) fn datasets(&self) -> usize {
         self.columns.len() + 1
     }
@@ -304,7 +291,7 @@ impl Table {
         found.ok_or_else(|| Error::usage(format!("column {name} does not exist")))
     }
 
-    /// Appends `rows` rows. At most `most_waiting` bytes of each dataset stay in memory. `commits`: whether a commit follows at once.
+    /// Keeps at most `most_waiting` bytes of each dataset in memory. `commits`: a commit follows at once.
     pub(super) fn append(
         &mut self,
         rows: u64,
@@ -321,8 +308,8 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that the datasets of the table with one element or cell for each row have exactly as many rows as are
-    /// committed: a writer that was dropped without closing its file may have left more. Hypercubes are not checked.
+    /// Checks that datasets of rows have exactly the committed ones: a writer dropped without closing may have left
+    /// more. Hypercubes are not checked.
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),

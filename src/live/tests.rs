@@ -29,7 +29,7 @@ fn declared() -> Schema {
     Schema::new().table(main).table(antenna).table(inner)
 }
 
-/// Appends rows made from their numbers.
+/// Rows are made from their numbers.
 fn append(writer: &mut Writer, count: u64) -> crate::Result<()> {
     let first = writer.table("MAIN")?.rows();
     let rows = first..first + count;
@@ -86,7 +86,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
     antenna.append().unwrap();
     drop((writer, reader));
 
-    // what a writer leaves that is dropped
+    // a dropped writer leaves uncommitted rows
     let found = repair(&path).unwrap();
     assert!(!found.was_open && found.tables[0].committed == expected && found.tables[1].lost == 0);
     let mut writer = Writer::reopen(&path, CommitPolicy::manual().every_rows(10)).unwrap();
@@ -104,7 +104,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
 }
 
-/// libhdf5 would share what it has in memory of the file, and then read wrong rows of new chunks (64 rows).
+/// libhdf5 would share its memory of the file, and then read wrong rows of new chunks (64 rows).
 #[test]
 #[cfg(feature = "static-hdf5")]
 fn readers_in_one_process_read_what_is_in_the_file() {
@@ -130,7 +130,7 @@ fn readers_in_one_process_read_what_is_in_the_file() {
     }
 }
 
-/// The machine's libhdf5 shares what it has in memory of the file.
+/// The machine's libhdf5 shares its memory of the file.
 #[test]
 #[cfg(not(feature = "static-hdf5"))]
 fn a_third_reader_in_one_process_is_refused() {
@@ -161,7 +161,7 @@ fn rows_of_small_and_large_blocks_keep_their_order() {
     check(main, counts.iter().sum());
 }
 
-/// Table, rows, blocks, and what the error says.
+/// Table, rows, blocks, and the words of the error.
 type Wrong<'a> = (&'a str, u64, &'a [(&'a str, Block<'a>)], &'a str);
 
 fn give(writer: &mut Writer, table: &str, rows: u64, blocks: &[(&str, Block<'_>)]) -> crate::Result<()> {
@@ -210,7 +210,7 @@ fn blocks_that_do_not_fit_write_nothing() {
 }
 
 #[test]
-fn cells_are_written_anew_in_their_place() {
+fn cells_are_overwritten_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
     let mut writer = schema().create(&path).unwrap();
@@ -232,7 +232,7 @@ fn cells_are_written_anew_in_their_place() {
 }
 
 #[test]
-fn declarations_that_cannot_be_leave_nothing() {
+fn invalid_declarations_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
     let column = |name: &str| ColumnSpec::new(name, DataType::Int);
@@ -285,7 +285,7 @@ fn readers_are_shared_by_threads() {
     writer.close().unwrap();
 }
 
-/// A subtable that is a view is not followed, and neither are its subtables.
+/// Subtables of a view are not followed either.
 #[test]
 fn views_are_not_followed() {
     let tables = ctds_hdf5_testing::Copy::of_path(&ctds_hdf5_testing::testdata().join("ref_tables"));

@@ -14,10 +14,9 @@ use super::table::{Checked, Stream, Table, Updated};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
 
-/// Approximate maximum number of bytes of appended rows that are kept in memory before they are written, in all
-/// datasets of the live file together.
+/// Bytes of appended rows in memory, approximately, in all datasets together.
 const WAITING_BYTES: usize = 64 << 20;
-/// Maximum number of bytes of appended rows that are kept in memory, for each dataset, before they are written.
+/// Bytes of appended rows in memory for each dataset.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
 /// Appends rows to the tables of a live file: an HDF5 file that other processes read at the same time.
@@ -43,17 +42,17 @@ const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct Writer {
-    /// The open live file; `None` after a failed write, when only its committed rows are known to be right.
+    /// `None` after a failed write, when only committed rows are known to be right.
     file: Option<LiveFile>,
     tables: Vec<Table>,
     policy: CommitPolicy,
     last_commit: Instant,
-    /// Whether cells of rows that were appended before were overwritten since the last commit.
+    /// Whether cells were overwritten since the last commit.
     rewritten: bool,
-    /// A second descriptor of the live file, on which `fdatasync` is called.
+    /// A second descriptor of the file, for `fdatasync`.
     descriptor: File,
     warnings: Vec<String>,
-    /// The lock that keeps other writers out; the last field, so that it is released after the file is closed.
+    /// The last field, so that the lock is released after the file is closed.
     lock: Option<WriterLock>,
 }
 
@@ -110,7 +109,6 @@ impl Writer {
         self.tables.iter().map(|table| table.name.as_str())
     }
 
-    /// Finds the table with this name: its index among [`tables`](Self::tables).
     pub(super) fn number_of(&self, name: &str) -> Result<usize> {
         let found = self.tables.iter().position(|table| table.name == name);
         found.ok_or_else(|| Error::usage(format!("table {name} does not exist")))
@@ -124,12 +122,11 @@ impl Writer {
         &mut self.tables[number]
     }
 
-    /// Number of rows of a table, including those that are not yet committed.
     pub(super) fn rows(&mut self, table: &str) -> Result<u64> {
         Ok(self.table_mut(table)?.rows)
     }
 
-    /// Number of committed rows of a table, which readers see; 0 for a table that does not exist.
+    /// 0 for a table that does not exist.
     pub(super) fn committed_rows(&self, table: &str) -> u64 {
         self.tables.iter().find(|known| known.name == table).map_or(0, |table| table.committed)
     }
@@ -139,7 +136,7 @@ impl Writer {
         Ok(&mut self.tables[number])
     }
 
-    /// Completes a new live file: writes 0 as the number of committed rows of each table, and flushes.
+    /// Writes 0 as the number of committed rows of each table.
     pub(super) fn begin(&mut self) -> Result<()> {
         for table in &mut self.tables {
             table.committed_rows.append(&0u64.to_le_bytes())?;
@@ -147,7 +144,6 @@ impl Writer {
         self.file()?.flush()
     }
 
-    /// Records that the live file was renamed to `path`.
     pub(super) fn renamed(&mut self, path: &Path) {
         if let Some(file) = &mut self.file {
             file.renamed(path);
@@ -158,7 +154,7 @@ impl Writer {
         self.file.as_ref().ok_or_else(|| Error::new(ErrorKind::Io, "the file cannot be written since an earlier error"))
     }
 
-    /// Returns `result`; if it is an error of a write, first closes the file, so that the committed rows stay unchanged.
+    /// Closes the file after a failed write, so that the committed rows stay unchanged.
     fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some(file) = self.file.take()
@@ -170,8 +166,7 @@ impl Writer {
         result
     }
 
-    /// Appends `rows` rows to the table with index `table`, then commits if the commit policy says so; `cells` has one
-    /// checked block for each column of the table.
+    /// One checked block for each column; commits if the policy says so.
     pub(super) fn append(&mut self, table: usize, rows: u64, cells: &[Checked<'_>]) -> Result<()> {
         self.file()?;
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
@@ -183,15 +178,13 @@ impl Writer {
         self.commit_if_due()
     }
 
-    /// Records, for the next commit, that cells of rows that were appended before were overwritten. `written` is the
-    /// result of overwriting them and is returned; if it is an error, the file is closed.
+    /// Records overwritten cells for the next commit; an error in `written` closes the file.
     pub(super) fn rewritten(&mut self, written: Result<()>) -> Result<()> {
         self.rewritten = true;
         self.guard(written)
     }
 
-    /// Overwrites the cells of `column` that differ from `block` in `rows` rows from row `first_row` on, which were
-    /// appended before. Cells whose shape would change are not overwritten, but counted in the result.
+    /// Overwrites the cells of `column` that differ. Cells whose shape would change are counted instead.
     pub(super) fn update(
         &mut self,
         table: &str,
@@ -220,7 +213,7 @@ impl Writer {
         if self.is_due(0) { self.commit() } else { Ok(()) }
     }
 
-    /// Whether the [`CommitPolicy`](super::CommitPolicy) says that it is time to commit once `more` rows are appended.
+    /// Whether the [`CommitPolicy`](super::CommitPolicy) wants a commit once `more` rows are appended.
     fn is_due(&self, more: u64) -> bool {
         let waiting: u64 = more + self.tables.iter().map(|table| table.rows - table.committed).sum::<u64>();
         let late = self.policy.every.is_some_and(|every| self.last_commit.elapsed() >= every);

@@ -127,6 +127,8 @@ pub(super) struct Map {
 }
 
 impl Map {
+    pub(super) const BYTES: usize = MAP * MAP * size_of::<u32>();
+
     pub(super) fn new() -> Self {
         Map { counts: vec![0; MAP * MAP] }
     }

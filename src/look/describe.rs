@@ -206,7 +206,7 @@ impl Description {
         }
         self.plots = match self.missing {
             Some(_) => Vec::new(),
-            None => super::request::Kind::ALL.iter().map(|kind| kind.name()).collect(),
+            None => super::plots::Kind::ALL.iter().map(|kind| kind.name()).collect(),
         };
         self.update(rows);
     }

@@ -4,12 +4,14 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-use super::accumulate::{Accumulator, Row};
+use super::accumulate::Accumulator;
 use super::bins::spread;
 use super::describe::Description;
+use super::part::Row;
+use super::plots::SumsKind;
 use super::request::Request;
 use super::rows::{Group, Rows};
-use super::selection::{RowKey, Selection, Sums, unknown};
+use super::selection::{RowKey, Selection, unknown};
 use crate::error::{Error, Result};
 use crate::value::{Complex32, DataType, Values};
 
@@ -80,18 +82,23 @@ impl Scans {
 }
 
 impl Fold {
-    pub(super) fn new(selection: Selection, sums: Sums, known: &Description, layout: &BlockLayout) -> Self {
+    pub(super) fn new(
+        selection: Selection,
+        kind: &'static SumsKind,
+        known: &Description,
+        layout: &BlockLayout,
+    ) -> Self {
         let window = selection.spw.and_then(|spw| known.window(spw));
         let frequencies = window.map_or(&[][..], |window| &window.frequencies);
         let blocks = layout.blocks(0..layout.rows);
-        let order: Vec<u64> = match sums {
-            // its rows are the last ones, in almost every source
-            Sums::Spectrum { newest: true } => (0..blocks.len() as u64).rev().collect(),
-            _ => spread(blocks.len() as u64).collect(),
+        let order: Vec<u64> = match kind.newest {
+            // the newest rows are the last ones, in almost every source
+            true => (0..blocks.len() as u64).rev().collect(),
+            false => spread(blocks.len() as u64).collect(),
         };
         let block = |number: u64| Block { rows: blocks[number as usize].clone(), align: layout.rows };
         Fold {
-            sums: Accumulator::new(sums, frequencies),
+            sums: Accumulator::new(kind, frequencies),
             spw_column: known.spw_column(),
             names: window.map_or_else(Vec::new, |window| window.correlations.clone()),
             scans: Scans { missing: selection.scans.clone(), seen: BTreeSet::new() },
@@ -104,10 +111,9 @@ impl Fold {
         }
     }
 
-    /// Whether a plot can use the sums of this [`Fold`]: whether they are of the same selection of rows, correlations
-    /// and channels, and add up and group its data in the same way (`sums`).
-    pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
-        self.selection == *selection && self.sums.sums == sums
+    /// Whether the sums are of this kind and of the same selection of rows, correlations and channels.
+    pub(super) fn is_for(&self, selection: &Selection, kind: &SumsKind) -> bool {
+        self.selection == *selection && self.sums.kind == kind
     }
 
     /// Extends the blocks that are still to be read for the plot by the rows that were appended to the table since the last
@@ -153,6 +159,17 @@ impl Fold {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
 
+    /// The rows of a block, by their offsets from its start, that the plot selects.
+    fn wanted(&self, keys: &[RowKey]) -> Vec<usize> {
+        let is_wanted = |row: &usize| self.selection.has(&keys[*row]) && self.sums.wants(keys[*row].time);
+        let mut wanted: Vec<usize> = (0..keys.len()).filter(is_wanted).collect();
+        if self.sums.kind.newest {
+            let newest = wanted.iter().map(|&row| keys[row].time).fold(f64::NEG_INFINITY, f64::max);
+            wanted.retain(|&row| keys[row].time == newest);
+        }
+        wanted
+    }
+
     pub(super) fn next(&self) -> Option<&Block> {
         self.pending.front()
     }
@@ -186,6 +203,66 @@ impl BlockLayout {
         let step = self.block_rows.max(1);
         let end = rows.end;
         rows.step_by(step as usize).map(|start| start..(start + step).min(end)).collect()
+    }
+}
+
+/// Reads the scalars of a range of rows by which the plots `folds` select rows; those that none asks for are 0.
+fn keys(rows: &Rows, range: &Range<u64>, folds: &[&Fold]) -> Result<Vec<RowKey>> {
+    let count = (range.end - range.start) as usize;
+    let integers = |name: &str, needed: bool| match needed && rows.column(name).is_some() {
+        true => rows.integers(name, range.clone()),
+        false => Ok(vec![0; count]),
+    };
+    let any = |needed: fn(&Selection) -> bool| folds.iter().any(|fold| needed(&fold.selection));
+    let times = rows.doubles("TIME", range.clone())?;
+    let spw_column = folds.first().map_or("DATA_DESC_ID", |fold| fold.spw_column);
+    // the other antenna of a calibration table is the reference
+    let second = if spw_column == "DATA_DESC_ID" { "ANTENNA2" } else { "ANTENNA1" };
+    let antennas = (integers("ANTENNA1", true)?, integers(second, true)?);
+    let spws = integers(spw_column, any(|selection| selection.spw.is_some()))?;
+    let fields = integers("FIELD_ID", any(|selection| !selection.fields.is_empty()))?;
+    let scans = integers("SCAN_NUMBER", any(|selection| !selection.scans.is_empty()))?;
+    let key = |row: usize| RowKey {
+        time: times[row],
+        antenna1: antennas.0[row],
+        antenna2: antennas.1[row],
+        spw: spws[row],
+        field: fields[row],
+        scan: scans[row],
+    };
+    Ok((0..count).map(key).collect())
+}
+
+/// Reads cells of a range of rows, each column for the plots that need it.
+struct CellReader<'a> {
+    rows: &'a Rows,
+    range: &'a Range<u64>,
+    /// Rows that each plot has selected, as offsets from the start of `range`.
+    selected: &'a [Vec<usize>],
+    /// Bytes that were read.
+    bytes: u64,
+}
+
+impl CellReader<'_> {
+    /// Reads the cells of the column `name` in the rows of the plots, given by their numbers, for which `is_wanted`
+    /// returns true.
+    fn read<T>(
+        &mut self,
+        name: &str,
+        is_wanted: &dyn Fn(usize) -> bool,
+        convert: fn(Values) -> Result<Vec<T>>,
+    ) -> Result<Cells<T>> {
+        let count = (self.range.end - self.range.start) as usize;
+        let mut is_needed = vec![false; count];
+        for (_, list) in self.selected.iter().enumerate().filter(|(number, _)| is_wanted(*number)) {
+            list.iter().for_each(|&row| is_needed[row] = true);
+        }
+        let needed: Vec<usize> = (0..count).filter(|&row| is_needed[row]).collect();
+        let numbers: Vec<u64> = needed.iter().map(|&row| self.range.start + row as u64).collect();
+        let groups = self.rows.cells(name, &numbers)?;
+        self.bytes +=
+            groups.iter().map(|group| (group.values.len() * group.values.data_type().size()) as u64).sum::<u64>();
+        Cells::new(groups, &needed, count, convert)
     }
 }
 
@@ -272,80 +349,31 @@ impl Read {
         let range = actual(rows, block)?;
         let count = (range.end - range.start) as usize;
         let is = |name: &str, data_type: DataType| rows.column(name).is_some_and(|info| info.data_type() == data_type);
-        let integers = |name: &str, needed: bool| match needed && rows.column(name).is_some() {
-            true => rows.integers(name, range.clone()),
-            false => Ok(vec![0; count]),
-        };
-        let any = |needed: fn(&Selection) -> bool| folds.iter().any(|fold| needed(&fold.selection));
-        let times = rows.doubles("TIME", range.clone())?;
-        let spw_column = folds.first().map_or("DATA_DESC_ID", |fold| fold.spw_column);
-        // the other antenna of a calibration table is the reference
-        let second = if spw_column == "DATA_DESC_ID" { "ANTENNA2" } else { "ANTENNA1" };
-        let antennas = (integers("ANTENNA1", true)?, integers(second, true)?);
-        let spws = integers(spw_column, any(|selection| selection.spw.is_some()))?;
-        let fields = integers("FIELD_ID", any(|selection| !selection.fields.is_empty()))?;
-        let scans = integers("SCAN_NUMBER", any(|selection| !selection.scans.is_empty()))?;
-        let key = |row: usize| RowKey {
-            time: times[row],
-            antenna1: antennas.0[row],
-            antenna2: antennas.1[row],
-            spw: spws[row],
-            field: fields[row],
-            scan: scans[row],
-        };
-        let keys: Vec<RowKey> = (0..count).map(key).collect();
-        let wanted = |fold: &Fold| -> Vec<usize> {
-            let is_wanted = |row: &usize| fold.selection.has(&keys[*row]) && fold.sums.wants(keys[*row].time);
-            let mut wanted: Vec<usize> = (0..count).filter(is_wanted).collect();
-            if let Sums::Spectrum { newest: true } = fold.sums.sums {
-                let newest = wanted.iter().map(|&row| keys[row].time).fold(f64::NEG_INFINITY, f64::max);
-                wanted.retain(|&row| keys[row].time == newest);
-            }
-            wanted
-        };
-        let selected: Vec<Vec<usize>> = folds.iter().map(|fold| wanted(fold)).collect();
+        let keys = keys(rows, &range, folds)?;
+        let selected: Vec<Vec<usize>> = folds.iter().map(|fold| fold.wanted(&keys)).collect();
         let flag_rows = match is("FLAG_ROW", DataType::Bool) {
             true => flags_of(rows.all("FLAG_ROW", range.clone())?)?,
             false => vec![false; count],
         };
-        let needs_uvw = folds.iter().any(|fold| fold.sums.sums.needs_uvw());
+        let needs_uvw = folds.iter().any(|fold| fold.sums.kind.needs_uvw);
         let uvw = match needs_uvw && is("UVW", DataType::Double) {
             true => rows.doubles("UVW", range.clone())?,
             false => Vec::new(),
         };
-        let mut bytes = count as u64 * SCALAR_BYTES;
-        let mut cells = |name: &str, wanted: &dyn Fn(usize) -> bool| -> Result<(Vec<Group>, Vec<usize>)> {
-            let mut is_needed = vec![false; count];
-            for (number, list) in selected.iter().enumerate().filter(|(number, _)| wanted(*number)) {
-                debug_assert!(number < folds.len());
-                list.iter().for_each(|&row| is_needed[row] = true);
-            }
-            let needed: Vec<usize> = (0..count).filter(|&row| is_needed[row]).collect();
-            let numbers: Vec<u64> = needed.iter().map(|&row| range.start + row as u64).collect();
-            let groups = rows.cells(name, &numbers)?;
-            bytes +=
-                groups.iter().map(|group| (group.values.len() * group.values.data_type().size()) as u64).sum::<u64>();
-            Ok((groups, needed))
-        };
+        let mut cells = CellReader { rows, range: &range, selected: &selected, bytes: count as u64 * SCALAR_BYTES };
         let has_flags = is("FLAG", DataType::Bool);
-        let flags = match has_flags {
-            true => {
-                let (groups, needed) = cells("FLAG", &|_| true)?;
-                Some(Cells::new(groups, &needed, count, flags_of)?)
-            }
-            false => None,
-        };
+        let flags = if has_flags { Some(cells.read("FLAG", &|_| true, flags_of)?) } else { None };
         // without FLAG the visibilities say how many cells there are
-        let needs_data = |fold: &Fold| fold.sums.sums.needs_data() || !has_flags;
+        let needs_data = |fold: &Fold| fold.sums.kind.needs_data || !has_flags;
         let mut data: Vec<(String, Cells<Complex32>)> = Vec::new();
         for fold in folds.iter().filter(|fold| needs_data(fold)) {
             let column = &fold.selection.column;
             if !data.iter().any(|(name, _)| name == column) {
                 let of_column = |number: usize| needs_data(folds[number]) && folds[number].selection.column == *column;
-                let (groups, needed) = cells(column, &of_column)?;
-                data.push((column.clone(), Cells::new(groups, &needed, count, complex_of)?));
+                data.push((column.clone(), cells.read(column, &of_column, complex_of)?));
             }
         }
+        let bytes = cells.bytes;
         Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
     }
 
@@ -353,7 +381,7 @@ impl Read {
     /// block was read.
     pub(super) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
-        let needs_data = fold.sums.sums.needs_data() || self.flags.is_none();
+        let needs_data = fold.sums.kind.needs_data || self.flags.is_none();
         for &row in &self.selected[number] {
             let flags = self.flags.as_ref().and_then(|flags| flags.get(row));
             let cell = if needs_data { data.and_then(|data| data.get(row)) } else { None };

@@ -14,8 +14,8 @@
 //! A [`Session`] reads a live file, a closed native HDF5 file or a table directory through one interface (`rows.rs`). A
 //! [`Request`] names a plot and its parameters (`request.rs`); together with what the subtables say (`describe.rs`) it
 //! becomes a selection of rows, correlations and channels (`selection.rs`). `fold.rs` reads blocks of rows once for all
-//! selections that wait for them, `accumulate.rs` adds them up, `plots.rs` makes a [`Frame`] of the sums.
-//! docs/plots.md describes every plot.
+//! selections that wait for them, and `accumulate.rs` adds them to the sums of each plot. `plots/` has a file for each
+//! [`Kind`] of plot, with its sums and the [`Frame`] that is made of them. docs/plots.md describes every plot.
 //!
 //! A [`Rule`] (`rule.rs`) warns of a state of the source; [`Alerts`] (`alert.rs`) evaluates rules on one [`Look`] after the
 //! other.
@@ -24,7 +24,6 @@
 
 mod accumulate;
 mod alert;
-mod antennas;
 mod bins;
 mod calendar;
 mod describe;
@@ -32,6 +31,7 @@ mod fold;
 mod frame;
 mod image;
 mod integration;
+mod part;
 mod plots;
 mod rates;
 mod request;
@@ -49,8 +49,9 @@ pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots};
 pub use frame::{Array, Axis, Frame, Numbers, Plot, write_file};
 pub use image::{Image, Plane};
 pub use integration::{AntennaFlags, Integration};
+pub use plots::Kind;
 pub use rates::Rates;
-pub use request::{Kind, PARAMETERS, Request};
+pub use request::{PARAMETERS, Request};
 pub use rows::Served;
 pub use rule::Rule;
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};

@@ -2,6 +2,7 @@
 //! the plotted table only by [`Selection`](super::selection).
 
 use super::calendar::mjd_of;
+use super::plots::Kind;
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
@@ -26,85 +27,6 @@ pub const PARAMETERS: [&str; 15] = [
 
 /// Maximum number of words in the value of a parameter that is a list, such as names of antennas.
 const MAX_WORDS: usize = 4096;
-
-/// The kinds of plots of a MeasurementSet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// Image of amplitude (or another quantity) by frequency and time.
-    Waterfall,
-    /// Plot of amplitude against time.
-    AmpTime,
-    /// Plot of phase against time.
-    PhaseTime,
-    /// Plot of amplitude and phase against frequency.
-    Spectrum,
-    /// Two-dimensional histogram: number of visibilities by uv distance and amplitude.
-    AmpUvdist,
-    /// Two-dimensional histogram: number of visibilities by uv distance and phase.
-    PhaseUvdist,
-    /// Two-dimensional histogram: number of points by u and v (uv coverage).
-    Uv,
-    /// Plot of the percentage of flagged visibilities by antenna.
-    FlagAntenna,
-    /// Plot of the percentage of flagged visibilities by channel.
-    FlagChannel,
-    /// Plot of the percentage of flagged visibilities by time.
-    FlagTime,
-    /// Image of amplitude by the two antennas of a baseline.
-    Baselines,
-    /// Plot of the positions of the antennas, in metres east and north of the centre of the array.
-    Antennas,
-}
-
-impl Kind {
-    /// Every kind of plot, in the order in which the web page of `serve` lists them.
-    pub const ALL: [Kind; 12] = [
-        Kind::Waterfall,
-        Kind::AmpTime,
-        Kind::PhaseTime,
-        Kind::Spectrum,
-        Kind::AmpUvdist,
-        Kind::PhaseUvdist,
-        Kind::Uv,
-        Kind::FlagAntenna,
-        Kind::FlagChannel,
-        Kind::FlagTime,
-        Kind::Baselines,
-        Kind::Antennas,
-    ];
-
-    /// Name of the kind of plot in requests: `amp_time`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Waterfall => "waterfall",
-            Kind::AmpTime => "amp_time",
-            Kind::PhaseTime => "phase_time",
-            Kind::Spectrum => "spectrum",
-            Kind::AmpUvdist => "amp_uvdist",
-            Kind::PhaseUvdist => "phase_uvdist",
-            Kind::Uv => "uv",
-            Kind::FlagAntenna => "flag_antenna",
-            Kind::FlagChannel => "flag_channel",
-            Kind::FlagTime => "flag_time",
-            Kind::Baselines => "baselines",
-            Kind::Antennas => "antennas",
-        }
-    }
-
-    /// The quantities that this kind of plot can show, its default first.
-    fn quantities(self) -> &'static [Quantity] {
-        use Quantity::{Amp, Flagged, Imag, Phase, Real};
-        match self {
-            Kind::Waterfall | Kind::Baselines => &[Amp, Phase, Real, Imag, Flagged],
-            Kind::Spectrum => &[Amp, Phase, Real, Imag],
-            Kind::AmpTime => &[Amp, Real, Imag],
-            Kind::PhaseTime | Kind::PhaseUvdist => &[Phase],
-            Kind::AmpUvdist | Kind::Uv | Kind::Antennas => &[Amp],
-            Kind::FlagAntenna | Kind::FlagChannel | Kind::FlagTime => &[Flagged],
-        }
-    }
-}
 
 /// Quantity of visibilities that a plot shows: amplitude, phase …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +65,15 @@ pub(super) enum Average {
     Scalar,
     /// Amplitude of the mean of the complex visibilities.
     Vector,
+}
+
+/// What is added up in each bin of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    Amplitude,
+    /// Complex visibilities.
+    Vector,
+    Flags,
 }
 
 /// The baselines that a request for a plot selects, as the user named them.
@@ -204,7 +135,7 @@ impl Request {
             antenna: Vec::new(),
             time: (None, None),
             chan: (None, None),
-            quantity: kind.quantities()[0],
+            quantity: kind.plot().quantities[0],
             statistic: Statistic::Mean,
             average: Average::Scalar,
             include_flagged: false,
@@ -228,6 +159,14 @@ impl Request {
     /// The kind of plot that is requested.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    pub(super) fn measure(&self) -> Measure {
+        match (self.quantity, self.average, self.statistic) {
+            (Quantity::Flagged, ..) => Measure::Flags,
+            (Quantity::Amp, _, Statistic::Max) | (Quantity::Amp, Average::Scalar, _) => Measure::Amplitude,
+            _ => Measure::Vector,
+        }
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
@@ -258,7 +197,7 @@ impl Request {
             }
             "quantity" => {
                 let choices: Vec<_> =
-                    self.kind.quantities().iter().map(|quantity| (quantity.name(), *quantity)).collect();
+                    self.kind.plot().quantities.iter().map(|quantity| (quantity.name(), *quantity)).collect();
                 self.quantity = choice(&format!("quantity of {}", self.kind.name()), value, &choices)?;
             }
             "statistic" => self.statistic = choice(name, value, &[("mean", Statistic::Mean), ("max", Statistic::Max)])?,

@@ -1,11 +1,11 @@
 //! Converts the names in a request for a plot to numbers in the plotted table: the rows, correlations and channels to
-//! add up, and how the sums are grouped.
+//! add up.
 
 use serde_json::{Value as Json, json};
 
 use super::calendar::utc_of_mjd;
 use super::describe::{Description, SpectralWindow, parallel_hands};
-use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic};
+use super::request::{Average, BaselineWords, Request, Statistic};
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
@@ -42,38 +42,12 @@ pub(super) struct Selection {
     pub(super) include_flagged: bool,
 }
 
-/// The kind of sums that a plot needs: what is added up (visibilities or flags of the selected rows), and by what it is
-/// grouped, such as time and channel.
+/// The correlations that a plot shows unless others are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sums {
-    /// Waterfall image: sums by time and channel of amplitudes, complex visibilities or flags, as the [`Measure`] says.
-    Raster(Measure),
-    /// Lines against time: sums of complex visibilities and of their amplitudes, by time and correlation.
-    Series,
-    /// Lines against frequency: sums of complex visibilities and of their amplitudes, by channel and correlation. They
-    /// are of the newest integration (rows with the newest TIME) if `newest` is true, else of all selected rows.
-    Spectrum {
-        newest: bool,
-    },
-    /// Number of visibilities by uv distance and amplitude.
-    UvDistance,
-    /// Number of visibilities by uv distance and phase.
-    UvPhase,
-    Uv,
-    FlagAntenna,
-    FlagChannel,
-    FlagTime,
-    /// Image of antenna against antenna: sums by baseline of flags if the [`Measure`] says so, else of complex
-    /// visibilities and of their amplitudes.
-    Pairs(Measure),
-}
-
-/// What is added up in each bin of a plot: amplitudes, complex visibilities or flags.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
-    Amplitude,
-    Vector,
-    Flags,
+pub(super) enum Correlations {
+    All,
+    ParallelHands,
+    FirstParallelHand,
 }
 
 /// The scalar cells of a row that decide whether a plot selects it.
@@ -171,16 +145,14 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices (from 0) of the correlations that a plot shows: the selected ones, or else the defaults of plots that
-    /// are made from `sums`, such as the parallel hands. `count` is the number of correlations in a cell, `names` has
-    /// their names.
-    pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
-        match (&self.corr, sums) {
+    /// Indices (from 0) of the correlations that a plot shows: the selected ones, or else the `default` of the plot. `count`
+    /// is the number of correlations in a cell, `names` has their names.
+    pub(super) fn correlations(&self, default: Correlations, names: &[String], count: usize) -> Vec<usize> {
+        match (&self.corr, default) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
-            (None, Sums::UvDistance | Sums::UvPhase) => parallel_hands(names, count).into_iter().take(1).collect(),
-            (None, Sums::Uv | Sums::FlagAntenna | Sums::FlagChannel | Sums::FlagTime) => (0..count).collect(),
-            (None, Sums::Raster(Measure::Flags) | Sums::Pairs(Measure::Flags)) => (0..count).collect(),
-            (None, _) => parallel_hands(names, count),
+            (None, Correlations::All) => (0..count).collect(),
+            (None, Correlations::ParallelHands) => parallel_hands(names, count),
+            (None, Correlations::FirstParallelHand) => parallel_hands(names, count).into_iter().take(1).collect(),
         }
     }
 
@@ -229,49 +201,6 @@ impl Selection {
             selection["chan"] = words.join("..").into();
         }
         selection
-    }
-}
-
-impl Sums {
-    /// Finds from which sums the requested plot is made: by what they are grouped (such as time and channel), and for
-    /// images also what is added up (amplitudes, complex visibilities or flags).
-    pub(super) fn of(request: &Request) -> Self {
-        let measure = match (request.quantity, request.average, request.statistic) {
-            (Quantity::Flagged, ..) => Measure::Flags,
-            (Quantity::Amp, _, Statistic::Max) | (Quantity::Amp, Average::Scalar, _) => Measure::Amplitude,
-            _ => Measure::Vector,
-        };
-        match request.kind {
-            Kind::Waterfall => Sums::Raster(measure),
-            Kind::AmpTime | Kind::PhaseTime => Sums::Series,
-            Kind::Spectrum => Sums::Spectrum { newest: request.time == (None, None) },
-            Kind::AmpUvdist => Sums::UvDistance,
-            Kind::PhaseUvdist => Sums::UvPhase,
-            Kind::Uv | Kind::Antennas => Sums::Uv,
-            Kind::FlagAntenna => Sums::FlagAntenna,
-            Kind::FlagChannel => Sums::FlagChannel,
-            Kind::FlagTime => Sums::FlagTime,
-            Kind::Baselines => Sums::Pairs(measure),
-        }
-    }
-
-    /// Whether a plot that needs sums of this kind (what is added up, and by what it is grouped) is made from the
-    /// values of visibilities; other plots are made from flags or UVW only.
-    pub(super) fn needs_data(self) -> bool {
-        !matches!(
-            self,
-            Sums::Uv
-                | Sums::FlagAntenna
-                | Sums::FlagChannel
-                | Sums::FlagTime
-                | Sums::Raster(Measure::Flags)
-                | Sums::Pairs(Measure::Flags)
-        )
-    }
-
-    /// Whether a plot that needs sums of this kind is made from the column UVW: plots of or against uv coordinates are.
-    pub(super) fn needs_uvw(self) -> bool {
-        matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }
 }
 

@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::antennas;
 use super::describe::Description;
 use super::fold::{BlockLayout, Fold, Read};
 use super::frame::Frame;
-use super::plots::{self, Progress};
-use super::request::{Kind, Request};
+use super::plots::{self, Progress, antennas};
+use super::request::Request;
 use super::rows::{Rows, Served};
 use super::sample::{Look, Sample, SampleOptions};
-use super::selection::{Selection, Sums};
+use super::selection::Selection;
 use crate::clock::Clock;
 use crate::error::Result;
 
@@ -395,12 +394,12 @@ impl Session {
     /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
     /// no plots; those of reading.
     pub fn frame(&mut self, request: &Request) -> Result<Frame> {
-        if request.kind() == Kind::Antennas {
+        let Some(plot) = &request.kind().plot().rows else {
             let state = (self.session, self.revision, self.rows.rows());
             return Ok(antennas::frame(&self.known, state));
-        }
+        };
         let selection = Selection::new(request, &self.known)?;
-        let sums = Sums::of(request);
+        let sums = (plot.sums)(request);
         let layout = match self.layout.take().filter(|layout| layout.rows > 0) {
             Some(layout) => BlockLayout { rows: self.rows.rows(), ..layout },
             None => BlockLayout::of(&self.rows, &self.known, self.block_bytes),
@@ -448,7 +447,7 @@ impl Session {
             stale: self.state.stale.is_some(),
             stopped,
         };
-        Ok(plots::frame(request, &self.folds[index], &self.known, &progress))
+        Ok(plots::frame(request, plot, &self.folds[index], &self.known, &progress))
     }
 
     /// Discards sums of plots, the least recently used first, until they are of at most
@@ -499,7 +498,7 @@ mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
     use crate::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
-    use crate::look::Numbers;
+    use crate::look::{Kind, Numbers};
     use crate::value::{BString, Complex32, DataType};
 
     /// Rows of an integration: three baselines and an autocorrelation.

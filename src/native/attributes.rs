@@ -14,7 +14,7 @@ use crate::h5::{Attribute, Group, Header};
 use crate::schema::TableInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
 
-/// Attribute with the exact name of a table or column whose group or dataset has another name.
+/// Exact name of a table or column whose group or dataset has another name.
 pub(super) const CTDS_NAME: &str = "ctds_name";
 pub(super) const TABLE_TYPE: &str = "table_type";
 pub(super) const TABLE_SUBTYPE: &str = "table_subtype";
@@ -23,39 +23,36 @@ pub(crate) const UNITS: &str = "units";
 pub(crate) const LONG_NAME: &str = "long_name";
 const MEASURE_TYPE: &str = "measure_type";
 const MEASURE_REF: &str = "measure_ref";
-/// Names of the attributes of a table's group that are not made from its keywords.
+/// Attributes that are not made from keywords.
 pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
-/// Names of the attributes of a column's dataset or group beside those that have the name of a keyword; units and measures, which
-/// casacore has in keywords, get attributes of these names as well.
+/// Attributes beside those named like keywords; units and measures, keywords in casacore, are shown by these as well.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
-/// Name of the attribute that records the shape of the array in the keyword `name`, slowest axis first: `NAME__shape`.
+/// `NAME__shape`: shape of the array in the keyword `name`, slowest axis first.
 fn shape_of(name: &str) -> String {
     format!("{name}{SHAPE}")
 }
 
 const SHAPE: &str = "__shape";
 
-/// Name of the attribute of a table's group that holds the TaQL expression of the column `name`. Such a column is computed and
-/// has no dataset.
+/// Attribute of a table's group with the TaQL expression of a column, which is computed and has no dataset.
 pub(crate) fn taql_of(name: &str) -> String {
     format!("{name}{TAQL}")
 }
 
 const TAQL: &str = "__taql";
 
-/// Attribute by which xarray marks a dataset of int8 whose elements are Bools, and its value.
+/// xarray's mark of a dataset of int8 whose elements are Bools.
 pub(super) const DTYPE: &str = "dtype";
 pub(super) const BOOL: &str = "bool";
 
-/// Attributes of a column that show its measure, each with the field of the keyword MEASINFO that it comes from.
+/// Attributes and the fields of MEASINFO that they show.
 const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
-/// Attribute of a dataset that refers to the dimension scales of each of its axes, by the HDF5 specification.
+/// By the HDF5 specification: the scales of each axis.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
 
-/// Names of attributes that HDF5 and netCDF use themselves. If a keyword has such a name, its attribute gets a
-/// suffix: `CLASS__2`.
+/// Used by HDF5 and netCDF themselves. The attribute of a keyword with such a name gets a suffix: `CLASS__2`.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -68,13 +65,11 @@ const RESERVED: [&str; 9] = [
     "_nc3_strict",
 ];
 
-/// The readable attributes of a group or dataset (plain HDF5 attributes that show keywords and properties of a table or
-/// column to any HDF5 reader), in the order in which they are written. Each name occurs once.
+/// Readable attributes in the order in which they are written; each name occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(Vec<Readable>);
 
-/// A readable attribute of a native HDF5 file (one that shows a keyword or property to any HDF5 reader): its name, its
-/// value and what it is made from.
+/// A plain HDF5 attribute, which shows a keyword or property to any HDF5 reader.
 #[derive(Debug)]
 pub(crate) struct Readable {
     pub(crate) name: String,
@@ -82,24 +77,19 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// What a readable attribute is made from: a keyword, the shape of an array keyword, or another
-/// property of the table or column.
+/// Origin of an attribute. Paths are indices: of the field in the keyword set, then in each nested record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A property of the table or column that is not a keyword, such as `units`; holds the name of its attribute, which has a
-    /// suffix in the file if the name was taken.
+    /// Not a keyword, such as `units`: the name of its attribute, which may have a suffix in the file.
     Own(&'static str),
-    /// A keyword; holds the indices (from 0) that lead to its value: that of the field in the keyword set, then that in each
-    /// nested record.
+    /// Path of the value.
     Keyword(Vec<usize>),
-    /// The attribute shows the shape of a keyword that is an array. Holds the path to the array: the index (from 0) of its field in
-    /// the keyword set, or of a record's field there, then that in the record, and so on.
+    /// Shape of a keyword that is an array: path of the array.
     Shape(Vec<usize>),
 }
 
 impl Attributes {
-    /// Makes the readable attributes of a table (those that any HDF5 reader can show) from its type, subtype, readme
-    /// and keywords; `table_path` returns the path of the group of a subtable to which a keyword refers.
+    /// `table_path` returns the group of a subtable to which a keyword refers.
     pub(crate) fn of_table(
         exact_name: Option<&BStr>,
         info: &TableInfo,
@@ -117,8 +107,7 @@ impl Attributes {
         attributes
     }
 
-    /// Makes the readable attributes of a column from its comment and keywords; `table_path`
-    /// returns the path of the group of a subtable to which a keyword refers.
+    /// `table_path` returns the group of a subtable to which a keyword refers.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -134,7 +123,7 @@ impl Attributes {
         attributes
     }
 
-    /// Adds an attribute that is not made from a keyword, as `name__2`, `name__3` … if `name` is taken.
+    /// `name__2`, `name__3` … if `name` is taken.
     fn add(&mut self, name: &'static str, value: Attribute) {
         self.add_readable(name, value, Origin::Own(name));
     }
@@ -145,27 +134,21 @@ impl Attributes {
         self.0.push(Readable { name, value, origin });
     }
 
-    /// Calls `set`, which writes an attribute to the file, with the name and value of each readable attribute: a plain
-    /// HDF5 attribute that shows a keyword or property of a table or column to any HDF5 reader.
     pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
-    /// Removes those readable attributes (plain HDF5 attributes that show keywords and properties to any HDF5 reader)
-    /// for which `keep` returns false, so that they are not written; returns their names.
+    /// Returns the names of the removed ones, which are not written.
     pub(crate) fn remove_unless(&mut self, keep: impl Fn(&str, &Attribute) -> bool) -> Vec<String> {
         let removed = self.0.extract_if(.., |attribute| !keep(&attribute.name, &attribute.value));
         removed.map(|attribute| attribute.name).collect()
     }
 
-    /// The readable attributes (plain HDF5 attributes that show the keywords and properties of a table or column to any
-    /// HDF5 reader), in the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
     }
 
-    /// The keywords that refer to tables, in a record that the attributes were made from: names of their attributes, and the
-    /// references as stored.
+    /// Keywords that refer to tables: names of their attributes, and the references as stored.
     pub(crate) fn tables<'a>(&'a self, keywords: &'a Record) -> impl Iterator<Item = (&'a str, &'a BString)> {
         self.0.iter().filter_map(|readable| match &readable.origin {
             Origin::Keyword(path) => match value_at(keywords, path) {
@@ -199,8 +182,7 @@ impl Attributes {
         }
     }
 
-    /// Adds the attributes of a column that summarise its comment and keywords: `units`, `long_name`, `measure_type` and
-    /// `measure_ref`.
+    /// `units`, `long_name`, `measure_type` and `measure_ref`.
     fn add_column(&mut self, comment: &BStr, keywords: &Record) {
         let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
         if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
@@ -223,8 +205,7 @@ fn extents_attribute(shape: &Shape) -> Attribute {
     Attribute::Array(Values::Int64(shape.reversed().iter().map(|&extent| extent as i64).collect()))
 }
 
-/// Makes the attribute for the value of a keyword: numbers as they are, strings without bytes that HDF5 cannot hold, complex
-/// numbers as pairs of floats.
+/// Numbers as they are, strings without bytes that HDF5 cannot hold, complex numbers as pairs of floats.
 fn readable(values: &Values, scalar: bool) -> Attribute {
     let pairs = match values {
         Values::Complex(v) => Values::Float(v.iter().flat_map(|c| [c.re, c.im]).collect()),
@@ -239,14 +220,13 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
     Attribute::Array(pairs)
 }
 
-/// A group or dataset of a native HDF5 file, as a holder of attributes to be read.
 pub(crate) enum Object {
     Group(Group),
     Dataset(Header),
 }
 
 impl Object {
-    /// The attributes of the object, in the order of the file, without those that HDF5 and netCDF use themselves.
+    /// Without those of HDF5 and netCDF.
     fn attributes(&self) -> Result<Found> {
         Ok(Found(self.names()?.into_iter().map(|name| self.found(name)).collect()))
     }
@@ -269,7 +249,7 @@ impl Object {
         FoundAttribute { axes: Some(Shape::from_reversed(&extents)).filter(|axes| axes.len() > 1), name, value }
     }
 
-    /// Names of the attributes that the object was not written with: all but `own`, and those of HDF5 and netCDF.
+    /// All but `own`, and those of HDF5 and netCDF.
     pub(super) fn strangers(&self, own: &[&str]) -> Result<Vec<String>> {
         let mut names = self.names()?;
         names.retain(|name| !own.contains(&name.as_str()) && !self.is_mark_of_bool(&self.found(name.clone())));
@@ -284,18 +264,16 @@ impl Object {
     }
 }
 
-/// Result of the edits that a user made to the attributes of a group or dataset: all its keywords afterwards, changed
-/// properties, and notes for the user.
+/// Edits that a user made to attributes: all keywords afterwards, changed properties, and notes.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
-    /// Edited attributes that are not keywords (`table_type`, `units`, …), each with its new value.
+    /// New values of `table_type`, `units`, …
     pub(crate) own: Vec<(&'static str, BString)>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Finds the edits of a user: compares the attributes of a group or dataset with those that were made from its exact
-/// `keywords` in the group `_ctds` (`expected`); returns keywords and properties after the edits. `own` are the names of
-/// attributes that are properties and no keywords; `others` those of attributes that are neither.
+/// Compares attributes with `expected`, those made from the exact `keywords` in `_ctds`. `own` are names of properties
+/// that are not keywords; `others` are neither.
 pub(crate) fn diff(
     object: &Object,
     expected: &Attributes,
@@ -350,28 +328,26 @@ pub(crate) fn diff(
     Ok(changes)
 }
 
-/// An attribute that a group or dataset has in the file now.
 struct FoundAttribute {
     name: String,
     /// `None` if it cannot be read.
     value: Option<Attribute>,
-    /// The attribute's own extents, fastest axis first, if it has several axes.
+    /// The attribute's extents, fastest axis first, if it has several axes.
     axes: Option<Shape>,
 }
 
 impl FoundAttribute {
-    /// The shape that the attribute states if it is that of another one, fastest axis first.
+    /// The shape, fastest axis first, that the attribute states of another one.
     fn as_extents(&self) -> Option<Shape> {
         self.value.as_ref().and_then(extents)
     }
 
-    /// Shape of the array that the attribute is: its own, or the one that `NAME__shape` records.
+    /// The array's own shape, or the one of `NAME__shape`.
     fn shape(&self, found: &Found) -> Option<Shape> {
         self.axes.clone().or_else(|| found.shape(&self.name))
     }
 }
 
-/// The attributes that a group or dataset has in the file now.
 struct Found(Vec<FoundAttribute>);
 
 impl Found {
@@ -379,13 +355,12 @@ impl Found {
         self.0.iter().find(|found| found.name == name)
     }
 
-    /// Shape of the array in the keyword `name`, fastest axis first, as the attribute `NAME__shape` records it; `None` if that
-    /// attribute is missing.
+    /// Shape by `NAME__shape`, fastest axis first.
     fn shape(&self, name: &str) -> Option<Shape> {
         self.get(&shape_of(name))?.as_extents()
     }
 
-    /// Whether the attribute `name` records the shape of another attribute in the file: `NAME__shape` beside `NAME`.
+    /// `NAME__shape` beside `NAME`.
     fn is_shape(&self, name: &str) -> bool {
         name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some_and(|of| of.axes.is_none()))
             && self.get(name).is_some_and(|shape| shape.as_extents().is_some())
@@ -393,7 +368,7 @@ impl Found {
 }
 
 impl Object {
-    /// Whether the attribute is xarray's mark of a dataset whose integers are Bools.
+    /// xarray's mark of integers that are Bools.
     fn is_mark_of_bool(&self, attribute: &FoundAttribute) -> bool {
         let value = || attribute.value.as_ref().and_then(text);
         matches!(self, Object::Dataset(_)) && attribute.name == DTYPE && value().is_some_and(|text| text == BOOL)
@@ -401,9 +376,7 @@ impl Object {
 }
 
 impl Changes {
-    /// Compares an attribute as it was written with the one that the file has now, in `found`. If the values differ,
-    /// applies the new one to the keyword or property, if possible, and adds a note for the user.
-    /// `shape` is the array shape that the attribute for it records, fastest axis first.
+    /// Applies a value that differs, if possible, and adds a note. `shape` is the recorded one, fastest axis first.
     fn compare(&mut self, readable: &Readable, found: &Found, shape: Option<Shape>) {
         let name = &readable.name;
         let Some(FoundAttribute { value, axes, .. }) = found.get(name) else {
@@ -431,14 +404,13 @@ impl Changes {
         });
     }
 
-    /// Whether the keyword that an attribute was made from is an array of this shape.
+    /// Whether the keyword is an array of this shape.
     fn has_shape(&mut self, readable: &Readable, axes: &Shape) -> bool {
         let Origin::Keyword(path) = &readable.origin else { return true };
         matches!(field(&mut self.keywords, path), Some(Value::Array(shape, _)) if shape == axes)
     }
 
-    /// Applies the new value of an edited attribute to the keyword or property that it was made from; `shape` is the array
-    /// shape that `NAME__shape` records, fastest axis first.
+    /// `shape` is that of `NAME__shape`, fastest axis first.
     fn edit(&mut self, readable: &Readable, value: &Attribute, shape: Option<Shape>) -> Edit {
         match &readable.origin {
             Origin::Own(CTDS_NAME) => Edit::Impossible,
@@ -471,19 +443,16 @@ impl Changes {
     }
 }
 
-/// Outcome of applying an HDF5 attribute that a user has edited to the keyword or property that it was made from.
+/// Outcome of applying an edited attribute.
 enum Edit {
     Done,
-    /// Nothing is left to do for the edited attribute `NAME__shape`, the shape of an array keyword: the keyword has
-    /// this shape already, since it was applied together with the new values in the attribute `NAME`.
+    /// An edited `NAME__shape` was applied together with `NAME`.
     DoneBefore,
-    /// The new value of the edited attribute cannot be applied, for example because of its type: the keyword or
-    /// property keeps its old value.
+    /// The keyword or property keeps its old value, for example because of the type.
     Impossible,
 }
 
-/// Makes keywords from the attributes of a group or dataset without a description in the group `_ctds`, except those
-/// named in `own`; also returns notes on attributes that cannot be keywords.
+/// Keywords of a group or dataset that `_ctds` does not describe, and notes on attributes that cannot be keywords.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = object.attributes()?;
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
@@ -500,8 +469,7 @@ pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<Str
     Ok((keywords, notes))
 }
 
-/// Applies edited attributes of a column to its comment (`long_name`) and keywords (`units`, `measure_type`, `measure_ref`);
-/// `own` has names and new values.
+/// Applies `long_name` to the comment, `units`, `measure_type`, `measure_ref` to keywords.
 pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, keywords: &mut Record) {
     for (name, text) in own {
         if let Some((_, field)) = MEASURE.iter().find(|(attribute, _)| attribute == name) {
@@ -527,7 +495,7 @@ pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, 
     }
 }
 
-/// The text of an attribute that is a single string; `None` for any other.
+/// `None` unless the attribute is a single string.
 pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     match attribute.values() {
         Values::String(strings) if strings.len() == 1 => strings.first().cloned(),
@@ -535,8 +503,7 @@ pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     }
 }
 
-/// Whether the attribute `found` in the file has the value that was `written`, bit by bit. Written Bools are compared
-/// as Shorts, the type in which HDF5 returns them.
+/// Bit by bit; written Bools are compared as Shorts, the type in which HDF5 returns them.
 fn same(written: &Attribute, found: &Attribute) -> bool {
     let as_found = |values: &Values| match values {
         Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
@@ -572,8 +539,8 @@ fn value_at<'a>(record: &'a Record, path: &[usize]) -> Option<&'a Value> {
     }
 }
 
-/// Converts the value of the edited attribute `found` to the type of the keyword `old`, from which the attribute was
-/// made; `None` if the value does not fit. `shape` is the recorded shape of an array, fastest axis first.
+/// Converts to the type of the keyword `old`; `None` if the value does not fit. `shape` is recorded, fastest axis
+/// first.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
@@ -591,8 +558,7 @@ fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Val
     })
 }
 
-/// Makes the keyword value for an attribute that a user has added, in the attribute's own type; `shape` is the recorded shape
-/// of an array, fastest axis first.
+/// Value of an added attribute, in its own type; `shape` is recorded, fastest axis first.
 fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
     let values = match found.values() {
         // no record of casacore's can hold these
@@ -608,7 +574,7 @@ fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
     }
 }
 
-/// Sets the keyword `name` in `record`; dots in the name lead into nested records, as in `MEASINFO.type`.
+/// Dots in the name lead into nested records, as in `MEASINFO.type`.
 fn add(record: &mut Record, name: &str, value: Value) {
     match name.split_once('.') {
         Some((outer, inner)) if !outer.is_empty() && !inner.is_empty() => {
@@ -635,8 +601,7 @@ fn floats(values: &Values) -> Option<Vec<f64>> {
     }
 }
 
-/// Converts values to the element type `data_type`: pairs of reals to complex numbers, doubles rounded to floats. `None` if a
-/// value does not fit the type.
+/// Pairs of reals become complex numbers, doubles are rounded to floats; `None` if a value does not fit.
 fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
         values.into_iter().map(|value| T::try_from(value).ok()).collect()

@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 use crate::h5::{Attachments, Attribute, Compression, Dataset, DatasetSpec, Group, Scale};
 use crate::value::{Region, Shape, Values};
 
-/// Roles (meanings) of the axes of a column's cells: `corr`, `chan`, `uvw` …, or `dim` if unknown; fastest axis first, without
-/// the row axis.
+/// `corr`, `chan`, `uvw` …, or `dim` if unknown; fastest axis first, without the row axis.
 pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
     let known: &[&str] = match column {
         "DATA"
@@ -33,26 +32,23 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
     if is_main_of_ms && known.len() == axes { known.to_vec() } else { vec!["dim"; axes] }
 }
 
-/// Role of the axes of a dimension scale with a name that this layout gives: `chan` of `chan_0`; `None` for other names.
+/// `chan` of `chan_0`.
 pub(super) fn role_of_scale(name: &str) -> Option<&str> {
     const ROLES: [&str; 9] = ["corr", "chan", "category", "uvw", "dim", POSITION, "element", "offset", "axis"];
     let (role, number) = name.rsplit_once('_')?;
     (ROLES.contains(&role) && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(role)
 }
 
-/// Chooses names of dimension scales such as `chan_0` for the datasets of one top-level group. Axes share a name only
-/// if they have the same role (meaning, such as `chan`) and length.
+/// Names of the scales of one top-level group. Axes share a name only if they have the same role and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
-    /// The names of dimension scales chosen so far. The key has the role (meaning) and length of an axis, and the number
-    /// of earlier axes of the same dataset with this role and length.
+    /// Keys are role, length, and the number of earlier such axes of the same dataset.
     known: BTreeMap<(String, u64, usize), String>,
     counts: BTreeMap<String, usize>,
 }
 
 impl Dimensions {
-    /// Chooses names for the axes of a dataset, each given by its role (`chan`, `corr` …) and length. Two axes of the
-    /// same role and length get different names; names for which `taken` returns true are not chosen.
+    /// Axes are given by role and length. Two axes of a dataset get different names.
     pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {
@@ -71,8 +67,7 @@ impl Dimensions {
         names
     }
 
-    /// Chooses a name of a dimension scale that is not in use, for an axis with the meaning `role`: for `chan`, the
-    /// first of `chan_0`, `chan_1` … that is neither chosen before nor `taken`.
+    /// The first of `chan_0`, `chan_1` … that is neither chosen nor `taken`.
     pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
         let count = self.counts.entry(role.to_owned()).or_default();
         let mut name = format!("{role}_{count}");
@@ -85,37 +80,31 @@ impl Dimensions {
     }
 }
 
-/// The chosen names of dimension scales, separately for each top-level group of the file.
+/// Keys are top-level groups.
 #[derive(Debug, Default)]
 pub(crate) struct TreeDimensions(BTreeMap<String, Dimensions>);
 
 impl TreeDimensions {
-    /// The names of dimension scales chosen so far in the top-level group that the group at `path` is in; empty at first.
     pub(crate) fn of_group(&mut self, path: &str) -> &mut Dimensions {
         let top = path.split('/').nth(1).unwrap_or_default();
         self.0.entry(top.to_owned()).or_default()
     }
 }
 
-/// Coordinates for dimension scales (datasets that give an axis a name and coordinates), by the role of the axis:
-/// centre frequencies of the channels in Hz for `chan`, Stokes codes for `corr`.
+/// Values of axes by their role: frequencies in Hz for `chan`, Stokes codes for `corr`.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
-    /// Whether these coordinates (frequencies, Stokes codes) are for the axes of a MeasurementSet's main table.
     is_measurement_set: bool,
-    /// Roles of axes (`chan`, `corr`), each with the coordinates of one axis (Hz, Stokes codes). A role occurs several
-    /// times if axes of this role differ, for example `chan` for each spectral window.
+    /// A role occurs several times if its axes differ, for example `chan` for each spectral window.
     known: Vec<(String, Values)>,
 }
 
 impl Coordinates {
-    /// Makes coordinates from pairs of an axis role (`chan`, `corr`) and the values along such an axis.
     pub(crate) fn new(is_measurement_set: bool, known: Vec<(String, Values)>) -> Self {
         Coordinates { is_measurement_set, known }
     }
 
-    /// The coordinates of an axis with this role (its meaning: `chan`, `corr` …) and length; `None` if none are known,
-    /// or if several are known and differ.
+    /// `None` if no values are known, or several that differ.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
         let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
         let (_, first) = fitting.next()?;
@@ -123,26 +112,24 @@ impl Coordinates {
     }
 }
 
-/// An axis of a dataset to be created, with the dimension scale that it gets.
+/// An axis of a dataset to be created, with its scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NewAxis {
-    /// The axis of the table's rows; all columns of the table share its dimension scale.
+    /// All columns of the table share the scale.
     Rows,
-    /// An axis whose dimension scale is in the same group as the dataset.
+    /// The scale is in the group of the dataset.
     Named {
-        /// Name of the dimension scale of the axis.
         name: String,
-        /// Role of the axis, that is its meaning: `chan`, `corr`, or `dim` if unknown.
+        /// `chan`, `corr`, or `dim` if unknown.
         role: String,
         len: u64,
     },
-    /// The slowest axis of a hypercube in a live file, along which cells are appended; holds the name of the dimension
-    /// scale of this axis.
+    /// Slowest axis of a hypercube in a live file, along which cells are appended: name of its scale.
     Positions(String),
 }
 
 impl NewAxis {
-    /// The name of the dimension scale of the axis; the argument `row` is the name returned for the axis of rows.
+    /// `row` is the name for the axis of rows.
     pub(crate) fn name<'a>(&'a self, row: &'a str) -> &'a str {
         match self {
             NewAxis::Rows => row,
@@ -151,11 +138,11 @@ impl NewAxis {
     }
 }
 
-/// Chooses names and coordinates for the axes of the datasets of one table, in its group and in the groups of its columns.
+/// Chooses names and values of the axes of one table.
 pub(crate) struct AxisNames<'a> {
     dimensions: &'a mut Dimensions,
     coordinates: &'a Coordinates,
-    /// Function that returns whether an object in the table's group already has the name given to the function.
+    /// Whether an object in the table's group has this name.
     taken: &'a dyn Fn(&str) -> bool,
 }
 
@@ -172,8 +159,7 @@ impl<'a> AxisNames<'a> {
         self.coordinates.is_measurement_set
     }
 
-    /// Makes the axes of a new dataset and chooses their names. `extents` has the length and `roles` the meaning of
-    /// each axis (`chan`, `corr`, `position` …, `dim` if unknown), fastest axis first.
+    /// `roles` are meanings (`chan`, `corr`, `position` …, `dim` if unknown), fastest axis first.
     pub(crate) fn axes(&mut self, extents: &[u64], roles: &[&str]) -> Vec<NewAxis> {
         let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
         let names = self.dimensions.names(&axes, self.taken);
@@ -181,14 +167,11 @@ impl<'a> AxisNames<'a> {
         names.into_iter().zip(axes).map(named).collect()
     }
 
-    /// Chooses an axis name that is not in use yet, made of `role` (the meaning of the axis, such as `position`) and a
-    /// number: `position_0`, `position_1` … The caller creates the dimension scale.
+    /// `position_0`, `position_1` … The caller creates the scale.
     pub(super) fn fresh(&mut self, role: &str) -> String {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// The coordinates and attributes to write in the dimension scale for an axis with this role
-    /// and length.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };
@@ -202,20 +185,18 @@ impl<'a> AxisNames<'a> {
     }
 }
 
-/// A dimension scale to be written: its values and attributes.
 pub(crate) struct NewScale<'a> {
-    /// Coordinates along the axis; `None` if they are not known, and the dimension scale only names the axis.
+    /// `None` if the scale only names the axis.
     pub(crate) values: Option<&'a Values>,
-    /// Names and values of the string attributes of the dimension scale.
+    /// String attributes.
     pub(crate) attributes: &'a [(&'static str, &'static str)],
 }
 
-/// The dimension scales in one group of the file, each created when the first axis needs it, and what the scales of a table
-/// are attached to.
+/// Scales in one group, each created when the first axis needs it, and their attachments.
 pub(crate) struct Scales {
     group: Group,
     made: HashMap<String, Scale>,
-    /// Shared by the scales in the group of a table and in the groups of its columns.
+    /// Shared with the groups of the table's columns.
     attachments: Rc<RefCell<Attachments>>,
 }
 
@@ -224,18 +205,17 @@ impl Scales {
         Scales { group: group.clone(), made: HashMap::new(), attachments: Rc::default() }
     }
 
-    /// The dimension scales in a group of a column.
+    /// Scales in the group of a column.
     pub(super) fn inside(&self, group: &Group) -> Self {
         Scales { attachments: self.attachments.clone(), ..Scales::new(group) }
     }
 
-    /// Attaches a dimension scale to each axis of a dataset; `scales` lists them, fastest axis first.
+    /// Fastest axis first.
     pub(super) fn attach(&self, dataset: &Dataset, scales: &[Scale]) -> Result<()> {
         self.attachments.borrow_mut().attach(dataset, scales)
     }
 
-    /// Attaches dimension scales in the group to all `axes` of a dataset, fastest first; an axis that is not
-    /// [`NewAxis::Named`] is an error.
+    /// Fastest axis first; an axis that is not [`NewAxis::Named`] is an error.
     pub(crate) fn attach_named(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
         let scale = |axis: &NewAxis| match axis {
             NewAxis::Named { name, role, len } => self.named(name, &names.scale(role, *len), *len),
@@ -245,12 +225,12 @@ impl Scales {
         self.attach(dataset, &scales)
     }
 
-    /// Tells each scale of the table what it is attached to. Called once, when all datasets of the table are made.
+    /// Called once, when all datasets of the table are made: writes the attachments.
     pub(crate) fn finish(self) -> Result<()> {
         self.attachments.borrow_mut().write()
     }
 
-    /// The dimension scale `name`; creates it with length `len` if it does not exist.
+    /// Creates the scale with length `len` if it does not exist.
     pub(super) fn named(&mut self, name: &str, scale: &NewScale<'_>, len: u64) -> Result<Scale> {
         if let Some(made) = self.made.get(name) {
             return Ok(made.clone());

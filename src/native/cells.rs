@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bstr::BString;
 
@@ -12,11 +12,12 @@ use super::reader::Reader;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkRead;
 use crate::stman::RowRun;
+use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Replaces strings in `out`, from index `base` on, by the exact bytes that `raw` has for them. The keys of `raw` are
-/// numbers of elements in the dataset, from 0; `first` is the number of the element at `base`.
+/// Puts exact bytes into `out` from index `base` on. `raw` has them by element of the dataset, of which `first` is at
+/// `base`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {
@@ -95,7 +96,7 @@ impl ColumnCells for Dense {
     }
 }
 
-/// The cells of a record column of a native HDF5 file: a dense dataset of JSON strings.
+/// A dense dataset of JSON strings.
 pub(super) struct Records(pub(super) Dense);
 
 impl ColumnCells for Records {
@@ -126,12 +127,12 @@ pub(super) struct Cubes {
     pub(super) cubes: Vec<Reader>,
     pub(super) row_cube: Reader,
     pub(super) row_index: Reader,
-    /// Rows that a user has added to the table, but not to this column: they are undefined.
+    /// Rows that a user has added to the table, but not to this column: undefined.
     pub(super) added: Range<u64>,
 }
 
 impl Cubes {
-    /// Finds the cell of a row: the hypercube that has it, and its position (from 0) there; `None` if the cell is undefined.
+    /// Hypercube and position of a row; `None` if the cell is undefined.
     fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
         if self.added.contains(&row) {
             return Ok(None);
@@ -154,12 +155,11 @@ impl Cubes {
     }
 }
 
-/// Number of rows read at a time from `row_cube` and `row_index`, the datasets that map the rows of a column to its hypercubes.
+/// Rows of `row_cube` and `row_index` read at a time.
 const MAP_ROWS: u64 = 1 << 16;
 
 impl Cubes {
-    /// Splits the rows of a column with hypercubes into runs: consecutive rows whose cells are at consecutive positions of one
-    /// cube. Rows with undefined cells are in no run.
+    /// Consecutive rows at consecutive positions of one cube; undefined cells are in no run.
     fn runs(&self) -> Result<Vec<RowRun>> {
         let mut runs: Vec<RowRun> = Vec::new();
         let rows = self.row_cube.rows();
@@ -216,34 +216,32 @@ pub(super) struct Ragged {
     pub(super) offset: Reader,
     pub(super) shape: Reader,
     pub(super) defined: Reader,
-    /// Rows that a user has added to the table, but not to this column: they are undefined.
+    /// Rows that a user has added to the table, but not to this column: undefined.
     pub(super) added: Range<u64>,
     pub(super) raw: HashMap<u64, BString>,
-    /// Offsets and shapes of the cells near the row that was read last, kept for the next read.
+    /// Cells near the row that was read last.
     pub(super) known: Mutex<Arc<RaggedRows>>,
 }
 
-/// Offsets and shapes of the cells of consecutive rows in a ragged column, whose cells differ in shape.
+/// Offsets and shapes of consecutive rows.
 #[derive(Debug, Default)]
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// Extents of the cells, row after row, slowest axis first. Each row has the same number of extents, filled up with -1 for
-    /// cells with fewer axes. Empty if no cell of these rows is defined.
+    /// Row after row, slowest axis first, filled up with -1 for cells with fewer axes. Empty if no cell is defined.
     extents: Vec<i32>,
-    /// Index (from 0) of the first element of each cell in the dataset of all elements, then the end of the last cell: one
-    /// entry more than rows, fewer where the dataset of offsets ends earlier. Empty if no cell of these rows is defined.
+    /// Index of the first element of each cell, then the end of the last: one entry more than rows, fewer where the
+    /// dataset ends earlier. Empty if no cell is defined.
     offsets: Vec<i64>,
 }
 
-/// Number of extents read at a time from the dataset with the shapes of a ragged column's cells; at least one row is read.
+/// Extents read at a time; at least one row is read.
 const RAGGED_EXTENTS: u64 = 1 << 9;
 
 impl Ragged {
-    /// Offsets and shapes of the cells around `row` (from 0) in a ragged column, read from the file unless the last
-    /// call has already read them; also the index of `row` among them.
+    /// Cells around `row`, perhaps of the last call, and its index among them.
     fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock_unpoisoned();
         if !known.rows.contains(&row) {
             let width = self.shape.shape[0];
             let count = (RAGGED_EXTENTS / width.max(1)).max(1);

@@ -23,41 +23,34 @@ use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 use crate::table::{ColumnInfo, ManagerSpec, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
-/// Name and value of the root attribute by which a native HDF5 file is recognised.
+/// Root attribute by which a native file is recognised.
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// Name of the root attribute of a native HDF5 file with the digest of the main table as it was converted: SHA-256 of
-/// its content by CTFP-1, this project's rules for digests that are the same for a table and for its conversion.
+/// Digest of the main table as it was converted: SHA-256 by CTFP-1.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
-/// Name of the root attribute of a native HDF5 file with the last component of the path that was converted, such as `my.ms`.
+/// Last component of the converted path, such as `my.ms`.
 pub(crate) const SOURCE: &str = "source";
 
-/// Name of the root attribute of a native HDF5 file that states how the main table was averaged, such as `time=10s,chan=4`; absent
-/// if it was not.
+/// How the main table was averaged, such as `time=10s,chan=4`.
 pub(crate) const AVERAGED: &str = "averaged";
 
-/// Names of the attributes that the root group of a native HDF5 file may be written with.
 pub(super) const ROOT_ATTRIBUTES: [&str; 7] =
     [FORMAT.0, FORMAT_VERSION.0, CREATOR, SOURCE, SOURCE_DIGEST, AVERAGED, NOT_FOLLOWED];
 const CREATOR: &str = "creator";
-/// Name of the root attribute of a live file with the parts of the followed table that it does not hold.
+/// Parts of the followed table that a live file does not hold.
 pub(crate) const NOT_FOLLOWED: &str = "not_followed";
 
-/// Name of the HDF5 attribute with the JSON document that describes a table exactly (its keywords, its storage before
-/// the conversion), on the group `/_ctds/TABLE` of a native HDF5 file.
+/// Document of a table, on the group `/_ctds/TABLE`.
 const TABLE: &str = "table";
 
-/// Prefix of the name of the HDF5 attribute with the JSON document that describes a column exactly, on the group
-/// `/_ctds/TABLE` of a native HDF5 file. The name of the column's dataset or group follows.
+/// Prefix of the document of a column, on the group `/_ctds/TABLE`; the name of its dataset or group follows.
 const COLUMN: &str = "column.";
 
-/// A function from the reference to a subtable that a keyword stores (`././ANTENNA`) to the last component of the subtable's
-/// path (`ANTENNA`).
+/// The last component (`ANTENNA`) of the reference that a keyword stores (`././ANTENNA`).
 pub(crate) type TableNames<'a> = &'a dyn Fn(&[u8]) -> String;
 
-/// Begins a native HDF5 file made from the table or file named `source`: sets the root attributes, creates the group `_ctds` and
-/// returns it.
+/// Sets the root attributes, and creates the group `_ctds`.
 pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     for (name, value) in root_attributes(source) {
         root.set_attribute(&name, &value)?;
@@ -65,8 +58,7 @@ pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     root.create_group(CTDS)
 }
 
-/// Names and values of the root attributes of a native HDF5 file made from the table or file named `source`: format, version,
-/// creator, source.
+/// Format, version, creator, source.
 pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     let constant = |(name, value): (&str, &str)| (name.to_owned(), Attribute::string(value));
     vec![
@@ -77,8 +69,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     ]
 }
 
-/// Fails unless the root attributes state that the file is a native HDF5 file (one in this project's layout: columns as
-/// datasets), in a format version that this program can read.
+/// Fails unless the file is native, in a version that this program can read.
 pub(super) fn check_format(root: &Group) -> Result<()> {
     let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
     if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
@@ -93,7 +84,7 @@ pub(super) fn check_format(root: &Group) -> Result<()> {
     Ok(())
 }
 
-/// Opens the group at `path` below `root`, and creates the groups on the way that are missing.
+/// Creates missing groups on the way.
 pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
     let mut group = root.clone();
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -102,7 +93,7 @@ pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
     Ok(group)
 }
 
-/// Opens the dataset at `path` below a group; slashes separate names.
+/// Slashes in the path separate names.
 pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
     match path.trim_start_matches('/').split_once('/') {
         Some((name, rest)) => open_dataset(&group.group(name)?, rest),
@@ -110,7 +101,7 @@ pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
     }
 }
 
-/// The first string of a string attribute; `None` for attributes of other types and empty ones.
+/// `None` for attributes of other types and empty ones.
 fn string(attribute: &Attribute) -> Option<String> {
     match attribute.values() {
         Values::String(strings) => strings.first().map(|string| string.to_str_lossy().into_owned()),
@@ -118,21 +109,20 @@ fn string(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Decodes the JSON document in a string attribute of a group below `/_ctds`, where native HDF5 files describe tables and columns.
 pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
     json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
 
-/// A table of a native HDF5 file that has a JSON document in the group `_ctds`; the document is not decoded yet.
+/// A table with a document, which is not decoded yet.
 pub(crate) struct DescribedTable {
-    /// Path of the table's group in the file; its exact description is at the same path under `_ctds`.
+    /// Also below `_ctds`.
     pub(crate) path: String,
     pub(crate) exact: Group,
     document: Attribute,
 }
 
 impl DescribedTable {
-    /// The name of the table that its JSON document states; `None` if the document cannot be decoded.
+    /// `None` if the document cannot be decoded.
     pub(super) fn name(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Named {
@@ -141,16 +131,14 @@ impl DescribedTable {
         decode::<Named>(&self.document).ok().map(|document| document.name)
     }
 
-    /// Decodes the JSON document that describes the table exactly (name, info, keywords, how casacore stored it, but
-    /// not its columns) from the attribute `table` of the group `/_ctds/TABLE` of the native HDF5 file.
+    /// Name, info, keywords, how casacore stored the table, but not its columns.
     pub(crate) fn document(&self) -> Result<TableDocument> {
         decode(&self.document).with_context(|| format!("{CTDS} attribute {TABLE}"))
     }
 }
 
-/// Lists the tables that the group `_ctds` of a native HDF5 file describes: first the main table and the tables in its
-/// group, then all others. Within both parts each table is followed by those in its group, and the tables of one group
-/// are in order of creation (by name if the file does not record this order).
+/// First the main table and those in its group, then all others; within both each is followed by those in its group, in
+/// order of creation (by name if the file does not record that).
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
@@ -173,21 +161,19 @@ fn collect_tables(exact: &Group, path: &str, tables: &mut Vec<DescribedTable>, d
     Ok(())
 }
 
-/// The JSON document under `_ctds` that describes a table exactly, except its columns, which have documents of their own.
+/// A table without its columns, which have documents of their own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TableDocument {
-    /// Name of the table: `.` for the main table, else the keywords that lead to it from the main table: `ANTENNA`, `A/B`.
+    /// `.` for the main table, else the keywords that lead to it: `ANTENNA`, `A/B`.
     #[serde(default)]
     pub(crate) name: String,
-    /// Name of the dimension scale of the table's rows, a dataset in the group of the table: `row`, `row__2` …
+    /// Scale of the rows: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// Number of rows of the table; `None`, if the document does not state it, is an error except in a live file (read while
-    /// it is written). There this number means nothing: the dataset named by the field `committed` counts the rows.
+    /// `None` is an error except in a live file, where `committed` counts the rows and this means nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Number (from 0), in the table that was converted, of the first row in this file; more than 0 if rows were
-    /// selected.
+    /// Row of the converted table; more than 0 if rows were selected.
     #[serde(default)]
     pub(crate) first_row: u64,
     pub(crate) keywords: JsonRecord,
@@ -201,16 +187,13 @@ pub(crate) struct TableDocument {
     private_keywords: Option<JsonRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     managers: Option<Vec<ManagerDocument>>,
-    /// Name of the dataset that counts the committed (complete, readable) rows of a live table; `None` in a file that does not
-    /// grow.
+    /// Dataset that counts the committed rows of a live table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file. This list
-    /// is part of the JSON document of the main table; it is empty in those of subtables.
+    /// Parts of the source, in any table, that could not be read; only in the main table's document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
-    /// How the rows were averaged, such as `time=10s,chan=4`; `None` if they were not. It is only in the JSON document that
-    /// describes the main table, not in those of subtables.
+    /// `time=10s,chan=4`; only in the main table's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) averaged: Option<String>,
 }
@@ -241,23 +224,20 @@ struct ManagerDocument {
     parameters: JsonRecord,
 }
 
-/// How a casacore table was stored before it was converted: byte order, description, data managers.
+/// How casacore stored the table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
-    /// Byte order of the data files of the casacore table; `None` if it is not recorded.
+    /// `None` if it is not recorded.
     pub(crate) order: Option<ByteOrder>,
-    /// Name, version, comment and private keywords of the casacore table description; its other keywords and its
-    /// columns are left empty.
+    /// Without columns and other than private keywords.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// Index (from 0) in `managers` of each column's data manager, in the order of the columns; `None` where it is not
-    /// recorded.
+    /// Index in `managers` for each column.
     pub(crate) bindings: Vec<Option<usize>>,
 }
 
 impl TableDocument {
-    /// Makes the JSON document that describes a table exactly (name, info, keywords, but not its columns), with 0 rows
-    /// and without data managers. `row` is the name of the dimension scale of the table's rows.
+    /// A table of 0 rows without data managers.
     pub(crate) fn new(name: &str, row: &str, info: &TableInfo, keywords: &Record, table_names: TableNames<'_>) -> Self {
         TableDocument {
             name: name.to_owned(),
@@ -280,7 +260,6 @@ impl TableDocument {
         }
     }
 
-    /// Adds to the JSON document of the table how casacore stored the table: byte order, description, data managers.
     pub(crate) fn describe_storage(&mut self, table: &Table, table_names: TableNames<'_>) {
         let description = table.description();
         let manager = |manager: crate::table::ManagerInfo<'_>| ManagerDocument {
@@ -299,20 +278,16 @@ impl TableDocument {
         self.managers = Some(table.managers().map(manager).collect());
     }
 
-    /// Writes the JSON document of the table as the attribute `table` of `exact`, the group `/_ctds/TABLE` of a native
-    /// HDF5 file.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         exact.set_attribute(TABLE, &Attribute::string(json::encode(self)?))
     }
 
-    /// Type, subtype and readme of the table in the document.
     pub(super) fn info(&self) -> TableInfo {
         let InfoDocument { r#type, subtype, readme } = self.info.clone();
         TableInfo { table_type: r#type.0, sub_type: subtype.0, readme: readme.0 }
     }
 
-    /// How the casacore table was stored, as far as this JSON document of the native HDF5 file records it; the caller fills in
-    /// `bindings`, the managers of columns.
+    /// The caller fills in `bindings`.
     pub(super) fn layout(&self) -> Result<Layout> {
         let order = match self.byte_order.as_deref() {
             Some("big") => Some(ByteOrder::Big),
@@ -336,7 +311,6 @@ impl TableDocument {
     }
 }
 
-/// The JSON document under `_ctds` that describes a column exactly.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ColumnDocument {
     #[serde(default)]
@@ -350,12 +324,10 @@ pub(crate) struct ColumnDocument {
     kind: KindDocument,
     options: i32,
     ndim: i32,
-    /// The fixed shape of the column's cells, slowest axis first; `None` for scalar columns and for arrays without a fixed
-    /// shape.
+    /// Slowest axis first; `None` for scalars and arrays without fixed shape.
     #[serde(default)]
     shape: Option<Vec<u64>>,
-    /// Whether the casacore column description records the fixed shape; false if only the data manager did, or if the shape is
-    /// not fixed.
+    /// False if only the data manager records the fixed shape.
     #[serde(default)]
     shape_described: bool,
     #[serde(default)]
@@ -368,19 +340,16 @@ pub(crate) struct ColumnDocument {
     #[serde(default)]
     manager_name: JsonString,
     keywords: JsonRecord,
-    /// Index (from 0) of the column's data manager in the document of the table; absent (outer `None`) in a live file, null
-    /// (inner) if it is not known.
+    /// Absent (outer `None`) in a live file, null (inner) if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     manager_number: Option<Option<usize>>,
-    /// Why the cells of the column are not in the file; absent if they are.
+    /// Why cells are not in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<JsonString>,
-    /// Name of the dataset that tells which cells of a dense column are defined; absent if all are, and in files from before
-    /// the name was recorded, where it is `LINK__defined`.
+    /// Dataset of the defined cells of a dense column; where the name was not recorded, `LINK__defined`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     defined: Option<String>,
-    /// Name of the attribute of the table's group that shows the TaQL expression of a column without cells; absent if it has
-    /// none, and in files from before the name was recorded, where it is `NAME__taql`.
+    /// Attribute with the TaQL expression of a column without cells; where the name was not recorded, `NAME__taql`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     taql: Option<String>,
 }
@@ -393,8 +362,7 @@ enum KindDocument {
 }
 
 impl ColumnDocument {
-    /// Makes the JSON document that describes a column exactly, from its description, its number in the table
-    /// (`position`, from 0) and the storage form of its cells.
+    /// `position` is the number in the table.
     pub(crate) fn new(info: &ColumnInfo, position: usize, form: &StoredForm, table_names: TableNames<'_>) -> Self {
         let desc = &info.desc;
         let is_array = desc.kind == ColumnKind::Array;
@@ -422,16 +390,13 @@ impl ColumnDocument {
         }
     }
 
-    /// Sets the index (from 0) of the column's data manager in the list of the table's managers; `None`, null in JSON, if it is
-    /// not known.
+    /// Index among the table's managers; `None` is null in JSON.
     pub(crate) fn manager_number(mut self, number: Option<usize>) -> Self {
         self.manager_number = Some(number);
         self
     }
 
-    /// Writes the JSON document of the column (type, shape, storage form, data manager, keywords) as the attribute
-    /// `column.LINK` of `exact`, the group `/_ctds/TABLE` of a native HDF5 file; LINK is the name of the column's
-    /// dataset or group.
+    /// Attribute `column.LINK`, with the name of the column's dataset or group.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         let name = format!("{COLUMN}{}", self.link.0);
         exact.set_attribute(&name, &Attribute::string(json::encode(self)?))
@@ -489,19 +454,15 @@ impl ColumnDocument {
     }
 }
 
-/// A column of a native HDF5 file (columns as datasets), decoded from the JSON document that describes the column in the
-/// group `_ctds`.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
-    /// The storage form of the column's cells, and the name of its dataset or group.
     pub(crate) form: StoredForm,
-    /// Index (from 0) of the column's data manager in the list of the table's managers; `None` if it is not known.
+    /// Index among the table's managers, if known.
     pub(crate) manager: Option<usize>,
 }
 
-/// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native HDF5 file; returns the columns in the
-/// order of the table. Adds the subtables in the keywords of columns to `table_names`: the stored reference
-/// (`././ANTENNA`) is the key, its last path component the value.
+/// Columns in the order of the table. Adds the subtables in their keywords to `table_names`: last component by stored
+/// reference.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,
@@ -520,8 +481,7 @@ pub(crate) fn described_columns(
     Ok(found.into_iter().map(|(_, column)| column).collect())
 }
 
-/// Reads a text as the JSON document of a column, or else as that of a table. Panics if a column that was read, written
-/// as a document and read again is not the same.
+/// For fuzzing: panics if a column that was read, written and read again is not the same.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn read_any(text: &[u8]) -> Result<()> {
     let column = |text: &[u8]| json::decode::<ColumnDocument>(text)?.column();
@@ -537,7 +497,7 @@ pub(crate) fn read_any(text: &[u8]) -> Result<()> {
     table.layout().map(drop)
 }
 
-/// The JSON documents that describe a table and its columns exactly: first that of the table, then one for each column.
+/// First that of the table, then one for each column.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn documents_of(table: &Table) -> Result<Vec<String>> {
     let names: TableNames<'_> = &|_| "x".to_owned();

@@ -7,21 +7,19 @@ use crate::value::{Complex32, DataType, Values};
 /// An element that the type of its column cannot hold.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Misfit {
-    /// Number of the element among those that were converted, from 0.
+    /// Index among the converted elements.
     pub(super) index: usize,
     pub(super) value: String,
 }
 
-/// Whether elements of the kind of `wide` can become elements of `wanted`, as far as each value fits.
+/// Whether the kinds agree; each value may still not fit.
 pub(super) fn is_possible(wide: &Wide, wanted: DataType) -> bool {
     let is_complex = matches!(wanted, DataType::Complex | DataType::DComplex);
     is_complex == matches!(wide, Wide::Complex(_)) && wanted.is_fixed_size()
 }
 
-/// Converts elements to the type `wanted`, for which [`is_possible`] is true.
-///
-/// # Errors
-/// The first element whose value `wanted` cannot hold exactly. A NaN fits every floating-point type.
+/// [`is_possible`] is true. Fails with the first value that `wanted` cannot hold exactly; a NaN fits every
+/// floating-point type.
 pub(super) fn converted(wide: &Wide, wanted: DataType) -> Result<Values, Misfit> {
     match wide {
         Wide::Integer(v) => real(v, wanted),
@@ -31,9 +29,8 @@ pub(super) fn converted(wide: &Wide, wanted: DataType) -> Result<Values, Misfit>
     }
 }
 
-/// A real number in one of the forms of [`Wide`].
+/// A real number of [`Wide`].
 trait Number: Copy + ToString {
-    /// The value as an integer, if it is one.
     fn integer(self) -> Option<i128>;
     fn float(self) -> Option<f32>;
     fn double(self) -> Option<f64>;

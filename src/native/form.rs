@@ -10,45 +10,39 @@ use crate::error::{Error, Result};
 use crate::h5::{Dataset, Group};
 use crate::value::{DataType, Shape};
 
-/// Maximum number of hypercubes that a column of a native HDF5 file may have; a column with more is stored as ragged,
-/// one cell after the other.
+/// A column with more is stored as ragged.
 pub(crate) const MAX_CUBES: usize = 64;
 
-/// Size in bytes of an element of this type in a dataset of a native HDF5 file; 16 for strings and records, which are
-/// stored as references to a heap.
+/// 16 for strings and records, which are references to a heap.
 pub(crate) fn stored_size(data_type: DataType) -> u64 {
     if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
 }
 
-/// Name of the dataset with the number (from 0) of each row's hypercube, in the group of a column with hypercubes.
 const ROW_CUBE: &str = "row_cube";
-/// Name of the dataset with the position (from 0) of each row in its hypercube, in the group of a column with hypercubes.
+/// Position of each row in its hypercube.
 const ROW_INDEX: &str = "row_index";
-/// Name of the dataset with the elements of all cells of a ragged column, in the group of the column.
+/// Elements of all cells of a ragged column.
 const VALUES: &str = "values";
-/// Name of the dataset, in the group of a ragged column, with the index (from 0) of each cell's first element in the dataset
-/// `values`.
+/// Index of each cell's first element in `values`.
 const OFFSET: &str = "offset";
-/// Name of the dataset with the extents of each cell, slowest axis first, in the group of a ragged column.
+/// Extents of each cell of a ragged column, slowest axis first.
 const SHAPE: &str = "shape";
-/// Name of the dataset that tells which cells are defined, in the group of a ragged column.
+/// Defined cells of a ragged column.
 const DEFINED: &str = "defined";
 
-/// Name of the dataset for the hypercube with this number, from 0, in the group of a column.
 fn cube_name(number: usize) -> String {
     format!("cube{number}")
 }
 
-/// The unit in which a dataset of a column with hypercubes grows in a live file: rows of the table, or cells of one hypercube.
+/// Unit in which a dataset of a column with hypercubes grows in a live file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     Rows,
-    /// The dataset grows along an axis that counts the cells of one hypercube; holds the number of the hypercube, from 0.
+    /// Cells of the hypercube with this number.
     Positions(usize),
 }
 
-/// Whether the dataset `name`, in the group of a column with hypercubes, grows by rows or by cells of a hypercube; `None` for
-/// other datasets.
+/// `None` for a dataset that is not in the group of such a column.
 pub(crate) fn growth(name: &str) -> Option<Growth> {
     if matches!(name, ROW_CUBE | ROW_INDEX) {
         return Some(Growth::Rows);
@@ -58,49 +52,41 @@ pub(crate) fn growth(name: &str) -> Option<Growth> {
     (name == cube_name(number)).then_some(Growth::Positions(number))
 }
 
-/// The names of two datasets of a column with hypercubes: the one with the hypercube of each row, and the one with the row's
-/// position in it.
+/// Hypercube of each row, and position in it.
 pub(crate) fn row_map() -> (&'static str, &'static str) {
     (ROW_CUBE, ROW_INDEX)
 }
 
-/// How the cells of a column are stored in a native HDF5 file, and in which dataset or group.
+/// How and where the cells of a column are stored.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredForm {
     pub(crate) kind: FormKind,
-    /// Name of the column's dataset or group, in the group of its table.
+    /// Dataset or group, in the group of the table.
     pub(crate) link: String,
-    /// Name of the dataset that tells which cells of a dense column are defined, in the group of the table; `None` if all
-    /// are, and for columns of other forms.
+    /// Dataset of the defined cells of a dense column, if some are not.
     pub(crate) flags: Option<String>,
-    /// Why the cells of the column are not in the file; empty if they are.
+    /// Why cells are not in the file; empty if they are.
     pub(crate) reason: String,
-    /// Name of the attribute of the table's group that shows the TaQL expression of a column without cells; `None` if it
-    /// has none.
+    /// Attribute with the TaQL expression of a column without cells.
     pub(crate) expression: Option<String>,
 }
 
-/// The storage form of a column's cells in a native HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FormKind {
-    /// The cells of the column all have one shape and are one dataset, rows slowest; a second dataset may tell which cells are
-    /// defined.
+    /// One shape, one dataset, rows slowest; a second dataset may tell which cells are defined.
     Dense,
-    /// The cells of the column are in a dataset for each hypercube (cells of the same shape); two more datasets map rows to
-    /// hypercubes and positions.
+    /// A dataset for each shape; two more map rows to hypercubes and positions.
     Cubes,
-    /// The cells of the column differ in shape and are concatenated in one dataset; others have their offsets, their shapes and
-    /// whether they are defined.
+    /// Cells of different shapes, concatenated; other datasets have offsets, shapes and whether cells are defined.
     Ragged,
-    /// The cells of the column are records: one dataset of JSON strings.
+    /// One dataset of JSON strings.
     Record,
-    /// The cells of the column were not converted and are not in the file.
     Missing,
 }
 
-/// The datasets that make up a column of a native HDF5 file, by what they hold. `T` is the type of the value kept for
-/// each dataset: the dataset itself, its path …
+/// Datasets of a column by their content; `T` is kept for each. First come those with cells, then those that locate
+/// cells or tell which are defined.
 #[derive(Debug, Clone)]
 pub(crate) enum Members<T> {
     Dense { data: T, flags: Option<T> },
@@ -109,8 +95,7 @@ pub(crate) enum Members<T> {
 }
 
 impl<T> Members<T> {
-    /// The `T` of each dataset of the column (the dataset itself, its path …), in the order in which the datasets are
-    /// created in a file: first those with the cells, then those that locate cells or tell which are defined.
+    /// Ordered as datasets are created.
     pub(crate) fn list(&self) -> Vec<&T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -119,8 +104,7 @@ impl<T> Members<T> {
         }
     }
 
-    /// Returns the `T` of each dataset of the column by value: first for the datasets with the
-    /// cells, then for those that locate cells or tell which are defined.
+    /// Ordered as datasets are created.
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -131,9 +115,6 @@ impl<T> Members<T> {
 }
 
 impl<T> Members<T> {
-    /// The `T` of each dataset of the column, with the part of the column that the dataset holds:
-    /// first for the datasets with the cells, then for those that locate cells or tell which are
-    /// defined.
     pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
         match self {
             Members::Dense { data, flags } => {
@@ -149,9 +130,6 @@ impl<T> Members<T> {
         }
     }
 
-    /// Applies `make` to the `T` of each dataset of the column: first of the datasets with the
-    /// cells, then of those that locate cells or tell which are defined. Returns the results or the
-    /// first error.
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {
             Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
@@ -171,7 +149,7 @@ impl<T> Members<T> {
 }
 
 impl FormKind {
-    /// The name of the storage form in JSON documents: `dense`, `cubes` …
+    /// `dense`, `cubes` …
     pub(super) fn name(self) -> &'static str {
         match self {
             FormKind::Dense => "dense",
@@ -182,8 +160,7 @@ impl FormKind {
         }
     }
 
-    /// The storage form of the column whose group is `group`: hypercubes or ragged, by the names of its datasets; `None` if the
-    /// group is not that of a column.
+    /// Hypercubes or ragged, by the names of datasets; `None` if the group is not that of a column.
     pub(super) fn of_group(group: &Group) -> Option<Self> {
         let has = |names: &[&str]| names.iter().all(|name| group.has(name));
         if has(&[&cube_name(0), ROW_CUBE, ROW_INDEX]) {
@@ -197,24 +174,20 @@ impl FormKind {
 }
 
 impl StoredForm {
-    /// Describes a column whose cells are in the file, in the dataset or group `link`.
     pub(crate) fn new(kind: FormKind, link: impl Into<String>) -> Self {
         StoredForm { kind, link: link.into(), flags: None, reason: String::new(), expression: None }
     }
 
-    /// Sets the name of the dataset that tells which cells of a dense column are defined.
     pub(crate) fn with_flags(self, flags: Option<String>) -> Self {
         StoredForm { flags, ..self }
     }
 
-    /// Describes a column whose cells are not in the file; `reason` tells the user why. `expression` names the attribute of
-    /// the table's group with the TaQL expression of the column.
+    /// Cells are not in the file; `reason` is for the user.
     pub(crate) fn missing(link: String, reason: String, expression: Option<String>) -> Self {
         StoredForm { kind: FormKind::Missing, link, flags: None, reason, expression }
     }
 
-    /// Counts the hypercubes that the column has in the file; 0 if it is not stored as hypercubes (a dataset for each). `table` is the group of
-    /// its table.
+    /// 0 unless the column is stored as hypercubes; `table` is the group of its table.
     pub(crate) fn cubes(&self, table: &Group) -> Result<usize> {
         if self.kind != FormKind::Cubes {
             return Ok(0);
@@ -223,7 +196,7 @@ impl StoredForm {
         Ok((0..).take_while(|&number| group.has(&cube_name(number))).count())
     }
 
-    /// Whether a column that is a group has a dataset of this name in it, other than dimension scales.
+    /// Other than scales.
     pub(super) fn has_member(&self, name: &str) -> bool {
         match self.kind {
             FormKind::Cubes => growth(name).is_some(),
@@ -232,8 +205,7 @@ impl StoredForm {
         }
     }
 
-    /// Calls `open` with the path, below the table's group, of each dataset of the column; returns the results. `cubes`
-    /// is the number of hypercubes.
+    /// Calls `open` with the path, below the table's group, of each dataset.
     ///
     /// # Errors
     /// `Unsupported` if the column is missing, and those of `open`.
@@ -259,8 +231,7 @@ impl StoredForm {
         })
     }
 
-    /// The path of the dataset with the elements of the column, or of its hypercube `cube` (from 0); `table` is the path of the
-    /// table's group.
+    /// Path of the elements, or of the hypercube `cube`; `table` is that of the table's group.
     pub(crate) fn elements_path(&self, table: &str, cube: usize) -> String {
         let path = format!("{table}/{}", self.link);
         match self.kind {
@@ -270,9 +241,7 @@ impl StoredForm {
         }
     }
 
-    /// Plans the datasets of a new column: for each its name, the part of the column that it holds, and its axes with
-    /// their names. `shape_of` returns the shape of the dataset for a part; if the table `grows`, the number of cells
-    /// in this shape is not used.
+    /// Names, parts and named axes of the datasets. If the table `grows`, the number of cells in a shape is not used.
     ///
     /// Names of axes are chosen in the order in which datasets are created, so that all files made from a table have
     /// the same names.
@@ -328,13 +297,12 @@ impl StoredForm {
         }
     }
 
-    /// Whether the column has a group of its own for its datasets, as columns with hypercubes and ragged ones have.
+    /// Hypercubes and ragged columns do.
     pub(crate) fn has_group(&self) -> bool {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates the datasets of the column in a native HDF5 file (columns as datasets), without elements, below the group
-    /// `table`, with attributes and dimension scales. Returns for each dataset the value that [`Maker::make`] returned.
+    /// Creates datasets without elements, with attributes and scales; returns what [`Maker::make`] did.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -366,17 +334,15 @@ impl StoredForm {
     }
 }
 
-/// A dataset of a column that is to be made in a native HDF5 file.
 #[derive(Debug, Clone)]
 pub(crate) struct NewDataset {
-    /// Name of the dataset in the group of the column, or of the table if the column has no group.
+    /// Name in the group of the column, or of the table if the column has none.
     pub(crate) name: String,
     pub(crate) part: Part,
-    /// The axes of the dataset, first axis fastest.
+    /// First axis fastest.
     pub(crate) axes: Vec<NewAxis>,
 }
 
-/// Attaches the dimension scales of all axes to a new dataset of a column in `group`.
 fn attach_all<M: Maker>(
     made: &M::Made,
     new: &NewDataset,
@@ -400,13 +366,11 @@ fn attach_all<M: Maker>(
     scales.attach(maker.dataset(made), &attached)
 }
 
-/// Everything about a new column, except its elements, that is needed to create its datasets: attributes, axis roles,
-/// hypercubes.
 pub(crate) struct NewColumn<'a> {
     pub(crate) attributes: &'a Attributes,
-    /// Function from the number of axes of a cell to their meanings (`corr`, `chan`), fastest axis first.
+    /// Meanings (`corr`, `chan`) of this number of axes, fastest first.
     pub(crate) roles: &'a dyn Fn(usize) -> Vec<&'a str>,
-    /// Number of hypercubes of the new column; 0 if it is not stored as hypercubes.
+    /// 0 unless stored as hypercubes.
     pub(crate) cubes: usize,
 }
 
@@ -454,8 +418,7 @@ impl Part {
         }
     }
 
-    /// The element type of the dataset that holds this part of a column. Cells have the type `column`, but records are
-    /// strings (JSON); numbers that locate cells, and booleans that tell which are defined, have types of their own.
+    /// Cells have the type `column`, but records are strings (JSON); other parts have types of their own.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
             // records are JSON
@@ -468,32 +431,25 @@ impl Part {
     }
 }
 
-/// Creates the datasets of a new column: with their final extents in a conversion, with 0 rows in a live file.
+/// Creates datasets, with their final extents in a conversion, with 0 rows in a live file.
 pub(crate) trait Maker {
-    /// Whether the created datasets get their rows later, while other processes read the file.
+    /// Rows come later, while other processes read the file.
     const GROWS: bool;
-    /// Type of the value that [`make`](Self::make) returns for a dataset that it has created: the dataset itself, or
-    /// what is needed to write its elements.
+    /// The dataset, or what is needed to write its elements.
     type Made;
 
-    /// The shape, fastest axis first, with which the dataset is created that holds `part` of the column (its cells, one
-    /// hypercube, offsets of cells …). The slowest extent is 0 if the rows are added later.
+    /// Fastest axis first; the slowest extent is 0 if rows come later.
     fn shape(&self, part: Part) -> Result<Shape>;
 
-    /// Creates one of the datasets of the column, with the name `name` in `group`; `part` tells what the dataset holds:
-    /// the cells, one hypercube, offsets of cells …
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Self::Made>;
 
-    /// The HDF5 dataset that [`make`](Self::make) created: `made` is the value that `make` returned, either the dataset
-    /// itself or what is needed to write its elements.
     fn dataset<'a>(&'a self, made: &'a Self::Made) -> &'a Dataset;
 
-    /// The dataset that is the dimension scale of the rows of the table.
+    /// Scale of the rows.
     fn row(&self) -> &Dataset;
 }
 
-/// The shape of a cell, fastest axis first, from the `shape` of a dataset of cells, whose slowest axis counts the
-/// cells.
+/// Without the slowest axis, which counts cells.
 fn cell_of(shape: &Shape) -> Shape {
     shape.split_last().map(|(cell, _)| cell).unwrap_or_default()
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, Result};
+use crate::hex::{self, Hex};
 use crate::limits;
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
-/// Converts a record to a JSON array of pairs `[name, value]`. `table_name` returns the name of a subtable (`ANTENNA`)
-/// for the reference that a keyword stores (`././ANTENNA`).
+/// Pairs `[name, value]`; `table_name` returns `ANTENNA` for the stored `././ANTENNA`.
 pub(crate) fn from_record(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Json {
     let field = |field: &Field| {
         let mut value = from_value(&field.value, table_name);
@@ -45,7 +45,7 @@ fn from_value(value: &Value, table_name: &dyn Fn(&[u8]) -> String) -> Map<String
     object
 }
 
-/// Name of an element type in JSON values: the name in python-casacore, except `bool` instead of `boolean`.
+/// python-casacore's name, except `bool` instead of `boolean`.
 fn type_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::Bool => "bool",
@@ -79,15 +79,14 @@ fn from_f64(value: f64) -> Json {
     if value.is_finite() { value.into() } else { format!("{:#018x}", value.to_bits()).into() }
 }
 
-/// Converts a string to a JSON string, or to `{"bytes": "hex…"}` if it is not UTF-8.
+/// `{"bytes": "hex…"}` if it is not UTF-8.
 pub(crate) fn from_string(string: &BStr) -> Json {
     match string.to_str() {
         Ok(text) => text.into(),
-        Err(_) => json!({ "bytes": string.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
+        Err(_) => json!({ "bytes": Hex(string).to_string() }),
     }
 }
 
-/// Converts JSON that [`from_record`] made back to the record.
 pub(crate) fn to_record(json: &Json) -> Result<Record> {
     to_nested(json, 0)
 }
@@ -184,19 +183,15 @@ fn pair<T>(json: &Json, part: impl Fn(&Json) -> Option<T>) -> Option<Complex<T>>
     Some(Complex { re: part(re)?, im: part(im)? })
 }
 
-/// Converts JSON that [`from_string`] made back to the string.
 pub(crate) fn to_string(json: &Json) -> Result<BString> {
     if let Some(text) = json.as_str() {
         return Ok(text.into());
     }
-    let bytes = json.get("bytes").and_then(Json::as_str).filter(|hex| hex.is_ascii() && hex.len() % 2 == 0);
-    let bytes = bytes.and_then(|hex| {
-        (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect::<Option<Vec<u8>>>()
-    });
+    let bytes = json.get("bytes").and_then(Json::as_str).and_then(hex::parse);
     bytes.map(BString::from).ok_or_else(|| wrong(json, "a string"))
 }
 
-/// A string in a JSON document: as it is, or `{"bytes": "hex…"}` if it is not UTF-8.
+/// As it is, or `{"bytes": "hex…"}` if it is not UTF-8.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct JsonString(pub(crate) BString);
 
@@ -224,32 +219,28 @@ impl<'de> Deserialize<'de> for JsonString {
     }
 }
 
-/// A casacore record in a JSON document, kept as JSON until [`record`](Self::record) decodes it.
+/// Kept as JSON until [`record`](Self::record) decodes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct JsonRecord(Json);
 
 impl Default for JsonRecord {
-    /// The JSON form of a record without fields.
     fn default() -> Self {
         JsonRecord(Json::Array(Vec::new()))
     }
 }
 
 impl JsonRecord {
-    /// Converts `record` to JSON. `table_name` returns the name of a subtable (`ANTENNA`) for the reference that a
-    /// keyword stores (`././ANTENNA`).
+    /// `table_name` returns `ANTENNA` for the stored `././ANTENNA`.
     pub(crate) fn new(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Self {
         JsonRecord(from_record(record, table_name))
     }
 
-    /// Decodes the casacore record from its JSON form.
     pub(crate) fn record(&self) -> Result<Record> {
         to_record(&self.0)
     }
 
-    /// Adds the subtables that the record names to `names`: the reference as stored (`././ANTENNA`) is the key, its
-    /// last path component (`ANTENNA`) the value.
+    /// Last component (`ANTENNA`) by the stored reference (`././ANTENNA`).
     pub(crate) fn collect_table_names(&self, names: &mut HashMap<BString, String>) {
         collect_names(&self.0, names);
     }
@@ -272,14 +263,12 @@ fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
     }
 }
 
-/// Decodes the text of a JSON document of a native HDF5 file.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     let document: Json = serde_json::from_slice(text)
         .map_err(|error| Error::format(format!("the text is not JSON: {error}")).caused_by(error))?;
     serde_json::from_value(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }
 
-/// Encodes `document` as JSON text: the form in which a native HDF5 file describes tables, columns and their digests.
 pub(crate) fn encode(document: &impl Serialize) -> Result<String> {
     serde_json::to_string(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }

@@ -37,6 +37,8 @@ pub(crate) use names::{
 };
 pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;
-pub use table::{DatasetInfo, Elsewhere};
-pub(crate) use table::{NativeEntry, NativeTable, StoredBlock, Written, is_native, open};
+pub(crate) use table::open::{NativeEntry, is_native, open};
+pub(crate) use table::storage::StoredBlock;
+pub use table::storage::{DatasetInfo, Elsewhere};
+pub(crate) use table::{NativeTable, Written};
 pub(crate) use undescribed::is_scale;

@@ -11,8 +11,7 @@ use crate::h5::{Attribute, Compression, DatasetSpec, Group};
 use crate::limits;
 use crate::value::{Element, Region, Shape, Values};
 
-/// The nearest string that HDF5 can hold: cut at the first NUL, bytes that are not UTF-8 replaced. The bool is true if nothing
-/// was changed.
+/// Cut at the first NUL, bytes that are not UTF-8 replaced; true if nothing was changed.
 pub(crate) fn text(string: &BStr) -> (BString, bool) {
     let cut = string.find_byte(0).map_or(string, |nul| &string[..nul]);
     match cut.to_str() {
@@ -21,32 +20,28 @@ pub(crate) fn text(string: &BStr) -> (BString, bool) {
     }
 }
 
-/// Whether HDF5 can hold these bytes as a string without a change.
 pub(crate) fn can_hold(string: &[u8]) -> bool {
     !string.contains(&0) && std::str::from_utf8(string).is_ok()
 }
 
-/// Makes a string attribute of `string`, cut at the first NUL and with bytes that are not UTF-8 replaced, because HDF5 cannot
-/// hold these.
+/// Changes the string as [`text`] does.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
 }
 
-/// The exact strings that a column's dataset cannot hold, each with the number (from 0) of its element in the dataset.
+/// Exact strings that a dataset cannot hold, by their element.
 #[derive(Debug, Default)]
 pub(crate) struct RawStrings(Vec<(u64, BString)>);
 
-/// Name of the dataset with the element numbers (from 0) of the strings that a column's dataset cannot hold.
+/// Elements of the strings.
 const INDEX: &str = "index";
-/// Name of the dataset with the start of each string that a column's dataset cannot hold, then the end of the last
-/// string: offsets in bytes in the dataset `bytes`, which concatenates these strings.
+/// Start of each string in `bytes`, then the end of the last.
 const OFFSET: &str = "offset";
-/// Name of the dataset with the exact bytes of the strings that a column's dataset cannot hold, concatenated.
 const BYTES: &str = "bytes";
 
 impl RawStrings {
-    /// Replaces those of `strings` that HDF5 cannot hold by the nearest ones that it can, and keeps the exact ones. `first` is
-    /// the number in the dataset (from 0) of the first string.
+    /// Replaces strings by the nearest that HDF5 can hold, and keeps the exact ones; `first` is the element of the
+    /// first string.
     pub(crate) fn take_from(&mut self, strings: &mut [BString], first: u64) {
         for (number, string) in (first..).zip(strings) {
             let (clean, same) = text(string.as_bstr());
@@ -56,13 +51,11 @@ impl RawStrings {
         }
     }
 
-    /// Number of strings found so far that the dataset cannot hold.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Writes the exact strings that the dataset of the column `link` cannot hold (not UTF-8, or with a NUL) to `exact`, the group
-    /// `/_ctds/TABLE` of the HDF5 file.
+    /// `exact` is the group `/_ctds/TABLE`.
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;
         let write = |name: &str, values: Values| -> Result<()> {
@@ -87,8 +80,7 @@ impl RawStrings {
         write(BYTES, Values::UChar(bytes))
     }
 
-    /// Reads the exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset (from
-    /// 0); empty if it holds all.
+    /// Keys are elements; empty if the dataset holds all.
     pub(super) fn read(exact: &Group, link: &str) -> Result<HashMap<u64, BString>> {
         let name = raw_strings_group(link);
         if !exact.has(&name) {
@@ -124,8 +116,7 @@ impl RawStrings {
     }
 }
 
-/// Reads all elements of the dataset `name`. Fails before it allocates much memory if the file stores too few bytes for the
-/// stated shape.
+/// Fails before it allocates much memory if the file stores too few bytes for the stated shape.
 fn all<T: Element>(group: &Group, name: &str) -> Result<Vec<T>> {
     let dataset = group.dataset(name)?;
     let shape = dataset.shape()?;
@@ -135,7 +126,7 @@ fn all<T: Element>(group: &Group, name: &str) -> Result<Vec<T>> {
     }
     let mut values = Values::new(T::DATA_TYPE);
     dataset.read_region(&Region::whole(&shape), &mut values)?;
-    // filled as what it was made for
+    // `values` were made for the type `T`
     Ok(T::of(values).unwrap_or_default())
 }
 

@@ -11,18 +11,16 @@ use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Maximum number of bytes of decoded chunks kept for a dataset: the default size of the chunk cache in HDF5 2.
+/// Decoded chunks of a dataset; HDF5 2's default.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// A dataset of a native HDF5 file that is open for reading: its chunks are decoded by this program if its filters allow it, else by
-/// libhdf5.
+/// Chunks are decoded by this program if the filters allow it, else by libhdf5.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) shape: Shape,
-    /// The type of the elements that are read; see `converts`.
+    /// Type of the elements that are read; see `converts`.
     pub(crate) data_type: DataType,
-    /// The part of a column that the dataset holds, if its elements have another type than `data_type` and are converted
-    /// where the values fit; otherwise `None`.
+    /// Part of a column whose elements have another type than `data_type` and are converted where values fit.
     converts: Option<Part>,
     pub(super) chunks: Option<ChunkReader>,
     dataset: Dataset,
@@ -30,18 +28,18 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Prepares to read `dataset`, which is in the HDF5 file `source`.
+    /// `source` is the file of `dataset`.
     pub(crate) fn of_file(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
         Self::with_cache(dataset, source, CACHE_BYTES)
     }
 
-    /// Prepares to read `dataset` and to keep up to `cache` bytes of its decoded chunks for the next reads.
+    /// `cache` is the number of bytes of decoded chunks.
     pub(crate) fn with_cache(dataset: Dataset, source: Arc<dyn ReadAt>, cache: usize) -> Result<Self> {
         let chunks = ChunkReader::new(&dataset, source)?;
         Self::with_chunks(dataset, chunks, cache)
     }
 
-    /// Prepares to read `dataset` through `chunks`, or through libhdf5 if it is `None`.
+    /// `None`: through libhdf5.
     pub(super) fn new(dataset: Dataset, chunks: Option<ChunkReader>) -> Result<Self> {
         Self::with_chunks(dataset, chunks, CACHE_BYTES)
     }
@@ -51,8 +49,7 @@ impl Reader {
         Ok(Reader { shape, data_type, converts: None, chunks, dataset, cache: ChunkCache::new(cache) })
     }
 
-    /// Prepares to read `dataset`, which holds `part` of a column, but has elements of another type than `wanted`, as
-    /// elements of `wanted`.
+    /// Reads `part` of a column as elements of `wanted`.
     ///
     /// # Errors
     /// `Unsupported` if no element of the dataset's type can become one of `wanted` without loss.
@@ -69,7 +66,6 @@ impl Reader {
         Ok(Reader { shape: dataset.shape()?, data_type: wanted, converts: Some(part), chunks: None, dataset, cache })
     }
 
-    /// Appends the elements of a region of the dataset, which holds `part` of a column, to `out`, converted to its type.
     fn convert(&self, part: Part, region: &Region, out: &mut Values) -> Result<()> {
         let wide = self.dataset.read_wide(region)?;
         let values = exact::converted(&wide, self.data_type).map_err(|Misfit { index, value }| {
@@ -86,7 +82,7 @@ impl Reader {
         out.extend_from(&values, 0..values.len())
     }
 
-    /// Returns the reader unchanged, or an error if its dataset does not have this number of axes.
+    /// Fails unless the dataset has this number of axes.
     pub(crate) fn with_axes(self, axes: usize) -> Result<Self> {
         if self.shape.len() == axes {
             return Ok(self);
@@ -95,17 +91,17 @@ impl Reader {
         Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
     }
 
-    /// How the chunks of the dataset are stored: as plain elements or encoded; `None` if only libhdf5 can read them.
+    /// `None` if only libhdf5 can read the chunks.
     pub(crate) fn storage(&self) -> Option<ChunkStorage<'_>> {
         self.chunks.as_ref().map(ChunkRead::storage)
     }
 
-    /// Number of rows of the dataset: the extent of its slowest axis.
+    /// Extent of the slowest axis.
     pub(crate) fn rows(&self) -> u64 {
         self.shape.last().copied().unwrap_or_default()
     }
 
-    /// Appends the elements of a region of the dataset to `out`, which has the type of the dataset; axes are fastest first.
+    /// Axes are fastest first; `out` has the dataset's type.
     pub(crate) fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
         if out.data_type() != self.data_type {
             let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
@@ -118,8 +114,7 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with little-endian elements, from row `first` (from 0) on. A row has `row_bytes` bytes, so `out` determines
-    /// the number of rows.
+    /// Fills `out` with little-endian rows of `row_bytes` bytes, from `first` on.
     pub(crate) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
         let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
             let (cell, _) = self.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
@@ -160,13 +155,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Appends the elements `range` (half-open, from 0) of a dataset with one axis to `out`.
+    /// A dataset with one axis.
     pub(super) fn read_range(&self, range: Range<u64>, out: &mut Values) -> Result<()> {
         let region = Region::rows(&Shape::scalar(), range);
         self.read(&region, out)
     }
 
-    /// The elements `range` of a dataset of integers with one axis.
+    /// A dataset of integers with one axis.
     pub(crate) fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
         let mut values = Values::new(self.data_type);
         self.read_range(range, &mut values)?;

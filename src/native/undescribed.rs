@@ -18,29 +18,25 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Maximum number of elements of a cell with which an array column that a user made in an HDF5 file as one dataset, for
-/// example with h5py, is declared direct: its arrays have a fixed shape and are stored in the data manager's rows.
+/// Larger cells of one dataset are not declared direct: a fixed shape, stored in the data manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
-/// A table that a user made in an HDF5 file, for example with h5py: only the attributes of its group describe the
-/// table.
+/// A table made by a user, for example with h5py: its group has attributes only.
 pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
-    /// Paths of the groups of subtables (`/ANTENNA`), by the references (`././ANTENNA`) in the keywords of a table that
-    /// a user made in an HDF5 file.
+    /// Groups of subtables (`/ANTENNA`) by the references (`././ANTENNA`) in keywords.
     pub(super) groups: HashMap<BString, String>,
-    /// Sentences for the user about attributes and datasets that cannot be keywords and columns of a table that a user
-    /// made in an HDF5 file.
+    /// About attributes and datasets that cannot be keywords and columns.
     pub(super) notes: Notes,
 }
 
-/// What the user is told about a table: sentences, and which objects in its group are left out.
+/// For the user: sentences, and objects that are left out.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// Sentences, also about the objects that are left out.
+    /// Also about objects that are left out.
     pub(super) texts: Vec<String>,
-    /// Path from the root of each object that is neither a column nor a subtable, and why.
+    /// Path from the root, and why the object is neither a column nor a subtable.
     pub(super) left_out: Vec<(String, String)>,
 }
 
@@ -49,26 +45,22 @@ impl Notes {
         self.texts.push(text.into());
     }
 
-    /// Notes that the member `link` of `group` is not a column.
     pub(super) fn not_a_column(&mut self, group: &Group, link: &str, why: impl std::fmt::Display) {
         self.say(format!("{link} is not a column: {why}"));
         self.left_out.push((format!("{}/{link}", group.path().trim_end_matches('/')), why.to_string()));
     }
 
-    /// Notes that the object at `path`, from the root, is not a subtable.
     pub(super) fn not_a_subtable(&mut self, path: String, why: impl std::fmt::Display) {
         self.say(format!("{path} is not a subtable: {why}"));
         self.left_out.push((path, why.to_string()));
     }
 
-    /// Appends all that `other` has.
     pub(super) fn append(&mut self, mut other: Notes) {
         self.texts.append(&mut other.texts);
         self.left_out.append(&mut other.left_out);
     }
 }
 
-/// Reads the table that a user made in `group` from its attributes.
 pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
@@ -79,7 +71,7 @@ pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     Ok(HandmadeTable { info, keywords, groups, notes: Notes { texts, left_out: Vec::new() } })
 }
 
-/// Replaces keywords such as `Table: /ANTENNA` by references to subtables, and adds the paths of their groups to `groups`.
+/// `Table: /ANTENNA` becomes a reference to a subtable, whose group is added to `groups`.
 fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String>) {
     for field in &mut record.fields {
         match &mut field.value {
@@ -99,9 +91,8 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// The names of the groups directly in `group`, or to which soft links in it lead, that are tables: all except `_ctds`,
-/// groups with the datasets of a column (hypercubes or ragged), and quicklooks (visibilities at reduced resolution, marked
-/// by the attribute `quicklook_version`).
+/// Names of groups in `group`, or to which soft links in it lead, that are tables: all except `_ctds`, groups of
+/// columns, and quicklooks.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
@@ -120,7 +111,7 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Notes the members of the root group that belong to no table.
+/// Members that belong to no table.
 pub(super) fn note_strays(root: &Group, notes: &mut Notes) -> Result<()> {
     for (name, kind) in root.links()? {
         let target = if kind == LinkKind::Soft { root.target_kind(&name) } else { Ok(kind) };
@@ -136,9 +127,8 @@ pub(super) fn note_strays(root: &Group, notes: &mut Notes) -> Result<()> {
     Ok(())
 }
 
-/// Finds the columns that a user put into a group, with description, storage form and number of rows, except those
-/// in `known`. Adds to `notes` which other members of the group cannot be columns, and why. `tables` are the paths of groups
-/// that are tables, whatever they contain.
+/// Columns that a user put into a group, with their rows, except `known`. Notes other members, and why they are not
+/// columns. `tables` are groups that are tables, whatever they contain.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],
@@ -175,7 +165,7 @@ pub(super) fn columns(
     Ok(found)
 }
 
-/// The names of datasets and groups that columns have already.
+/// Datasets and groups of columns that are known.
 struct Known<'a> {
     forms: HashMap<&'a str, &'a StoredForm>,
     flags: HashSet<&'a str>,
@@ -191,20 +181,18 @@ impl<'a> Known<'a> {
         self.forms.contains_key(link) || self.flags.contains(link)
     }
 
-    /// Whether the member `link` of a group tells which cells of a column are defined that a user has made: `COLUMN__defined`
-    /// beside `COLUMN`, unless `COLUMN` does so itself.
+    /// `COLUMN__defined` beside `COLUMN`, unless `COLUMN` is such itself.
     fn is_flags(&self, group: &Group, link: &str) -> bool {
         flags_of(link).is_some_and(|of| !self.has(of) && group.has(of) && !self.is_flags(group, of))
     }
 }
 
-/// Whether a dataset is a dimension scale; `class` is its attribute `CLASS`, `None` if it has none.
+/// Judged by the attribute `CLASS`.
 pub(crate) fn is_scale(class: Option<&Attribute>) -> bool {
     class.and_then(text).is_some_and(|class| class == "DIMENSION_SCALE")
 }
 
-/// Describes the column that the single dataset `link` stores, and counts its rows, the extent of the slowest axis;
-/// `None` for dimension scales and datasets without axes.
+/// A single dataset and its rows; `None` for scales and datasets without axes.
 fn dense(
     group: &Group,
     known: &Known<'_>,
@@ -234,8 +222,7 @@ fn dense(
     Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
-/// Describes the column whose cells several datasets in the group `link` store (hypercubes, or cells of differing
-/// shapes), and counts its rows; `None` if the group is not a column.
+/// A group of hypercubes, or of cells of differing shapes, and its rows; `None` if it is not a column.
 fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(ColumnInfo, StoredForm, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
@@ -258,8 +245,7 @@ fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(Colum
     Ok(Some((info, form, counts[0])))
 }
 
-/// Makes the description of a column from the attributes of its dataset or group. `axes` is the number of axes of a cell, -1 if
-/// it varies.
+/// `axes` of a cell, -1 if the number varies.
 fn describe(object: &Object, link: &str, data_type: DataType, axes: i32, notes: &mut Notes) -> Result<ColumnInfo> {
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text));
     let name = own(CTDS_NAME)?.unwrap_or_else(|| link.into());

@@ -13,10 +13,9 @@ use crate::error::Result;
 use crate::h5::{Group, LinkKind};
 use crate::value::{Region, Shape, Values};
 
-/// Attributes that dimension scales are written with.
 const OF_SCALE: [&str; 2] = [UNITS, LONG_NAME];
 
-/// Notes attributes of the root group, and what is in the group `_ctds` but describes nothing.
+/// Attributes of the root group, and members of `_ctds` that describe nothing.
 pub(super) fn in_root(root: &Group) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     note_attributes(&Object::Group(root.clone()), "/", &ROOT_ATTRIBUTES, &mut notes)?;
@@ -32,9 +31,8 @@ pub(super) fn in_root(root: &Group) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-/// Notes what the group of a table has besides the columns in `forms`: dimension scales that a user has made or changed, members
-/// of columns that are groups, and attributes of the datasets of columns that do not bear the column's own. `row` is the name of
-/// the scale of the table's rows, `coordinates` are values of scales, with the role of their axis.
+/// Members of a table's group besides the columns `forms`: scales made or changed by a user, members of columns that
+/// are groups, attributes of their datasets. `row` is the scale of the rows, `coordinates` are values by role.
 pub(super) fn in_table(
     table: &Group,
     forms: &[StoredForm],
@@ -70,7 +68,6 @@ pub(super) fn in_table(
     Ok(notes)
 }
 
-/// Notes a dimension scale in the group of a table.
 fn note_scale(
     group: &Group,
     name: &str,

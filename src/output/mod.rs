@@ -2,6 +2,7 @@
 
 mod partial;
 mod place;
+mod walk;
 
 use std::fs::{self, File};
 use std::io;
@@ -17,12 +18,14 @@ use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace
 
 pub(crate) use partial::{COMPANION, Partial, partial_target, remove_abandoned_at};
 pub(crate) use place::{directory_of, publish_directory, publish_file};
+pub use walk::sorted_entries;
+pub(crate) use walk::walk;
 
-/// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
+/// Files made durable concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
 
-/// A file or directory that is written under a temporary path beside its target, see [`Partial`];
-/// [`commit`](Self::commit) renames it to the target.
+/// A file or directory that is written under a temporary path beside its target, see [`Partial`], until
+/// [`commit`](Self::commit).
 #[derive(Debug)]
 pub(crate) struct Output {
     target: PathBuf,
@@ -32,18 +35,17 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins an output that is a file. Checks that `target` can be written and that about `bytes` are free in its file system.
+    /// Begins a file. Checks that `target` can be written and that about `bytes` are free.
     ///
     /// A `target` that is a symbolic link stays one: [`IfExists::Replace`] replaces the file that it leads to.
     ///
     /// # Errors
-    /// `Exists` if there is something that is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
+    /// `Exists` if something is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
     pub(crate) fn create(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
         Self::begin(target, OutputKind::File, publishing, bytes)
     }
 
-    /// Begins an output that is a table directory, and makes the empty directory under its temporary path. Checks that
-    /// `target` can be written and that about `bytes` are free in its file system.
+    /// Begins a table directory, empty under its temporary path. Checks as [`create`](Self::create).
     ///
     /// # Errors
     /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with
@@ -54,9 +56,8 @@ impl Output {
         Ok(output)
     }
 
-    /// Begins an output, a file or a directory, that another process writes to the path [`partial`](Self::partial).
-    /// Does not check whether `target` exists: [`publish_staged`](Self::publish_staged) does, makes the output durable
-    /// and renames it to `target`, both as `publishing` says.
+    /// Begins an output that another process writes to [`partial`](Self::partial). Only
+    /// [`publish_staged`](Self::publish_staged) checks whether `target` exists.
     pub(crate) fn stage(target: &Path, publishing: Publishing) -> Result<Self> {
         let target = &resolve(target, publishing.if_exists)?;
         let directory = directory_of(target);
@@ -88,16 +89,13 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Path under which the output is written until it is published. An output that is a file may have further files
-    /// beside it: `NAME.000001` … of a SION container, or the [companion](COMPANION) `NAME.rest.h5` of a manifest.
-    /// [`publish_parts`](Self::publish_parts) publishes them first.
+    /// Path until publication. Further files of an output lie beside it: `NAME.000001` … of a SION container, or the
+    /// [companion](COMPANION) of a manifest.
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }
 
-    /// Temporary paths, sorted, of the further files of an output that is a file: `NAME.000001` … of a SION container,
-    /// or the companion `NAME.rest.h5` of a manifest (an HDF5 file with data to which the manifest refers). Empty for a
-    /// directory.
+    /// Temporary paths of the further files, sorted; empty for a directory.
     fn parts(&self) -> Result<Vec<PathBuf>> {
         let name = self.partial().file_name().unwrap_or_default();
         let mut parts = Vec::new();
@@ -111,13 +109,12 @@ impl Output {
         Ok(parts)
     }
 
-    /// Calls `visit` with every file and directory of the output that was written so far, see [`walk`].
+    /// Calls `visit` with everything written so far, see [`walk`].
     fn walk(&self, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.parts()?.iter().try_for_each(|part| walk(part, visit))?;
         walk(self.partial(), visit)
     }
 
-    /// Size in bytes of all files of the output that were written so far.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let mut bytes = 0;
         self.walk(&mut |path| {
@@ -128,9 +125,9 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in one step: other processes
-    /// see the old target, or all of the new one. If the output has further files (`NAME.000001`, `NAME.rest.h5`), an old
-    /// target is removed first and they are renamed before the target, so that for a moment it may be missing.
+    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in one step: other
+    /// processes see the old target, or all of the new one. With further files, an old target is removed first, so that
+    /// for a moment it may be missing.
     ///
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
@@ -138,7 +135,7 @@ impl Output {
         self.publish(self.kind).with_context(|| Context::path(&self.target))
     }
 
-    /// Publishes the file or directory that another process has written: makes it durable and renames it to its target.
+    /// The same for an output that another process has written.
     pub(crate) fn publish_staged(&self) -> Result<()> {
         let kind = if self.partial().is_dir() { OutputKind::Directory } else { OutputKind::File };
         if self.partial().symlink_metadata().is_err() {
@@ -163,9 +160,8 @@ impl Output {
         Ok(())
     }
 
-    /// Renames the further files of an output (`NAME.000001` … of a SION container, or the companion `NAME.rest.h5` of
-    /// a manifest) to their final names beside the target. An existing target to be replaced is removed before that:
-    /// after a `kill -9` the output is all old, all new, or missing.
+    /// Renames the further files, after the removal of an existing target: after a `kill -9` the output is all old, all
+    /// new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
@@ -184,7 +180,7 @@ impl Output {
         for (number, part) in parts.iter().enumerate() {
             let placed = rename_new(part, &place(part), OutputKind::File);
             if let Err(error) = placed {
-                // those before go with the partial
+                // parts that were placed before go with the partial
                 for part in &parts[..number] {
                     let _ = fs::rename(place(part), part);
                 }
@@ -209,18 +205,6 @@ impl Output {
         }
         Ok(())
     }
-}
-
-/// Calls `visit` with `path` and all files and directories below it, a directory after its content; symbolic links are not
-/// followed.
-pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
-    let kind = path.symlink_metadata()?.file_type();
-    if kind.is_dir() {
-        for entry in fs::read_dir(path)? {
-            walk(&entry?.path(), visit)?;
-        }
-    }
-    if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
 #[cfg(test)]
@@ -290,7 +274,7 @@ mod tests {
         assert_eq!(names(&target), ["SUB"]);
     }
 
-    /// Leaves, in a test, what a killed process leaves of an output at `target`: a temporary directory, locked or not.
+    /// Leaves what a killed process leaves: a temporary directory, locked or not.
     fn abandon(target: &Path, locked: bool) -> PathBuf {
         let name = target.file_name().unwrap().to_string_lossy();
         let directory = target.with_file_name(format!("{name}.4194305-aB3dE6gH{SUFFIX}"));
@@ -304,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_left_is_removed_and_nothing_else() {
+    fn only_leftovers_of_killed_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.h5");
         for with_lock in [true, false] {
@@ -355,7 +339,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["x.h5"]);
     }
 
-    /// Starts `THREADS` outputs with the same target at the same time, in a test, and returns their results.
+    /// Starts `THREADS` outputs with the same target at the same time.
     fn race(target: &Path, kind: OutputKind, if_exists: IfExists) -> Vec<Result<()>> {
         const THREADS: u8 = 8;
         let run = |number: u8| -> Result<()> {
@@ -446,7 +430,7 @@ mod tests {
             assert_eq!(fs::read(target.join("table.dat")).unwrap(), text.as_bytes());
             assert_eq!(names(folder.path()), ["x.ms"]);
         }
-        // what cannot be replaced is what it was
+        // a directory that cannot be replaced stays as it was
         assert!(replace_in_two_steps(&new, &target).is_err());
         assert_eq!(fs::read(target.join("table.dat")).unwrap(), b"two");
         assert_eq!(names(folder.path()), ["x.ms"]);

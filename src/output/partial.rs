@@ -12,21 +12,19 @@ use std::path::{Path, PathBuf};
 use super::place::{TRIES, directory_of, remove, replace_file};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// End of the names of the temporary directories in which outputs are written.
+/// End of the names of temporary directories.
 pub(super) const SUFFIX: &str = ".partial";
 
-/// Name of the lock file in an output's temporary directory: the process that writes the output holds it locked.
+/// The process that writes the output holds this file locked.
 pub(super) const LOCK: &str = "lock";
 
-/// Number of random letters in the name of the temporary directory of an output.
+/// Random letters in the name of a temporary directory.
 const LETTERS: usize = 8;
 
-/// Longest file name of a target, in bytes, that the name of its temporary directory repeats in full. The start and a
-/// hash replace a longer one, since a name has at most 255 bytes.
+/// The start and a hash replace a longer name, since a name has at most 255 bytes.
 const LONGEST_STEM: usize = 200;
 
-/// End of the name of a companion, `NAME.rest.h5`: an HDF5 file beside the output `NAME`, which refers to the companion
-/// for a part of its data.
+/// `NAME.rest.h5`: an HDF5 file with a part of the data of the output `NAME`.
 pub(crate) const COMPANION: &str = ".rest.h5";
 
 /// A temporary path for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
@@ -38,13 +36,12 @@ pub(crate) const COMPANION: &str = ".rest.h5";
 pub(crate) struct Partial {
     directory: PathBuf,
     path: PathBuf,
-    /// The locked lock file of the temporary directory; the last field, so that it is released last.
+    /// The last field, so that it is released last.
     _lock: File,
 }
 
 impl Partial {
-    /// Makes a temporary directory beside `target`, to write the output in. Temporary directories that killed processes
-    /// have left for the same target are removed first.
+    /// Temporary directories that killed processes have left for the same target are removed first.
     ///
     /// # Errors
     /// `Usage` if `target` has no name, `Io`, `NoSpace`.
@@ -76,13 +73,11 @@ impl Partial {
         make().with_context(|| Context::path(parent))
     }
 
-    /// Temporary path under which the output is written until it gets its final name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Renames the written file to `target`, in place of an existing file, and makes the new name durable (`fsync` of
-    /// the directory); the content must be durable before.
+    /// Replaces an existing file, and makes the new name durable; the content must be durable before.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         replace_file(&self.path, target)?;
         Ok(File::open(directory_of(target))?.sync_all()?)
@@ -91,13 +86,12 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // what cannot be removed now is removed by the next run with the same target
+        // the next run with the same target removes leftovers
         let _ = remove_partial(&self.directory);
     }
 }
 
-/// First bytes of the names of all temporary directories of the target `name`: the name itself, or its start and a hash if it
-/// is long.
+/// Common start of the names of a target's temporary directories: its name, or the start and a hash of a long one.
 pub(super) fn stem(name: &OsStr) -> Vec<u8> {
     let name = name.as_bytes();
     if name.len() <= LONGEST_STEM {
@@ -109,8 +103,7 @@ pub(super) fn stem(name: &OsStr) -> Vec<u8> {
     format!("{}~{:016x}", text.trim_end_matches(char::REPLACEMENT_CHARACTER), hasher.finish()).into_bytes()
 }
 
-/// Makes and locks the lock file in the temporary `directory`; `None` if another process has just removed the directory as
-/// abandoned.
+/// `None` if another process has just removed the directory as abandoned.
 fn lock_new(directory: &Path) -> io::Result<Option<File>> {
     let path = directory.join(LOCK);
     let file = match File::options().write(true).create_new(true).open(&path) {
@@ -132,7 +125,7 @@ fn is_same_file(file: &File, path: &Path) -> bool {
     matches!((file.metadata(), fs::symlink_metadata(path)), (Ok(opened), Ok(found)) if same(&opened, &found))
 }
 
-/// Removes the temporary directories of the target `name` in `parent` whose writers have exited.
+/// Removes the temporary directories of a target whose writers have exited.
 fn remove_abandoned(parent: &Path, name: &OsStr) {
     let stem = stem(name);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -143,21 +136,19 @@ fn remove_abandoned(parent: &Path, name: &OsStr) {
     }
 }
 
-/// File name of the target to which a temporary directory called `name` belongs, shortened as in `name` if it is long;
-/// `None` if `name` is not the name of a temporary directory.
+/// The target of a temporary directory, shortened as in `name` if it is long.
 pub(crate) fn partial_target(name: &OsStr) -> Option<&[u8]> {
     let rest = name.as_bytes().strip_suffix(SUFFIX.as_bytes())?;
     let dot = rest.iter().rposition(|&byte| byte == b'.')?;
     is_partial_of(&rest[..dot], name).then_some(&rest[..dot])
 }
 
-/// Removes the temporary `directory` of the target `name` if its writer has exited.
+/// Removes a temporary directory if its writer has exited.
 pub(crate) fn remove_abandoned_at(directory: &Path, name: &OsStr) -> Result<()> {
     Ok(remove_if_abandoned(directory, name)?)
 }
 
-/// Whether `name` is that of a temporary directory for a target with this `stem`: `STEM.PID-RANDOM.partial`, where STEM is
-/// the target's name, shortened if it is long.
+/// Whether `name` is `STEM.PID-RANDOM.partial`.
 fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     let middle = || {
         let middle = name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
@@ -172,9 +163,7 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
-/// Whether the file `other` belongs to the output `name` beside it: a further file of a SION container, such as
-/// `NAME.000001`, or the companion `NAME.rest.h5` of a manifest (JSON references to chunks), an HDF5 file with all data
-/// that are not read from tiles.
+/// Whether `other` is a further file of the output `name`: of a SION container, such as `NAME.000001`, or a companion.
 pub(super) fn is_part(name: &OsStr, other: &OsStr) -> bool {
     if is_companion(name, other) {
         return true;
@@ -183,7 +172,6 @@ pub(super) fn is_part(name: &OsStr, other: &OsStr) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether the file `other` beside the output `name` is its companion, `NAME.rest.h5`.
 fn is_companion(name: &OsStr, other: &OsStr) -> bool {
     other.as_bytes().strip_prefix(name.as_bytes()) == Some(COMPANION.as_bytes())
 }
@@ -212,8 +200,7 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a temporary directory whose lock this process holds. The lock file is removed last, because it keeps other
-/// processes from removing the directory at the same time.
+/// Needs the lock, whose file is removed last: it keeps other processes from removing the directory at the same time.
 fn remove_partial(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name() != LOCK {

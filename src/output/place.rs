@@ -12,35 +12,31 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::IfExists;
 
-/// Whether an output is a file or a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputKind {
     File,
     Directory,
 }
 
-/// How often the removal of a directory is tried while other threads still write to it.
+/// Other threads may still write to a directory that is removed.
 const REMOVAL_TRIES: usize = 20;
 
-/// How often a temporary name is chosen, or an exchange of two paths is tried, before interference by another process is
-/// reported as an error.
+/// Attempts to choose a temporary name, or to exchange two paths, before interference by another process is an error.
 pub(super) const TRIES: usize = 20;
 
-/// Renames the file `new` to `target` in the same file system, and makes the new name durable (`fsync` of the
-/// directory), not the content. An existing file is replaced only if `if_exists` says so.
+/// Renames a file in the same file system, and makes the new name durable, not the content.
 ///
 /// # Errors
-/// `Exists` if there is something that is not to be replaced.
+/// `Exists` if something is not to be replaced.
 pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
     publish_at(new, target, OutputKind::File, if_exists)
 }
 
-/// Renames the table directory `new` to `target` in the same file system, and makes the new name durable (`fsync` of
-/// the parent directory), not the content. An existing table is replaced only if `if_exists` says so; the old table is
-/// then at the path `new`, or removed.
+/// Renames a table directory in the same file system, and makes the new name durable, not the content. A replaced table
+/// is then at the path `new`, or removed.
 ///
 /// # Errors
-/// `Exists` if there is something that is not to be replaced.
+/// `Exists` if something is not to be replaced.
 pub(crate) fn publish_directory(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
     publish_at(new, target, OutputKind::Directory, if_exists)
 }
@@ -55,8 +51,7 @@ fn publish_at(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) 
     publish().with_context(|| Context::path(target))
 }
 
-/// Renames `new`, a file or directory as `kind` says, to `target`; an existing file or directory there is replaced only
-/// if `if_exists` says so.
+/// Renames `new` to `target`, which is replaced only if `if_exists` says so.
 pub(super) fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
     match (if_exists, kind) {
         (IfExists::Fail, kind) => rename_new(new, target, kind),
@@ -65,7 +60,7 @@ pub(super) fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfEx
     }
 }
 
-/// Directory in which `target` is: its parent, or `.` for a bare name.
+/// `.` for a bare name.
 pub(crate) fn directory_of(target: &Path) -> &Path {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -73,8 +68,7 @@ pub(crate) fn directory_of(target: &Path) -> &Path {
     }
 }
 
-/// Final path for an output: where `target` leads if it is a symbolic link and an existing file is to be replaced, else
-/// `target` itself.
+/// Where `target` leads if it is a symbolic link and an existing file is to be replaced, else `target` itself.
 pub(super) fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
     if !if_exists.replaces() || !target.is_symlink() {
         return Ok(target.to_owned());
@@ -89,8 +83,8 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether an output may replace the directory at `path`: it is empty, or holds a casacore table, or an array or table
-/// of the Python packages BLZ or bcolz (compressed arrays).
+/// Whether an output may replace the directory: it is empty, or holds a casacore table, or compressed arrays of the
+/// Python packages BLZ or bcolz.
 fn is_table(path: &Path) -> bool {
     let known = ["table.dat", "meta/storage", "__rootdirs__"];
     known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
@@ -117,10 +111,9 @@ pub(super) fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists)
 /// Outcome of a rename that must not overwrite, or that exchanges two paths.
 enum Renamed {
     Done,
-    /// The rename did nothing: the new name exists already (`EEXIST`), or a path that is to be renamed or exchanged is
-    /// missing (`ENOENT`).
+    /// The new name exists (`EEXIST`), or a path is missing (`ENOENT`).
     Not,
-    /// The rename did nothing: the file system cannot rename without overwriting, or exchange two paths, in one step.
+    /// The file system cannot do this in one step.
     Unsupported,
 }
 
@@ -133,10 +126,7 @@ fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
     }
 }
 
-/// Renames `new` to `target`, which must not exist.
-///
-/// # Errors
-/// `Exists` if it does.
+/// Fails with `Exists` if `target` exists.
 pub(super) fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<()> {
     match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
         Renamed::Done => return Ok(()),
@@ -168,8 +158,7 @@ pub(super) fn replace_file(new: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Replaces the directory `target` by the directory `new`, in one step where the file system can. The old directory is
-/// then at the path `new`, or removed.
+/// Replaces the directory in one step where the file system can. The old one is then at the path `new`, or removed.
 fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     for _ in 0..TRIES {
         match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
@@ -184,7 +173,7 @@ fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
                 return Err(not_a_table());
             }
             Renamed::Done => return Ok(()),
-            // it has just been removed
+            // the target has just been removed
             Renamed::Not => {}
             Renamed::Unsupported => return replace_in_two_steps(new, target),
         }
@@ -192,8 +181,7 @@ fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Io, "other processes make and remove the target all the time"))
 }
 
-/// Replaces the directory `target` by two renames where the file system cannot exchange two directories. First the old
-/// one is renamed to a temporary name, which other runs do not remove, then `new` to `target`.
+/// Renames the old one to a temporary name, which other runs do not remove, then `new` to `target`.
 pub(super) fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
     let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(directory_of(target))?;
@@ -205,15 +193,14 @@ pub(super) fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     }
     let renamed = rename_new(new, target, OutputKind::Directory);
     if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
-        // it is not ours to remove
+        // the old directory is not ours to remove
         let kept = aside.keep();
         return renamed.with_context(|| format!("what was there is now in {}", kept.display()));
     }
     renamed
 }
 
-/// Removes a file, or a directory with its content, if it exists. The removal of a directory is tried repeatedly, as
-/// other threads may write to it.
+/// Removes a file or directory, if it exists; tried repeatedly, as other threads may write to it.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {

@@ -135,7 +135,7 @@ impl<'a> Pack<'a> {
         if self.options().format.is_for_tables() { Wanted::Table } else { Wanted::Files }
     }
 
-    /// The options of this packing; if no format was chosen, it is MultiFile, or MultiHDF5 for a single file or with compression.
+    /// The default format is MultiFile, or MultiHDF5 for a single file or with compression.
     fn options(&self) -> PackOptions {
         let is_multi_file = !self.options.single_file && self.options.compression.is_none();
         let default = if is_multi_file { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };

@@ -39,7 +39,7 @@ pub struct ByteDifference {
     pub right: String,
 }
 
-/// Compares all files of two tables, taken out of their containers, byte by byte.
+/// Compares files outside of containers byte by byte.
 ///
 /// # Errors
 /// Those of reading either; `Interrupted` if `progress` says so.
@@ -88,8 +88,7 @@ fn describe(file: &SetFile) -> String {
     format!("a file of {} bytes", file.len)
 }
 
-/// The first difference of two files: its offset in bytes (`None` if one file is missing), and descriptions of the left
-/// and of the right file there.
+/// First difference: offset (`None` if one file is missing), and descriptions of both files there.
 type Found = (Option<u64>, String, String);
 
 trait InFile {
@@ -103,8 +102,7 @@ impl InFile for Found {
     }
 }
 
-/// Compares two files; returns the number of compared bytes, and the first difference or `None`. `path` is the path of
-/// both files below their tables; `places` names the left and the right table in errors.
+/// Number of compared bytes, and the first difference. `path` is below both tables; `places` names them in errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

@@ -9,28 +9,22 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::progress::Progress;
 
-/// Number of bytes of a file that are copied at a time, rounded up to whole blocks of the container; few enough to stay in the
-/// processor's cache.
+/// Bytes copied at a time, rounded up to whole blocks of the container; few enough for the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// Minimum length in bytes of a file for which disk space is reserved before it is copied into a container. None is
-/// reserved if the copy can share disk blocks with the file (reflink).
+/// Length from which disk space is reserved first, unless the copy can share blocks.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// Largest block size of a container, in bytes, for which files are copied in whole blocks; with larger blocks, in parts of
-/// blocks.
+/// Larger blocks are copied in parts.
 const MAX_BLOCK_BYTES: u64 = 4 << 20;
 
-/// Copies the files of a table into a container, one after the other.
 pub(super) struct Copier<'a> {
     progress: &'a dyn Progress,
     sharer: Sharer<'a>,
-    /// The directory in which the container is written.
     directory: &'a Path,
-    /// Path that the user gave for the output, which appears there when it is complete.
+    /// Path of the complete output.
     target: &'a Path,
-    /// Two buffers for pieces of a file: while the piece in one is written to the container, the next one is read into the
-    /// other.
+    /// While the piece in one is written, the next one is read into the other.
     buffers: [Vec<u8>; 2],
 }
 
@@ -40,10 +34,7 @@ impl<'a> Copier<'a> {
         Copier { progress, sharer, directory, target, buffers: Default::default() }
     }
 
-    /// Makes the files that were copied to `container` a part of it.
-    ///
-    /// # Errors
-    /// Those of the container; the error names the target unless it names a file already.
+    /// Fails with errors of the container that name the target, unless they name a file already.
     pub(super) fn commit(&self, container: &dyn ContainerMut) -> Result<()> {
         container.commit().map_err(|error| self.of_target(error))
     }
@@ -52,13 +43,11 @@ impl<'a> Copier<'a> {
         error.of_file(&Context::path(self.target))
     }
 
-    /// Number of bytes so far that the target shares with the source by reflink (common blocks of the file system), not
-    /// copied.
+    /// Bytes shared so far by reflink (common blocks of the file system).
     pub(super) fn shared(&self) -> u64 {
         self.sharer.shared()
     }
 
-    /// Copies a file of `folder` into the container `target`, where it has the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &SetFile, target: &dyn ContainerMut) -> Result<()> {
         self.progress.go_on()?;
         if target.is_complete(&file.name)? {
@@ -81,8 +70,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies the bytes of a file from offset `at` on, `piece_bytes` bytes at a time; while one piece is written, the next one
-    /// is read.
+    /// Copies from offset `at` on; while one piece is written, the next one is read.
     fn copy_rest(
         &mut self,
         folder: &Folder,
@@ -112,7 +100,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Reports to the user that `bytes` bytes of a file were written.
+    /// Reports written bytes.
     ///
     /// # Errors
     /// `Interrupted` if no more are to be written.
@@ -122,13 +110,12 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Copies up to `count` bytes from offset `at` on, to the same offset of `to`, within the operating system, which may
-/// share blocks (reflink); returns the number of copied bytes, 0 if this is not possible.
+/// Copies within the operating system, which may share blocks; returns the number of bytes, 0 if this is not possible.
 fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
     from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
 }
 
-/// Number of bytes of the source's files that a container in `directory` can share with them (reflink) instead of copying.
+/// Bytes that a container in `directory` can share with the source.
 pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     let sharer = Sharer::new(Reflink::Auto, &());
     let is_shared =
@@ -136,7 +123,7 @@ pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     source.root.all().into_iter().flat_map(|folder| &folder.files).filter(is_shared).map(|file| file.len).sum()
 }
 
-/// Number of bytes that are copied at a time into the container `target`: whole blocks of the container, so that no block is written in two parts.
+/// Whole blocks of the container, so that no block is written in two parts.
 fn piece_bytes(target: &dyn ContainerMut) -> u64 {
     let block = target.describe().block_bytes.filter(|&bytes| bytes <= MAX_BLOCK_BYTES);
     (PIECE_BYTES as u64).next_multiple_of(block.unwrap_or(1))

@@ -18,7 +18,7 @@ use crate::value::{Record, Value, Values};
 pub struct Elsewhere {
     /// Path of the table that needs the other one, below the source; `.` for the source itself.
     pub table: String,
-    /// Description of what the other table has, for people: `its rows`, `the cells of its column DATA`.
+    /// Content of the other table in words: `its rows`, `the cells of its column DATA`.
     pub holds: String,
     /// Absolute path of the other table.
     pub path: PathBuf,
@@ -35,15 +35,15 @@ impl fmt::Display for Elsewhere {
     }
 }
 
-/// The name of another table as `table.dat` stores it.
+/// Another table as `table.dat` names it.
 pub(super) struct Reference {
     pub(super) stored: BString,
     pub(super) holds: String,
-    /// Whether a table can be read without the other one, which is a subtable.
+    /// Whether a table can be read without the other one.
     pub(super) is_subtable: bool,
 }
 
-/// The names of other tables in a `table.dat`, of each name the first reference only.
+/// The first reference of each name.
 pub(super) fn references(dat: &TableDat) -> Vec<Reference> {
     let mut found = Vec::new();
     let mut add = |stored: &BStr, holds: String, is_subtable| {
@@ -83,8 +83,7 @@ fn each_table(record: &Record, each: &mut dyn FnMut(&BStr, &BStr)) {
     }
 }
 
-/// Returns the `table.dat` in `bytes` with other names of tables: `renamed` maps a stored name to the new one, or to `None` if
-/// it stays.
+/// `table.dat` with other names of tables; `None` for a name that stays.
 ///
 /// # Errors
 /// As [`TableDat::encode`].
@@ -119,7 +118,7 @@ fn rename_tables(record: &mut Record, renamed: &dyn Fn(&BStr) -> Option<BString>
     }
 }
 
-/// Absolute path of the table that a table at `origin` names as `stored`, without `..`.
+/// Absolute, without `..`.
 pub(super) fn target(stored: &BStr, origin: &Path) -> Result<PathBuf> {
     let mut path = PathBuf::new();
     for component in std::path::absolute(resolve(stored, origin))?.components() {
@@ -131,13 +130,13 @@ pub(super) fn target(stored: &BStr, origin: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Whether `path` is in the directory or container `tree`.
+/// `tree` is a directory or container.
 pub(super) fn is_in(path: &Path, tree: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     path.starts_with(tree) || real(path).zip(real(tree)).is_some_and(|(path, tree)| path.starts_with(tree))
 }
 
-/// The name by which the table at `from` refers to the table at `to`, both paths below a common directory that can have any name.
+/// Name of the table at `to` in the one at `from`, both below a common directory that can have any name.
 pub(super) fn relative_name(to: &Path, from: &Path) -> BString {
     // the common directory, whose name does not matter
     let (to, from) = (Path::new("/set").join(to), Path::new("/set").join(from));

@@ -21,10 +21,10 @@ use crate::thin;
 
 pub(super) const TABLE_DAT: &str = "table.dat";
 
-/// Bytes of a file that are read at a time if it is only checked, not copied.
+/// Bytes read at a time of a file that is only checked.
 const READ_BYTES: u64 = 1 << 18;
 
-/// Name of the file in a container that holds the original table.dat of a packed table, if that cannot be derived from the packed table.dat.
+/// The original table.dat of a packed table, in its container, if the packed one does not show it.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
 /// The files of a table and of its subtables in plain form, which means outside of containers: each file for itself in a directory.
@@ -43,63 +43,58 @@ pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
     damage: Vec<Damage>,
-    /// Paths of the tables that the set has, with all that is in their directories: the source, and those that were followed.
+    /// Tables in the set, with all in their directories: the source, and those that were followed.
     trees: Vec<PathBuf>,
 }
 
-/// Kinds of sources that a search for files accepts: only tables and containers that can hold any files, or any
-/// directories and files as well.
+/// Kinds of sources that are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The source must be a table, or a container of a format that can hold any files (not only those of tables); other files
-    /// are an error.
+    /// A table, or a container of a format that can hold any files (not only those of tables).
     Table,
-    /// The source must be a table or a container file, with whatever files.
+    /// A table or a container file, with whatever files.
     Packed,
-    /// The source may be any directory, container or file, whether or not it is a table.
+    /// Any directory, container or file.
     Files,
 }
 
-/// Options of the search for the files of a table or container.
 #[derive(Clone, Copy)]
 struct Search {
     options: OpenOptions,
     wanted: Wanted,
-    /// Whether files, containers and directories that cannot be read are listed as damage and left out; otherwise they are
-    /// errors.
+    /// Unreadable files, containers and directories are listed as damage and left out; otherwise they are errors.
     salvage: bool,
-    /// Whether tables outside of the source, which its tables need, are taken into the set.
+    /// Tables outside of the source, which its tables need, are taken into the set.
     follow: bool,
 }
 
-/// A table or directory in a set of files, with its files, and the folders inside it.
+/// A table or directory, with its files and the folders inside it.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// Path of the folder in the source: `ANTENNA/`; empty for the source itself.
+    /// Path in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
-    /// Path of the folder on the disk; `None` if the folder is a container or in one.
+    /// `None` for a container or in one.
     path: Option<PathBuf>,
-    /// Absolute path of the folder, also through containers, from which its `table.dat` names other tables.
+    /// Absolute path, also through containers, from which `table.dat` names other tables.
     origin: PathBuf,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
-    /// The container or directory in which the folder's files were found; those of a table may be in another container inside it.
+    /// Where the files were found; those of a table may be in another container inside it.
     container: Arc<dyn Container>,
-    /// Sequence numbers (as in `table.f<number>`) of the data managers whose files can be in a container, maybe none.
-    /// `None` if the folder is not a table with data of its own, or its `table.dat` cannot be decoded.
+    /// Data managers (`table.f<number>`) whose files can be in a container. `None` if the folder is not a table with
+    /// data of its own, or its `table.dat` cannot be decoded.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
-    /// The files and containers of this folder, and the folders directly in it, that are left out because they are damaged.
+    /// Left out of this folder, with folders directly in it.
     damage: Vec<Damage>,
     _lock: Option<ReadLock>,
 }
 
-/// Whether a table is at `path`.
 fn exists(path: &Path) -> bool {
     container::locate(path).is_ok_and(|files| files.open(TABLE_DAT).is_ok())
 }
 
-/// A table, with all its files, that is in a set of files: where it was, and the name of its folder; empty for the source.
+/// A table of the set: where it was, and the name of its folder, empty for the source.
 #[derive(Clone)]
 struct Tree {
     origin: PathBuf,
@@ -107,8 +102,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The place in the set of the table at `path`. Adds a tree to `trees` if none of them has it, with a name that is not
-    /// `taken`.
+    /// Adds a tree with a name that is not `taken` if none has the table at `path`.
     fn place(trees: &mut Vec<Self>, path: &Path, taken: &[String]) -> PathBuf {
         for tree in trees.iter() {
             if let Ok(below) = path.strip_prefix(&tree.origin) {
@@ -124,7 +118,6 @@ impl Tree {
     }
 }
 
-/// One file of a table in plain form (outside of a container): its name, its length in bytes, and where its bytes are.
 #[derive(Debug)]
 pub(super) struct SetFile {
     pub(super) name: String,
@@ -148,7 +141,7 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
-    /// Properties of the file, as names and values, that the format of its container records; empty if it records none.
+    /// Empty if the container's format records none.
     fn properties(&self) -> Result<Properties> {
         match &self.stored {
             Stored::In(container) => container.file_properties(&self.name),
@@ -156,7 +149,7 @@ impl SetFile {
         }
     }
 
-    /// Reads all bytes of the file, to find out whether they can be read.
+    /// Finds out whether all bytes can be read.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
         let mut piece = vec![0; self.len.min(READ_BYTES) as usize];
@@ -179,12 +172,10 @@ impl Stored {
     }
 }
 
-/// The files of a source, taken out of their containers and presented as one container, for formats that write a whole
-/// container at once.
+/// Files presented as one container, for formats that write a whole container at once.
 #[derive(Debug)]
 struct Plain {
-    /// Path of the directory on the disk to which the files belong, also those in a container there (`table.mf`); `None`
-    /// if the directory is missing.
+    /// Directory to which the files belong, also those in a container there (`table.mf`), if it exists.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,
@@ -253,8 +244,7 @@ impl Container for Plain {
     }
 }
 
-/// Opens the source at `path` as a container. If `path` leads to a single file inside a container, the result is a
-/// container with this file as its only member.
+/// A single file inside a container becomes a container with this file as its only member.
 fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
     let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
     Ok(match outermost.find()? {
@@ -268,25 +258,24 @@ fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
 }
 
 impl FileSet {
-    /// Finds all files of the source at `path`: a table directory, a file that holds a whole table, a table inside such a file,
-    /// or a container of other files.
+    /// Finds all files of a table directory, a file that holds a whole table, a table inside such a file, or a
+    /// container of other files.
     ///
     /// # Errors
-    /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a container
-    /// is damaged, or if it holds a file whose name cannot be one.
+    /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a
+    /// container is damaged, or if it holds a file whose name cannot be one.
     pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, wanted, salvage: false, follow: false })
     }
 
-    /// As [`open`](Self::open), with the tables outside of the source that its tables need: each becomes a folder of the source,
-    /// by which its tables name it.
+    /// As [`open`](Self::open), with the tables outside of the source that its tables need, each as a folder of the
+    /// source.
     pub(super) fn follow(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, wanted, salvage: false, follow: true })
     }
 
-    /// Finds all files of the table, container or directory at `path` that can be read. Leaves out files that cannot be
-    /// read as a whole, and containers and directories that cannot be opened; [`damage`](Self::damage) lists them.
-    /// Every file is read once for that. `wanted` tells whether the source must be a table or a container.
+    /// As [`open`](Self::open), but leaves out files that cannot be read as a whole, and containers and directories
+    /// that cannot be opened; [`damage`](Self::damage) lists them. Every file is read once for that.
     ///
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
@@ -334,30 +323,26 @@ impl FileSet {
         open().with_context(|| Context::path(path))
     }
 
-    /// Presents the files of the set, taken out of their containers, as one container, for formats that write a whole container
-    /// at once.
+    /// For formats that write a whole container at once: one container of all files.
     pub(super) fn as_container(&self) -> Result<Arc<dyn Container>> {
         Ok(Arc::new(Plain::new(&self.root)?))
     }
 
-    /// The files, containers and directories that [`salvage`](Self::salvage) left out as damaged; empty after
-    /// [`open`](Self::open).
+    /// Damage that [`salvage`](Self::salvage) left out.
     pub(super) fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Adds the path of the source to an error of copying its files, if the error says that the source is damaged.
+    /// Adds the path of the source to an error of damage.
     pub(super) fn blame(&self, error: Error) -> Error {
         if error.is_damage() { error.of_file(&Context::path(&self.path)) } else { error }
     }
 
-    /// Path of the source of the files, as it was given.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns an error if the target of packing or unpacking is the source itself, inside it, or a directory that contains
-    /// it.
+    /// Fails if the target is the source, inside it, or a directory that contains it.
     pub(super) fn check_apart(&self, target: &Path) -> Result<()> {
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
         let source = real(&self.path);
@@ -370,23 +355,21 @@ impl FileSet {
         Ok(())
     }
 
-    /// Lists names, lengths and properties of all files, for container formats that store these before the content of the
-    /// files.
+    /// List for container formats that store it before the content of files.
     pub(super) fn announce(&self) -> Result<Announced> {
         self.root.announce()
     }
 
-    /// Number of files in the set, those of subtables included.
+    /// Includes those of subtables.
     pub(super) fn files(&self) -> usize {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
-    /// Sum of the lengths of all files of the set, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
-    /// The tables outside of the set that its tables need.
+    /// Tables outside of the set that its tables need.
     pub(super) fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
         let mut found = Vec::new();
         for folder in self.root.all() {
@@ -402,8 +385,7 @@ impl FileSet {
         Ok(found)
     }
 
-    /// Warnings for the user, each with a path: files that are left out of the set, symbolic links that are followed,
-    /// and each table.dat that cannot be decoded.
+    /// Left out files, followed symbolic links, and each table.dat that cannot be decoded.
     pub(super) fn warnings(&self) -> Vec<String> {
         self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
     }
@@ -442,49 +424,72 @@ impl Folder {
             _lock: lock,
         };
         let left_out = folder.look_around(path)?;
-        let taken = |name: &String| !left_out.contains(name);
-        for name in container.names()?.into_iter().filter(taken) {
+        folder.add_files(&container, &left_out, search)?;
+        let packed = folder.open_table(&container, search.salvage)?;
+        for container in [container].into_iter().chain(packed) {
+            folder.add_nested(&*container, &left_out, search, depth)?;
+        }
+        folder.check_names()?;
+        Ok(folder)
+    }
+
+    /// Adds the files of the container, without those that are `left_out`.
+    fn add_files(&mut self, container: &Arc<dyn Container>, left_out: &[String], search: Search) -> Result<()> {
+        for name in container.names()?.into_iter().filter(|name| !left_out.contains(name)) {
             container::check_name(&name)?;
-            match SetFile::new(&container, name.clone()) {
-                Ok(file) => folder.files.push(file),
-                Err(error) if search.salvage && error.is_damage() => folder.leave_out(&name, &error),
+            match SetFile::new(container, name.clone()) {
+                Ok(file) => self.files.push(file),
+                Err(error) if search.salvage && error.is_damage() => self.leave_out(&name, &error),
                 // a file that the user may not read
-                Err(error) if error.kind() == crate::ErrorKind::Io => folder.warn(&name, &format!("left out: {error}")),
+                Err(error) if error.kind() == crate::ErrorKind::Io => self.warn(&name, &format!("left out: {error}")),
                 Err(error) => return Err(error),
             }
         }
         for (name, what) in container.left_out()? {
-            folder.warn(&name, &format!("left out: {what}"));
+            self.warn(&name, &format!("left out: {what}"));
         }
-        let packed = folder.open_table(&container, search.salvage)?;
-        for container in [container].into_iter().chain(packed) {
-            for name in container.nested()?.into_iter().filter(taken) {
-                container::check_name(&name)?;
-                let inner = || {
-                    let prefix = format!("{}{name}/", folder.prefix);
-                    Self::open(container.enter(&name)?, prefix, folder.origin.join(&name), search, depth + 1)
-                };
-                match inner().context(Context::member(&name)) {
-                    Ok(inner) => folder.nested.push((name, inner)),
-                    Err(error) if search.salvage && error.is_damage() => {
-                        let table = format!("{}{name}", folder.prefix);
-                        folder.damage.push(Damage::of_table(&table, &error));
-                    }
-                    Err(error) => return Err(error),
+        Ok(())
+    }
+
+    /// Adds the directories and containers in the container, without those that are `left_out`.
+    fn add_nested(
+        &mut self,
+        container: &dyn Container,
+        left_out: &[String],
+        search: Search,
+        depth: usize,
+    ) -> Result<()> {
+        for name in container.nested()?.into_iter().filter(|name| !left_out.contains(name)) {
+            container::check_name(&name)?;
+            let inner = || {
+                let prefix = format!("{}{name}/", self.prefix);
+                Self::open(container.enter(&name)?, prefix, self.origin.join(&name), search, depth + 1)
+            };
+            match inner().context(Context::member(&name)) {
+                Ok(inner) => self.nested.push((name, inner)),
+                Err(error) if search.salvage && error.is_damage() => {
+                    let table = format!("{}{name}", self.prefix);
+                    self.damage.push(Damage::of_table(&table, &error));
                 }
+                Err(error) => return Err(error),
             }
         }
-        let mut names: Vec<&String> = folder.files.iter().map(|file| &file.name).collect();
-        names.extend(folder.nested.iter().map(|(name, _)| name));
+        Ok(())
+    }
+
+    /// Fails if two members have one name.
+    fn check_names(&self) -> Result<()> {
+        let mut names: Vec<&String> = self.files.iter().map(|file| &file.name).collect();
+        names.extend(self.nested.iter().map(|(name, _)| name));
         names.sort();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
-            None => Ok(folder),
+            None => Ok(()),
         }
     }
 
-    /// The tables that the `table.dat` of the folder names, with their absolute paths; none if it cannot be decoded, of which
-    /// there is a warning.
+    /// Tables that `table.dat` names, with their absolute paths; none if it cannot be decoded, of which there is a
+    /// warning.
     fn references(&self) -> Result<Vec<(Reference, PathBuf)>> {
         let Some(dat) = self.files.iter().find(|file| file.name == TABLE_DAT) else { return Ok(Vec::new()) };
         let Ok(dat) = TableDat::decode(&dat.open()?) else { return Ok(Vec::new()) };
@@ -495,8 +500,8 @@ impl Folder {
         elsewhere::references(&dat).into_iter().map(located).collect()
     }
 
-    /// Takes the tables outside of this folder, the root of the set, that its tables need into it, and those that they need.
-    /// Returns the path of the source and of each of them.
+    /// Takes tables outside of this folder, the root of the set, that are needed into it. Returns the path of the
+    /// source and of each of them.
     fn follow(&mut self, search: Search) -> Result<Vec<PathBuf>> {
         let mut trees = vec![Tree { origin: self.origin.clone(), name: String::new() }];
         let taken: Vec<String> = self.nested.iter().map(|(name, _)| name.clone()).collect();
@@ -514,8 +519,8 @@ impl Folder {
         Ok(trees.into_iter().map(|tree| tree.origin).collect())
     }
 
-    /// Renames the tables that this folder, which becomes the folder `place` of the set, and those in it name by their new places.
-    /// Adds to `trees` those that are not in the set yet, with names of folders that are not `taken`.
+    /// Names tables by their new places, once this folder is `place` of the set. Adds those that are not in the set yet
+    /// to `trees`, with names that are not `taken`.
     fn relocate(&mut self, place: &Path, trees: &mut Vec<Tree>, taken: &[String]) -> Result<()> {
         let mut renamed = Vec::new();
         for (Reference { stored, is_subtable, .. }, path) in self.references()? {
@@ -537,7 +542,6 @@ impl Folder {
         self.nested.iter_mut().try_for_each(|(name, inner)| inner.relocate(&place.join(name), trees, taken))
     }
 
-    /// Whether the folder is a casacore table.
     fn is_table(&self) -> bool {
         self.files.iter().any(|file| file.name == TABLE_DAT)
     }
@@ -556,13 +560,12 @@ impl Folder {
         })
     }
 
-    /// Records as damage that a file of the folder cannot be read and is left out.
     fn leave_out(&mut self, name: &str, error: &Error) {
         let damage = Damage::of_file(self.name(), name, error);
         self.damage.push(damage);
     }
 
-    /// Leaves out the files that cannot be read as a whole, in this folder and in all below.
+    /// Also in all folders below.
     fn leave_out_damaged(&mut self, progress: &dyn Progress) -> Result<()> {
         for file in std::mem::take(&mut self.files) {
             match file.read_through(progress) {
@@ -578,8 +581,8 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Adds a warning about each special entry of the directory `path` (symbolic link, socket, name that is not UTF-8).
-    /// Returns the names of the entries to leave out, except names that are not UTF-8; none if `path` is `None`.
+    /// Warns of special entries of the directory (symbolic link, socket, name that is not UTF-8). Returns those to
+    /// leave out, except names that are not UTF-8.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();
@@ -592,8 +595,8 @@ impl Folder {
         Ok(left_out)
     }
 
-    /// If the folder is a table with a container (`table.mf`), replaces the container in the folder's list of files by
-    /// the files in it. Returns the opened container; `None` without one, or if it is damaged and `salvage` is set.
+    /// Replaces the container of a table (`table.mf`) in the list of files by the files in it, and returns it; `None`
+    /// without one, or if it is damaged and `salvage` is set.
     fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
@@ -620,7 +623,7 @@ impl Folder {
         if let Some(opened) = &packed {
             match original_dat(&**opened, &bytes, &set) {
                 Ok(original) => plain_dat = original.unwrap_or(plain_dat),
-                // that of the packed table is as good, but for its bytes
+                // the packed table's own is as good, but for its bytes
                 Err(error) if salvage && error.is_damage() => self.leave_out(ORIGINAL_DAT, &error),
                 Err(error) => return Err(error),
             }
@@ -639,8 +642,7 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces the container file of a table by the files inside it, in the folder's list of files. `packed` is the
-    /// opened container, `directory` the directory that holds the container file.
+    /// Replaces a container file in the list of files by the files in it. `packed` is the opened container.
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,
@@ -672,33 +674,30 @@ impl Folder {
         Ok(())
     }
 
-    /// Records as damage that the container (a MultiFile or MultiHDF5) with files of the table in this folder cannot be opened and is left
-    /// out.
+    /// The container (a MultiFile or MultiHDF5) of this folder's table cannot be opened.
     fn leave_out_container(&mut self, format: &Format, error: &Error) {
         let Some(casacore) = format.casacore else { return };
         self.files.retain(|file| file.name != casacore.file_name);
         self.leave_out(casacore.file_name, error);
     }
 
-    /// Whether casacore would put a file of this name into the container of the table.
+    /// Whether casacore would put this file into the container of the table.
     pub(super) fn belongs_into_container(&self, name: &str) -> bool {
         let packable = |sequence| self.packable.as_ref().is_some_and(|list| list.contains(&sequence));
         stman::sequence_of(name).is_some_and(packable)
     }
 
-    /// Whether the files of at least one data manager of the folder's table can be in a container (MultiFile or
-    /// MultiHDF5). `None` if the folder is not a table with data of its own, or its `table.dat` cannot be decoded.
+    /// Whether files of at least one data manager can be in a container. `None` as for `packable`.
     pub(super) fn is_packable(&self) -> Option<bool> {
         self.packable.as_ref().map(|list| !list.is_empty())
     }
 
-    /// Path of this folder (a table or directory), relative to the table or container whose files were searched for,
-    /// such as `ANTENNA`; `.` for this table or container itself.
+    /// `ANTENNA`, or `.` for the source.
     pub(super) fn name(&self) -> &str {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }
 
-    /// This folder and all folders below it, parents first.
+    /// This folder and all below it, parents first.
     pub(super) fn all(&self) -> Vec<&Folder> {
         let mut all = vec![self];
         self.nested.iter().for_each(|(_, inner)| all.extend(inner.all()));
@@ -711,7 +710,7 @@ fn packable(set: &ColumnSet) -> Vec<u32> {
     packable.map(|manager| manager.sequence).collect()
 }
 
-/// The original table.dat that was kept when the table was packed; `None` if none was kept, or if the packed table.dat was changed since then.
+/// The table.dat kept when the table was packed, unless the packed one was changed since then.
 fn original_dat(packed: &dyn Container, bytes: &[u8], set: &ColumnSet) -> Result<Option<Vec<u8>>> {
     if !packed.names()?.iter().any(|name| name == ORIGINAL_DAT) {
         return Ok(None);

@@ -61,12 +61,12 @@ impl PackFormat {
         self.0.create(path, options)
     }
 
-    /// The function that writes a whole container of this format; `None` if a container is made first and its files are added one by one.
+    /// `None` if files are added one by one.
     pub(super) fn write_tree(self) -> Option<WriteTree> {
         self.0.write_tree
     }
 
-    /// The codes by which casacore's table.dat records that a table has a container of this format; an error if casacore does not know the format.
+    /// Codes in casacore's table.dat; an error if casacore does not know the format.
     pub(super) fn in_table_directory(self) -> Result<(CasacoreStorage, StorageOption)> {
         let storage = self.0.casacore.and_then(|casacore| Some((casacore, StorageOption::of_code(casacore.option)?)));
         storage.ok_or_else(|| {
@@ -80,10 +80,7 @@ impl PackFormat {
 impl FromStr for PackFormat {
     type Err = Error;
 
-    /// Finds a container format by its name.
-    ///
-    /// # Errors
-    /// `Usage` if no format that can be written has this name.
+    /// Fails with `Usage` if no format that can be written has this name.
     fn from_str(name: &str) -> Result<Self> {
         Self::all().find(|format| format.name() == name).ok_or_else(|| {
             let known: Vec<_> = Self::all().map(Self::name).collect();

@@ -51,7 +51,7 @@ pub struct ListedFile {
     pub properties: Properties,
 }
 
-/// What a path leads to: a table, a container of other files, or one file.
+/// The target of a path: a table, a container of other files, or one file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Contents {
@@ -233,8 +233,8 @@ impl ListedFile {
     }
 }
 
-/// Function that decides whether a container file is opened. Its arguments: path below the outermost container, format, the
-/// directory or container that holds the file, and the file's name there.
+/// Whether a container file is opened: path below the outermost container, format, directory or container that holds
+/// the file, and the file's name there.
 type Wanted<'a> = dyn FnMut(&str, &Format, &dyn Container, &str) -> Result<bool> + 'a;
 
 impl Listing {
@@ -259,8 +259,7 @@ impl Listing {
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
-    /// Lists the files at `path` like [`open`](Self::open), without the containers for which `wanted` returns false; `None` if
-    /// it returns false for the outermost container.
+    /// As [`open`](Self::open), without containers that are not `wanted`; `None` if that is the outermost one.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
@@ -274,7 +273,7 @@ impl Listing {
         open().context(Context::member(&name))
     }
 
-    /// Lists a container and all containers inside it; `prefix` is the path of the container, with which the paths of its files begin.
+    /// `prefix` is the path of the container, with which the paths of its files begin.
     fn of(
         prefix: &str,
         name: String,
@@ -298,8 +297,8 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// Adds to `found` all containers and files of this listing, nested ones included, that are to be checked.
-    /// `is_covered` tells whether a container that holds this listing has checksums: these cover the listing as well.
+    /// Adds all containers and files to check. `is_covered`: a container around has checksums, which cover this one as
+    /// well.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
@@ -349,9 +348,8 @@ impl Listing {
     }
 }
 
-/// Calls `file` with the name of each file in a container that is not itself a container. Returns the directories and
-/// containers in it, opened and sorted by name, except container files for which `wanted` returns false; the path
-/// passed to `wanted` is `prefix` followed by the name.
+/// Calls `file` with the name of each file that is not a container. Returns directories and wanted containers, opened
+/// and sorted by name; `prefix` precedes their names in paths.
 fn entries(
     prefix: &str,
     container: &dyn Container,
@@ -403,8 +401,7 @@ fn entries(
     Ok(inner)
 }
 
-/// Reports a container, its files and all containers inside it to `each`; part of [`Listing::visit`]. `depth`: number of
-/// containers around it.
+/// Part of [`Listing::visit`]; `depth` counts the containers around.
 fn visit(
     name: &str,
     container: Arc<dyn Container>,
@@ -430,8 +427,7 @@ fn visit(
         .try_for_each(|(name, inner)| visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name)))
 }
 
-/// The container format of a file in a directory; `None` if it is not a container. A name that casacore gives to containers of
-/// tables decides, otherwise the content.
+/// A name that casacore gives to containers of tables decides, otherwise the content.
 fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);
@@ -529,23 +525,22 @@ impl Check {
     }
 }
 
-/// A container, or a file in it, that is checked against its checksums.
+/// A container, or a file in it.
 struct Checked<'a> {
     path: String,
-    /// The container that is checked, or, if `file` is given, the container that holds the checked file.
+    /// The one that is checked, or that holds the checked file.
     container: &'a dyn Container,
     file: Option<&'a ListedFile>,
     is_covered: bool,
 }
 
 impl Checked<'_> {
-    /// Compares the blocks of a container that has no files with the hashes that name them; `None` for files and other
-    /// containers.
+    /// Compares the blocks of a container without files with the hashes that name them.
     fn blocks(&self) -> Result<Option<BlockCheck>> {
         if self.file.is_some() { Ok(None) } else { self.container.check_blocks() }
     }
 
-    /// Checks the file or container; returns whether it has checksums of its own or is covered by those of a container around it.
+    /// Whether there are checksums, its own or of a container around it.
     fn check(&self, progress: &dyn Progress) -> Result<bool> {
         let own = match self.file {
             Some(file) => {
@@ -558,14 +553,13 @@ impl Checked<'_> {
     }
 }
 
-/// Computes the hash of a file in a container.
 fn hash(container: &dyn Container, file: &ListedFile, kind: HashKind, progress: &dyn Progress) -> Result<Hash> {
     let mut hasher = Hasher::new(kind);
     read_pieces(container, file, progress, &mut |piece| hasher.update(piece))?;
     Ok(hasher.finish())
 }
 
-/// Reads a file in a container and compares it with its checksums; fails if they differ.
+/// Fails if the file differs from its checksums.
 fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
     match &file.layout.hash {
         Some((kind, expected)) if hash(container, file, *kind, progress)?.to_string() != *expected => {

@@ -1,21 +1,21 @@
 //! Finds entries of a directory that are neither files nor directories.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 
 use crate::error::Result;
+use crate::output::sorted_entries;
 
-/// A kind of directory entry that is not a normal file or directory, and that a container cannot hold.
+/// A directory entry that a container cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Special {
-    /// A symbolic link to a file or a table; the file or table itself is packed.
+    /// A link to a file or a table, which is packed itself.
     FollowedLink,
-    /// A symbolic link that leads to nothing, or to a directory that is not a table; it is left out.
+    /// A link to nothing, or to a directory that is not a table; left out.
     OtherLink,
-    /// A socket, a pipe or a device, which is left out.
+    /// A socket, a pipe or a device; left out.
     NoFile,
-    /// An entry whose name is not UTF-8, as the names of files in containers must be; it is left out.
+    /// A name that is not UTF-8; left out.
     OddName,
 }
 
@@ -30,11 +30,10 @@ impl Special {
     }
 }
 
-/// Finds the special entries of a directory (links, sockets, odd names), sorted by name.
+/// Sorted by name.
 pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+    for entry in sorted_entries(directory)? {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = entry.file_type()?;
         let special = if name.to_str().is_none() {
@@ -51,6 +50,5 @@ pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
         };
         found.push((name, special));
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }

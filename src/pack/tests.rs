@@ -173,7 +173,7 @@ fn small_tables_have_small_blocks() {
     assert_eq!(block_bytes(&options, [5].into_iter()), 777);
 }
 
-/// A toy container (container/toy.rs) with the files of a directory; their bytes in a second file if `elsewhere`.
+/// A toy container with the files of a directory; their bytes in a second file if `elsewhere`.
 fn toy(directory: &Path, path: &Path, elsewhere: bool) {
     let mut names: Vec<_> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -243,7 +243,7 @@ fn a_format_that_is_only_read_needs_a_file_and_a_line() {
 }
 
 #[test]
-fn what_a_format_cannot_do_is_refused() {
+fn unsupported_packing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let files = open(&source(folder.path()));
     let dtype = PackOptions { dtype: Some("f4".to_owned()), ..options(ALL[0]) };

@@ -20,21 +20,19 @@ use crate::progress::{Phase, Progress};
 use crate::publishing::{IfExists, Publishing};
 use crate::schema::{StorageOption, with_storage};
 
-/// Options of packing a table into containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackOptions {
     pub(super) format: PackFormat,
-    /// Size in bytes of the blocks in which the container stores its files. `None`: chosen by the sizes of the files,
-    /// from 4 KiB to 1 MiB, for MultiFile and MultiHDF5; 4 KiB for SION; blocks of different sizes for vt.
+    /// `None` for MultiFile and MultiHDF5: by the sizes of the files, from 4 KiB to 1 MiB; for SION 4 KiB; for vt
+    /// varying.
     pub(super) block_bytes: Option<u64>,
     pub(super) checksums: bool,
-    /// Hash that a single MultiHDF5 file records of each of its files; `None`: BLAKE3.
+    /// Hash of each file in a single MultiHDF5 file; `None` for BLAKE3.
     pub(super) hash: Option<HashKind>,
-    /// Compression of each block of the container.
     pub(super) compression: Compression,
-    /// Whether everything, subtables included, is packed into one file.
+    /// Everything, subtables included, becomes one file.
     pub(super) single_file: bool,
-    /// Element type of the datasets that hold the files, by numpy's name; `None`: bytes. HDF5 only.
+    /// HDF5 only: numpy's name of the datasets' element type, if not bytes.
     pub(super) dtype: Option<String>,
 }
 
@@ -60,15 +58,13 @@ pub struct PackSummary {
     pub elsewhere: Vec<Elsewhere>,
 }
 
-/// Largest size in bytes that is chosen by default for the blocks in which a MultiFile or MultiHDF5 container stores
-/// its files. Larger blocks do not fit in a processor's cache, and libhdf5 reads whole blocks (chunks) of MultiHDF5.
+/// Larger blocks do not fit in a processor's cache, and libhdf5 reads whole blocks (chunks) of MultiHDF5.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
-/// Smallest size in bytes that is chosen by default, for small files, for the blocks in which a MultiFile or MultiHDF5
-/// container stores its files. It is the default of SION for files of any size.
+/// Also SION's default for files of any size.
 pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
 
-/// Packs the table `source` into `target`, which appears when it is complete.
+/// `target` appears when it is complete.
 pub(super) fn pack(
     source: &FileSet,
     target: &Path,
@@ -106,8 +102,7 @@ pub(super) fn pack(
     finish(source, target, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
 
-/// Packs all files with one call of the format's function, for formats whose containers are written as a whole, not file by
-/// file.
+/// Packs for formats that are written as a whole, not file by file.
 fn pack_at_once(
     source: &FileSet,
     target: &Path,
@@ -137,7 +132,7 @@ fn pack_at_once(
     })
 }
 
-/// Unpacks the table `source`: writes each of its files as a separate file, outside of containers, into the directory `target`.
+/// Writes each file on its own.
 pub(super) fn unpack(
     source: &FileSet,
     target: &Path,
@@ -151,8 +146,7 @@ pub(super) fn unpack(
     finish(source, target, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
 
-/// Calls `write` to copy the files into the unfinished output, makes the output durable (fsync), and gives it its final name;
-/// returns the summary.
+/// Calls `write` on the unfinished output, and publishes it.
 fn finish(
     source: &FileSet,
     target: &Path,
@@ -189,7 +183,7 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     copier.commit(target)
 }
 
-/// Packs a table into the directory `target`, with a container for itself and one for each table below it.
+/// Packs a table with a container for itself and one for each table below it.
 fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier: &mut Copier<'_>) -> Result<()> {
     let (casacore, storage) = options.format.in_table_directory()?;
     let inside = |name: &str| folder.belongs_into_container(name);
@@ -256,15 +250,15 @@ fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     }
 }
 
-/// The size in bytes of the blocks of a container for files of the given sizes, unless the options set one: an eighth
-/// of the mean file size, rounded down to a power of two from 4 KiB to 1 MiB. About 1/16 of a container is unused.
+/// Unless set, an eighth of the mean file size, rounded down to a power of two from 4 KiB to 1 MiB: about 1/16 of a
+/// container is unused.
 pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
     let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
     let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
     options.block_bytes.unwrap_or(1 << fitting.ilog2())
 }
 
-/// Approximate number of bytes that a packed table needs on the disk; 0 (unknown) if it is compressed.
+/// 0 (unknown) with compression.
 fn needed(source: &FileSet, target: &Path, options: &PackOptions) -> u64 {
     if !options.compression.is_none() {
         return 0;

@@ -6,29 +6,25 @@ use super::settings::{Credentials, Settings};
 use super::signature::{EMPTY_SHA256, authorization, date, encode};
 use crate::error::{Error, Result};
 
-/// Address of a remote file: its URL, and for a file in S3 the values with which requests for it are signed.
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) url: String,
-    /// Host, path, region and credentials with which requests are signed if the file is in S3; `None` for a file on a
-    /// web server.
+    /// `None` for a file on a web server.
     pub(super) object: Option<Object>,
 }
 
-/// An S3 object, with the values that are needed to sign requests for it.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// Value of the header `Host` for requests to the object's server.
     host: String,
-    /// The encoded path of the S3 object in its URL.
+    /// Encoded, as in the URL.
     path: String,
     region: String,
     pub(super) credentials: Option<Credentials>,
 }
 
 impl Address {
-    /// Parses an address (`https://`, `http://` or `s3://`); `variable` reads environment variables such as
-    /// credentials. Fails with an error of the kind `Usage` if the address is not well-formed or has a password.
+    /// `https://`, `http://` or `s3://`; `variable` reads environment variables such as credentials. Fails with `Usage`
+    /// if the address is not well-formed or has a password.
     pub(super) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         if let Some(object) = text.strip_prefix("s3://") {
             return Self::object(object, &Settings::read(variable)?);
@@ -46,7 +42,7 @@ impl Address {
         Ok(Address { url: url.to_owned(), object: None })
     }
 
-    /// The S3 object for an address `BUCKET/KEY`.
+    /// The object of `BUCKET/KEY`.
     fn object(text: &str, settings: &Settings) -> Result<Self> {
         let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
@@ -76,8 +72,8 @@ impl Address {
 }
 
 impl Object {
-    /// The headers, beside `Host` and `Range`, by which a request of the bytes `range` (`bytes=FIRST-LAST`) at the time `now` is
-    /// signed (AWS Signature Version 4); empty without credentials.
+    /// Headers beside `Host` and `Range` that sign a request for `bytes=FIRST-LAST` (AWS Signature Version 4); empty
+    /// without credentials.
     pub(super) fn headers(&self, range: &str, now: SystemTime) -> Vec<(&'static str, String)> {
         let Some(credentials) = &self.credentials else { return Vec::new() };
         let date = date(now);

@@ -11,43 +11,39 @@ use ureq::{Agent, Body};
 use super::address::Address;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Pauses in milliseconds before a failed request is repeated: as many repetitions as the list has entries.
+/// Milliseconds before each repetition of a failed request.
 const PAUSES: [u64; 3] = [100, 400, 1600];
-/// Longest pause before a request is repeated, in case the server asks for a longer one.
+/// A server may ask for a longer pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// Longest time until a remote server begins to answer, and until further bytes of an answer arrive.
+/// Longest time until an answer begins, and until its next bytes arrive.
 const ANSWER: Duration = Duration::from_secs(20);
-/// Environment variable that replaces [`ANSWER`], the longest time to wait for a server; its value is in seconds.
+/// Replaces [`ANSWER`]; in seconds.
 const ANSWER_VARIABLE: &str = "H5BRIDGE_HTTP_TIMEOUT";
-/// Longest time to look up the server of a remote file and to connect to it.
+/// Longest time to look up a server and to connect to it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Longest time in which the whole answer of a server to one request has to arrive.
+/// Longest time of a whole answer.
 const BODY: Duration = Duration::from_secs(600);
-/// Maximum number of redirections that are followed for one request to a web server. Requests to S3 are signed, so that
-/// none of their redirections is followed.
+/// Signed requests, those to S3, follow no redirection.
 const REDIRECTIONS: u32 = 5;
 
-/// State of a remote file (length, `ETag`, time of last modification) that must be the same in the answers to all requests.
+/// State of a remote file that must be the same in all answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) len: u64,
-    /// Value of the header `ETag` of the remote file, if the server sends it.
     etag: Option<String>,
-    /// Value of the header `Last-Modified` of the remote file, if the server sends it.
     modified: Option<String>,
 }
 
-/// A connection to the server of one remote file.
+/// A connection to the server of one file.
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
     address: Address,
 }
 
-/// The failure of an HTTP request: final, or one after which the request may be repeated.
+/// Final, or the request may be repeated.
 enum Failure {
-    /// A failure after which the same request may succeed; with the pause before the next attempt that the server asks for,
-    /// if it does.
+    /// The server may ask for a pause.
     Passing(Error, Option<Duration>),
     Final(Error),
 }
@@ -85,14 +81,12 @@ impl Client {
         Client { agent: config.into(), address }
     }
 
-    /// Reads the first bytes of the remote file into `out`, until `out` is full or the file ends. Returns the length,
-    /// `ETag` and time of last modification of the file, for [`read`](Self::read) to check.
+    /// Reads until `out` is full or the file ends. Returns the state for [`read`](Self::read).
     pub(super) fn open(&self, out: &mut [u8]) -> Result<Version> {
         self.retried(|| self.request(0, out, None))
     }
 
-    /// Reads bytes of the remote file from `offset` on, until `out` is full or the file ends. Fails if the length,
-    /// `ETag` or time of last modification of the file is no longer that in `version`.
+    /// Reads until `out` is full or the file ends. Fails if the state is no longer `version`.
     pub(super) fn read(&self, version: &Version, offset: u64, out: &mut [u8]) -> Result<()> {
         self.retried(|| self.request(offset, out, Some(version))).map(drop)
     }
@@ -118,9 +112,7 @@ impl Client {
         })
     }
 
-    /// Sends one request for the bytes of the remote file from `offset` on that fill `out`. Returns the length, `ETag`
-    /// and time of last modification of the file, as the answer says; fails if one of them differs from `known`, if
-    /// given.
+    /// Sends one request. Fails if the state differs from `known`.
     fn request(&self, offset: u64, out: &mut [u8], known: Option<&Version>) -> Result<Version, Failure> {
         let last = offset.saturating_add(out.len() as u64).saturating_sub(1);
         let range = format!("bytes={offset}-{last}");
@@ -159,9 +151,7 @@ impl Client {
         Ok(version)
     }
 
-    /// Checks the HTTP status of an answer: fails unless it is 206, a range of the file. `known` is the length, `ETag`
-    /// and time of last modification of the file in earlier answers; without it, status 416 means that the file is
-    /// empty.
+    /// Fails unless the status is 206, a range of the file. Without `known`, status 416 means that the file is empty.
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
@@ -198,9 +188,8 @@ impl Client {
         }
     }
 
-    /// Checks that the answer has bytes `offset` to `last` of the remote file (from 0), or up to its end. Returns the
-    /// length, `ETag` and time of last modification of the file, as the answer says; fails if one differs from `known`,
-    /// if given.
+    /// Checks that the answer has bytes `offset` to `last`, or up to the end of the file, and its state is that of
+    /// `known`.
     fn check_range(
         &self,
         answer: &Response<Body>,
@@ -243,7 +232,7 @@ fn replaced() -> Failure {
     fatal(ErrorKind::Io, "the file was replaced while it was read: try again")
 }
 
-/// Parses the header `Content-Range`: the numbers of `bytes FIRST-LAST/LENGTH`.
+/// Numbers of `bytes FIRST-LAST/LENGTH`.
 fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (range, len) = text.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
     let (start, end) = range.split_once('-')?;
@@ -251,11 +240,10 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (start <= end && end < len).then_some((start, end, len))
 }
 
-/// The failure of a request that got no answer. Some errors of the HTTP client contain the address, which may have a
-/// signature in it: their own text is not shown.
+/// Some errors of the HTTP client contain the address, which may have a signature in it: their own text is not shown.
 fn unanswered(error: ureq::Error) -> Failure {
     match error {
-        // what the check of the certificate says arrives as an error of the connection
+        // a failed check of the certificate arrives as an error of the connection
         ureq::Error::Io(error) if error.get_ref().is_some_and(|error| error.is::<rustls::Error>()) => {
             fatal(ErrorKind::Io, format!("no secure connection: {error}"))
         }

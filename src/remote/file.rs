@@ -1,30 +1,28 @@
 //! [`RemoteFile`] reads a file on a server: small reads come from cached blocks, large ones are requests of their own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 use super::address::Address;
 use super::client::{Client, Version};
 use crate::error::{Error, Result};
 use crate::io::{ReadAt, past_end};
+use crate::sync::{LockUnpoisoned, Unpoisoned};
 
-/// Size in bytes of the blocks of a remote file that are fetched and cached: the transfer of a block takes about as long as
-/// the request for it.
+/// Block that is fetched and cached: its transfer takes about as long as the request for it.
 const BLOCK: u64 = 256 << 10;
-/// Maximum number of blocks of a remote file that are cached.
+/// Cached blocks.
 const KEPT: usize = 256;
-/// Reads of at least this many bytes bypass the cache of a remote file: they are usually whole chunks, which the caller
-/// caches after decoding.
+/// Larger reads bypass the cache: they are usually whole chunks, which the caller caches after decoding.
 const LARGE: usize = 1 << 20;
-/// Maximum number of bytes of a remote file that one request fetches.
+/// Bytes of one request.
 const LARGEST: usize = 16 << 20;
-/// Maximum number of blocks that one request fetches when a program reads a remote file sequentially.
+/// Blocks of one request in a sequential read.
 const LONGEST_RUN: u64 = 32;
-/// Number of recent requests that are remembered to detect sequential reading, which may happen at several places of a file
-/// at once.
+/// Requests that are remembered to detect sequential reading, which may happen at several places of a file at once.
 const RUNS: usize = 16;
 
-/// A file on a web server or in S3, in the state in which it was opened.
+/// A file in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct RemoteFile {
     client: Client,
@@ -36,24 +34,22 @@ pub(super) struct RemoteFile {
 #[derive(Debug, Default)]
 struct State {
     blocks: HashMap<u64, Arc<Vec<u8>>>,
-    /// Numbers (from 0) of the cached blocks of the remote file, in the order in which they were cached.
+    /// Cached blocks, the oldest first.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
-    /// The last requests for blocks of the remote file, at most 16, the oldest first, to notice reads in sequence. Of each request
-    /// are kept the number (from 0) of the block after the last one that it fetched, and how many blocks it fetched. A new request that
-    /// begins at the block where an old one ended takes the place of the old one.
+    /// Last requests, at most 16, the oldest first: the block after the last one fetched, and how many were. A new
+    /// request that begins where an old one ended takes its place.
     runs: VecDeque<(u64, u64)>,
-    /// Error of a request that failed although it was repeated. All further reads of the file return it, so that a caller
-    /// which skips unreadable parts does not wait for each.
+    /// Error of a repeated request. All further reads return it, so that a caller which skips unreadable parts does not
+    /// wait for each.
     failed: Option<Error>,
 }
 
-/// The remote files that are open, by their addresses.
 static OPEN: Mutex<Vec<(String, Weak<RemoteFile>)>> = Mutex::new(Vec::new());
 
-/// Opens the remote file at an address, or shares it if it is open already.
+/// Shares a file that is open already.
 pub(super) fn open(text: &str) -> Result<Arc<RemoteFile>> {
-    let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = OPEN.lock_unpoisoned();
     files.retain(|(_, file)| file.strong_count() > 0);
     let open = files.iter().filter(|(known, _)| known == text).find_map(|(_, file)| file.upgrade());
     if let Some(file) = open.filter(|file| file.state().failed.is_none()) {
@@ -61,7 +57,7 @@ pub(super) fn open(text: &str) -> Result<Arc<RemoteFile>> {
     }
     drop(files);
     let file = Arc::new(RemoteFile::open(text)?);
-    let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = OPEN.lock_unpoisoned();
     files.push((text.to_owned(), Arc::downgrade(&file)));
     Ok(file)
 }
@@ -79,11 +75,10 @@ impl RemoteFile {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_unpoisoned()
     }
 
-    /// The bytes of block `number` (from 0) of the remote file, fetched if it is not cached; waits if another thread is
-    /// fetching it.
+    /// Waits if another thread is fetching the block.
     fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         let mut state = self.state();
         let count = loop {
@@ -96,7 +91,7 @@ impl RemoteFile {
             if !state.loading.contains(&number) {
                 break state.begin(number, self.version.len.div_ceil(BLOCK));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unpoisoned();
         };
         drop(state);
         let start = number * BLOCK;
@@ -119,7 +114,7 @@ impl RemoteFile {
         first.ok_or_else(|| past_end(start, 1, self.version.len))
     }
 
-    /// Reads bytes of a remote file from `offset` on by separate requests that bypass the cache of blocks.
+    /// Bypasses the cache.
     fn read_large(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut at = offset;
         for part in out.chunks_mut(LARGEST) {
@@ -137,10 +132,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many blocks of the remote file one request fetches from block `number` (from 0) on, marks them as being
-    /// fetched, and returns how many they are. The file has `blocks` blocks.
-    ///
-    /// A request that begins where another ended fetches twice as many as that one.
+    /// Decides how many blocks one request fetches, of the file's `blocks`, and marks them as being fetched. A request
+    /// that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {
         let run = self.runs.iter().position(|(next, _)| *next == number).and_then(|run| self.runs.remove(run));
         let wanted = run.map_or(1, |(_, count)| (2 * count).min(LONGEST_RUN)).min(blocks - number);
@@ -154,8 +147,7 @@ impl State {
         count
     }
 
-    /// Caches block `number` (from 0) of the remote file, with the content `bytes`. If the cache is full, removes the block
-    /// from it that was cached first.
+    /// A full cache loses the block that was cached first.
     fn keep(&mut self, number: u64, bytes: Vec<u8>) -> Arc<Vec<u8>> {
         let block = Arc::new(bytes);
         if self.blocks.insert(number, block.clone()).is_none() {

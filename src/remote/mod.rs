@@ -25,16 +25,13 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::io::ReadAt;
 
-/// Beginnings of the addresses of remote files.
 const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
 
-/// Whether a path is the address of a file on a web server or in an object store.
 pub(crate) fn is_remote(path: &Path) -> bool {
     path.to_str().is_some_and(|text| SCHEMES.iter().any(|scheme| text.starts_with(scheme)))
 }
 
-/// Splits `https://host/my.h5/ANTENNA` into the address of the HDF5 file and the path inside it; the second is empty if the address
-/// is that of a file.
+/// Splits `https://host/my.h5/ANTENNA` into the address of the file and the path inside it, which may be empty.
 pub(crate) fn split(path: &Path) -> (&Path, &str) {
     let text = path.to_str().unwrap_or_default();
     let ends = [".h5/", ".hdf5/"].into_iter().filter_map(|end| Some(text.find(end)? + end.len() - 1));
@@ -44,17 +41,17 @@ pub(crate) fn split(path: &Path) -> (&Path, &str) {
     }
 }
 
-/// Opens the remote file at an address. If it is open already, the open file is shared, including its cached blocks.
+/// An open file is shared, with its cached blocks.
 ///
 /// # Errors
-/// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not serve ranges, `Io` for everything
-/// else that a server or the network can do.
+/// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not serve ranges, `Io`
+/// for everything else that a server or the network can do.
 #[cfg(feature = "remote")]
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ReadAt>> {
     Ok(file::open(path.to_str().unwrap_or_default())?)
 }
 
-/// Fails, because this program was built without the feature `remote`.
+/// Built without the feature `remote`.
 #[cfg(not(feature = "remote"))]
 pub(crate) fn open(_path: &Path) -> Result<Arc<dyn ReadAt>> {
     Err(crate::error::Error::unsupported("this program was built without the feature `remote`, which reads addresses"))

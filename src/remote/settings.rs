@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
-/// AWS keys with which requests are signed. They are never printed.
+/// AWS keys, which are never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
     pub(super) key: String,
     pub(super) secret: String,
-    /// Session token of temporary AWS keys; `None` for permanent ones.
+    /// Session token of temporary keys.
     pub(super) token: Option<String>,
 }
 
@@ -21,21 +21,19 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Settings for requests to S3: keys, region and server.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// AWS keys with which requests are signed; `None` if requests are not signed.
+    /// `None` if requests are not signed.
     pub(super) credentials: Option<Credentials>,
     pub(super) region: String,
-    /// URL of an S3 server other than Amazon's; `None` for Amazon's.
+    /// URL of a server other than Amazon's.
     pub(super) endpoint: Option<String>,
 }
 
-/// Names and values in one section of an AWS settings file.
 type Section = HashMap<String, String>;
 
 impl Settings {
-    /// Reads the settings of AWS; `variable` looks up an environment variable.
+    /// `variable` looks up an environment variable.
     ///
     /// # Errors
     /// `Usage` if the profile that `AWS_PROFILE` names does not exist or holds no keys.
@@ -81,8 +79,7 @@ impl Settings {
     }
 }
 
-/// The names and values in the section `name` of an AWS settings file with the content `text`; `None` if the file lacks the
-/// section.
+/// Names and values of a section in a file of AWS settings.
 fn section(text: &str, name: &str) -> Option<Section> {
     let mut found: Option<Section> = None;
     let mut is_inside = false;

@@ -6,14 +6,14 @@ use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
 use super::settings::Credentials;
+use crate::calendar::Moment;
+use crate::hex::Hex;
 
 /// SHA-256 of an empty request body, in hexadecimal digits.
 pub(super) const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Computes the value of the header `Authorization` that signs a GET request without a query.
-///
-/// `headers` are all headers that are signed, sorted by their names in lower case; `path` is encoded; `date` is that of
-/// [`date`].
+/// Header `Authorization` of a GET request without a query. `headers` are sorted by names in lower case; `path` is
+/// encoded; `date` is that of [`date`].
 pub(super) fn authorization(
     credentials: &Credentials,
     region: &str,
@@ -26,42 +26,32 @@ pub(super) fn authorization(
     let request = format!("GET\n{path}\n\n{lines}\n{names}\n{EMPTY_SHA256}");
     let day = date.get(..8).unwrap_or_default();
     let scope = format!("{day}/{region}/s3/aws4_request");
-    let to_sign = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&Sha256::digest(&request)));
+    let to_sign = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", Hex(&Sha256::digest(&request)));
     let first = format!("AWS4{}", credentials.secret).into_bytes();
     let key = [day, region, "s3", "aws4_request"].iter().fold(first, |key, part| mac(&key, part));
-    let signature = hex(&mac(&key, &to_sign));
-    format!("AWS4-HMAC-SHA256 Credential={}/{scope},SignedHeaders={names},Signature={signature}", credentials.key)
+    let signature = mac(&key, &to_sign);
+    format!(
+        "AWS4-HMAC-SHA256 Credential={}/{scope},SignedHeaders={names},Signature={}",
+        credentials.key,
+        Hex(&signature)
+    )
 }
 
-/// HMAC-SHA-256 of a text, with a key of any length.
+/// HMAC-SHA-256.
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return Vec::new() };
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().to_vec()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Formats a time in UTC as AWS signatures spell it: `20130524T000000Z`.
 pub(super) fn date(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs());
-    let (days, second) = (seconds / 86400, seconds % 86400);
-    // years of the Gregorian calendar that begin in March, counted from the year 0: a leap day is the last of its year
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let Moment { year, month, day, hour, minute, second } = Moment::of_unix(seconds as i64);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Encodes a path for AWS signatures: everything but unreserved characters and slashes becomes `%XX`.
+/// Everything but unreserved characters and slashes becomes `%XX`.
 pub(super) fn encode(path: &str) -> String {
     let encoded = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
@@ -76,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// The example "GET Object" of the documentation of Amazon S3, "Signature Calculations for the Authorization Header".
+    /// "GET Object" of Amazon S3's documentation, "Signature Calculations for the Authorization Header".
     #[test]
     fn example_of_the_documentation() {
         let credentials = Credentials {

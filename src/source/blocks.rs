@@ -6,26 +6,25 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Approximate number of bytes of elements that are held in memory at a time while a column is digested or compared.
+/// Elements in memory at a time while a column is digested or compared.
 pub(crate) const READ_BYTES: u64 = 2 << 20;
-/// Approximate number of bytes of elements that are held in memory at a time while a column is written.
+/// Elements in memory at a time while a column is written.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;
 
-/// Number of rows whose shapes are read together in a column whose cells differ in shape.
+/// Rows whose shapes are read together if they differ.
 const SHAPES_AHEAD: u64 = 4096;
 
-/// The shapes of the cells in a block of rows.
+/// Shapes of a block, fastest axis first.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shapes {
-    /// All cells of the block are defined and have this shape, fastest axis first.
+    /// All cells are defined.
     Same(Shape),
-    /// The shape of each row's cell in the block, fastest axis first; `None`: the cell is undefined.
+    /// `None` for an undefined cell.
     Each(Vec<Option<Shape>>),
 }
 
 impl Shapes {
-    /// The shape of the cell in row number `row` of the block (from 0), fastest axis first; `None` if the cell is
-    /// undefined.
+    /// `row` counts within the block; `None` for an undefined cell.
     pub(crate) fn of(&self, row: usize) -> Option<&Shape> {
         match self {
             Shapes::Same(shape) => Some(shape),
@@ -39,13 +38,12 @@ impl Shapes {
 pub(crate) struct RowBlock {
     pub(crate) rows: Range<u64>,
     pub(crate) shapes: Shapes,
-    /// The part of the cell, fastest axis first, if the block is a part of one row; `None` for whole cells. Parts follow each
-    /// other along the slowest axis.
+    /// Part of a single row's cell, fastest axis first. Parts follow each other along the slowest axis.
     pub(crate) part: Option<Region>,
 }
 
 impl RowBlock {
-    /// Appends to `out` the elements of all defined cells in this block of rows, or of the part of a cell that the block is.
+    /// Only defined cells.
     pub(crate) fn read(&self, cells: &dyn ColumnCells, out: &mut Values) -> Result<()> {
         let before = out.len();
         match &self.part {
@@ -73,25 +71,23 @@ impl RowBlock {
         }
     }
 
-    /// Whether this block is a part of a cell, but not the cell's first part; false if it consists of whole cells.
+    /// A part of a cell, but not the first.
     pub(crate) fn continues(&self) -> bool {
         self.part.as_ref().is_some_and(|part| part.start.iter().any(|&start| start > 0))
     }
 }
 
-/// Iterator that cuts the `rows` of a column into blocks of about `bytes` bytes in memory.
+/// Cuts rows into blocks of about `bytes` bytes.
 pub(crate) struct RowBlocks<'a> {
     cells: &'a dyn ColumnCells,
     data_type: DataType,
-    /// Shape that all cells of the rows are known to have, fastest axis first; `None` if each cell's shape must be read.
+    /// `None` if each cell's shape must be read.
     shape: Option<Shape>,
     rows: Range<u64>,
     bytes: u64,
-    /// Shapes that were read ahead: those of the next rows that are not yet in a block, fastest axis first; `None`: the cell is
-    /// undefined.
+    /// Shapes of the next rows that are not yet in a block.
     ahead: std::vec::IntoIter<Option<Shape>>,
-    /// The large cell that is being read in parts: its shape, fastest axis first, and the index on the slowest axis at which
-    /// the next part starts.
+    /// Large cell being read in parts, and the start of the next on the slowest axis.
     cell: Option<(Shape, u64)>,
 }
 
@@ -101,8 +97,7 @@ impl<'a> RowBlocks<'a> {
         RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, ahead: Vec::new().into_iter(), cell: None }
     }
 
-    /// Like [`new`](Self::new), for rows whose cells are known to be defined and to have the shape `shape`, fastest axis first, so that
-    /// no shape is read.
+    /// All cells are known to be defined and of this shape: none is read.
     pub(crate) fn of_shape(
         shape: Shape,
         data_type: DataType,
@@ -119,7 +114,7 @@ impl<'a> RowBlocks<'a> {
         Ok(shape.elements()?.saturating_mul(element))
     }
 
-    /// Size in bytes of all strings in the cell of `row`, an estimate for the rows after it; 0 for other element types.
+    /// Bytes of all strings in a cell, an estimate for the rows after it; 0 for other types.
     fn measured(&self, row: u64) -> Result<u64> {
         let mut strings = Values::new(self.data_type);
         let Values::String(_) = strings else { return Ok(0) };
@@ -169,7 +164,7 @@ impl<'a> RowBlocks<'a> {
         Ok(Some(RowBlock { rows: first..self.rows.start, shapes: Shapes::Each(shapes), part: None }))
     }
 
-    /// Reads the shapes of the next rows into `ahead` if it is empty.
+    /// Does nothing unless `ahead` is empty.
     fn read_ahead(&mut self) -> Result<()> {
         if self.ahead.as_slice().is_empty() {
             let Range { start, end } = self.rows;
@@ -187,8 +182,7 @@ impl<'a> RowBlocks<'a> {
         self.data_type.is_fixed_size() && !shape.is_empty()
     }
 
-    /// Returns the next piece of a cell that is read in parts: the part from index `start` on the slowest axis. After
-    /// the last part, the iterator proceeds to the next row.
+    /// The part from index `start` on the slowest axis; after the last, the next row follows.
     fn next_part(&mut self, shape: Shape, start: u64) -> Result<RowBlock> {
         let row = self.rows.start;
         let axis = shape.len() - 1;
@@ -223,7 +217,7 @@ mod tests {
     use crate::error::{ErrorKind, Fails};
     use crate::stman::contradictory::Contradictory;
 
-    /// Cells of two elements each, whose shapes must not be asked for.
+    /// Two elements each, whose shapes must not be asked for.
     struct Known;
 
     impl ColumnCells for Known {

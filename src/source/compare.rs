@@ -60,7 +60,7 @@ pub struct Difference {
     pub right: String,
 }
 
-/// Compares all tables of two sources value by value: rows, columns, keywords, cells.
+/// Compares value by value: rows, columns, keywords, cells.
 ///
 /// # Errors
 /// `Interrupted` if `progress` says so, and those of reading either source.
@@ -69,7 +69,7 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
     compare_chosen(left, right, Chosen::Everything, progress)
 }
 
-/// Compares the subtables of two sources, and nothing of the main tables.
+/// Compares subtables only.
 ///
 /// # Errors
 /// As [`compare`].
@@ -77,8 +77,7 @@ pub(super) fn compare_beside_main(left: &Source, right: &Source, progress: &dyn 
     compare_chosen(left, right, Chosen::NotMain, progress)
 }
 
-/// Compares two sources: the subtables as a whole, but only those cells of the main tables that are in `rows`
-/// (half-open ranges, from 0).
+/// Compares subtables as a whole, and `rows` of the main tables.
 ///
 /// # Errors
 /// As [`compare`].
@@ -91,13 +90,11 @@ pub(crate) fn compare_rows(
     compare_chosen(left, right, Chosen::RowsOfMain(rows), progress)
 }
 
-/// Which rows of the main tables of two sources are compared; subtables are always compared as a whole.
+/// Rows of the main tables that are compared; subtables are compared as a whole.
 #[derive(Clone, Copy)]
 enum Chosen<'a> {
     Everything,
-    /// Choice to compare the cells of the main tables in these rows only (half-open ranges, from 0).
     RowsOfMain(&'a [Range<u64>]),
-    /// Choice to compare the subtables only, and to leave out the main tables.
     NotMain,
 }
 
@@ -141,8 +138,7 @@ fn compare_chosen(left: &Source, right: &Source, chosen: Chosen<'_>, progress: &
     Ok(all)
 }
 
-/// Fails if the sources are averaged in different ways and differ in rows or channels: averages cannot be compared with their
-/// input.
+/// Averages cannot be compared with their input: fails if rows or channels differ by averaging.
 fn check_averaged(left: &Source, right: &Source) -> Result<()> {
     let main = |source: &Source| -> Result<(Option<String>, u64)> {
         let Some(Ok(content)) = source.tables.first().map(|table| &table.content) else { return Ok((None, 0)) };
@@ -170,11 +166,9 @@ fn check_averaged(left: &Source, right: &Source) -> Result<()> {
     .context(averaged.place.clone()))
 }
 
-/// A table of one of two compared sources, with the path that errors name.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
-    /// Path of the source that has the table, which errors name.
     place: &'a Context,
 }
 
@@ -185,8 +179,7 @@ impl<'a> Side<'a> {
 }
 
 impl Comparison {
-    /// Records the parts that either source left out because they were damaged. They are differences, unless both left them
-    /// out.
+    /// Damaged parts are differences, unless both sources left them out.
     fn leave_out(&mut self, left: &[Damage], right: &[Damage]) {
         let is_same = |a: &Damage, b: &Damage| (&a.table, &a.column, &a.rows) == (&b.table, &b.column, &b.rows);
         let difference = |damage: &Damage| {
@@ -216,15 +209,14 @@ impl Comparison {
         }
     }
 
-    /// Whether either source left out the whole table as damaged, or, with `column`, the whole of this column.
+    /// Whether either source left out the whole table, or the whole column.
     fn is_left_out(&self, table: &str, column: Option<&str>) -> bool {
         let is_it =
             |damage: &Damage| damage.table == table && damage.rows.is_none() && damage.column.as_deref() == column;
         self.damage.iter().any(is_it)
     }
 
-    /// Returns the rows of a column, as half-open ranges from 0, without the rows that either source left out as
-    /// damaged.
+    /// Rows that neither source left out.
     fn intact_rows(&self, table: &str, column: &str, rows: u64) -> Vec<Range<u64>> {
         let of_column = |damage: &&Damage| damage.table == table && damage.column.as_deref() == Some(column);
         let mut damaged: Vec<_> =
@@ -259,8 +251,7 @@ impl Comparison {
     }
 }
 
-/// Compares two tables and adds the result to `all`. `chosen`: the rows whose cells are compared;
-/// `None`: all that are intact.
+/// `None`: all intact rows.
 fn compare_tables(
     name: &str,
     sides: (Side<'_>, Side<'_>),
@@ -301,8 +292,7 @@ fn compare_tables(
     Ok(())
 }
 
-/// Pairs the columns that both tables have and at least one can read, by their numbers (from 0) in each. Adds the other columns
-/// to the differences or skipped columns of `all`.
+/// Columns that both tables have and at least one can read; others become differences or are skipped.
 fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Comparison) -> Vec<(usize, usize)> {
     let position = |content: &Content, info: &ColumnInfo| {
         content.columns().iter().position(|other| other.desc.name == info.desc.name)
@@ -332,7 +322,7 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
     pairs
 }
 
-/// The first difference of a column between two sources: row, indices in the cell, and descriptions of both values.
+/// First difference of a column, with descriptions of both values.
 struct CellDifference {
     row: Option<u64>,
     index: Option<Vec<u64>>,
@@ -341,8 +331,7 @@ struct CellDifference {
 }
 
 impl CellDifference {
-    /// Makes a difference of the column itself (its type or keywords) and not of a cell. The two strings say what the column has
-    /// in the first source and in the second.
+    /// A difference of type or keywords, and not of a cell.
     fn of_column((left, right): (String, String)) -> Self {
         CellDifference { row: None, index: None, left, right }
     }
@@ -415,7 +404,7 @@ fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn ColumnCells
     Ok(None)
 }
 
-/// The index of the first element that differs between two buffers, in any bit; `None` if they are equal.
+/// Compares all bits.
 fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> Option<usize> {
     if let (Some(x), Some(y)) = (a.le_bytes(), b.le_bytes()) {
         let size = a.data_type().size();
@@ -431,7 +420,7 @@ fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> 
     }
 }
 
-/// The row (from 0) and the indices in its cell, slowest axis first, of the element with index `element` in a block.
+/// Row and indices in its cell, slowest axis first.
 fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     let mut left = element as u64;
     if let Some(part) = &block.part {
@@ -450,8 +439,7 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// Finds the first difference of two keyword records and describes each side; `None` if they are equal. Subtables count as
-/// equal if the last components of their paths are.
+/// Describes the first difference. Subtables are equal if the last components of their paths are.
 fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
     let names =
         |record: &Record| record.fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ");

@@ -4,8 +4,7 @@
 use super::Source;
 use crate::value::{DataType, Values};
 
-/// The coordinates of the axes of a MeasurementSet, each with the name of the axis: CHAN_FREQ (Hz) of each spectral window as
-/// `chan`, CORR_TYPE (Stokes codes) of each polarization setup as `corr`.
+/// CHAN_FREQ (Hz) of each spectral window as `chan`, CORR_TYPE (Stokes codes) of each polarization setup as `corr`.
 pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
     let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);
@@ -13,8 +12,7 @@ pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     known.chain(correlations.into_iter().map(|values| ("corr".to_owned(), values))).collect()
 }
 
-/// Reads the defined cells in the first 10,000 rows of a column of a subtable; empty if the column is missing or one of the
-/// cells cannot be read.
+/// Defined cells of the first 10,000 rows; empty if one cannot be read.
 fn column(source: &Source, table: &str, column: &str, data_type: DataType) -> Vec<Values> {
     let read = || -> Option<Vec<Values>> {
         let content = source.tables.iter().find(|other| other.name == table)?.content().ok()?;

@@ -29,7 +29,7 @@ use crate::stman::RowRun;
 use crate::table::{ColumnCells, ColumnInfo, Table, Tiling};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Number of bytes beyond which cells are added to a fingerprint; small cells are gathered before.
+/// Cells are gathered up to this many bytes.
 const PIECE: usize = 1 << 16;
 
 /// The fingerprint of a table: hashes of its columns and keywords by the rules of CTFP-2, or of CTFP-1 with SHA-256. They
@@ -65,23 +65,17 @@ pub struct ColumnDigest {
     pub hash: Result<Hash>,
     /// Hash of the column's keywords.
     pub keywords_hash: Hash,
-    /// Digests of the column's bytes up to positions at regular distances, which tell where a column begins to differ;
     /// `None` if the cells cannot be read.
     marks: Option<Marks>,
 }
 
-/// The fingerprint of the cells of a column: its hash, and its marks (digests of the column's bytes up to positions
-/// at regular distances).
 #[derive(Debug)]
 pub(crate) struct CellsDigest {
     hash: Hash,
     marks: Marks,
 }
 
-/// Computes the fingerprints of all tables of `source` with the hash `kind`, each with the columns that `wanted` accepts; columns are read in
-/// parallel.
-///
-/// `wanted` is asked with the name of a table and a column.
+/// Digests the tables of `source` with the columns that `wanted` accepts by table and name, in parallel.
 ///
 /// # Errors
 /// `Interrupted`; other errors are those of tables and columns.
@@ -120,11 +114,10 @@ fn digest_table(
     }
 }
 
-/// Whether the cells of a column are digested, or only its keywords, and with which hash.
+/// Whether cells are digested, or only keywords, and with which hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellDigest {
     Wanted(HashKind),
-    /// Only the keywords of the column are digested.
     Skipped(HashKind),
 }
 
@@ -135,8 +128,6 @@ impl CellDigest {
     }
 }
 
-/// Computes the fingerprint of column number `index`, from 0. `of_cells` tells
-/// whether its cells are digested or only its keywords.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -168,20 +159,18 @@ impl ColumnDigest {
         }
     }
 
-    /// The marks of the column (digests of its bytes up to positions at regular distances) in the form that a native
-    /// HDF5 file stores; `None` if the cells cannot be read, or are too few for a mark.
+    /// `None` if the cells cannot be read, or are too few for a mark.
     pub(crate) fn stored_marks(&self) -> Option<StoredMarks> {
         self.marks.as_ref()?.stored()
     }
 
-    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored`
-    /// (digests of its beginning) were made; `None` if the marks cannot be compared, or the cells cannot be read.
+    /// Rows in which the column begins to differ from `stored`; `None` if marks cannot be compared, or the cells cannot
+    /// be read.
     pub(crate) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         self.marks.as_ref()?.first_difference(stored, rows)
     }
 }
 
-/// Computes the fingerprint of the cells of a column in `rows` (half-open, from 0).
 pub(crate) fn digest_cells(
     info: &ColumnInfo,
     cells: &dyn ColumnCells,
@@ -287,26 +276,25 @@ pub(crate) fn table_hash(kind: HashKind, rows: u64, columns: &[ColumnDigest]) ->
     Hash::of(kind, &bytes)
 }
 
-/// Computes the hash of the keywords of a table or column.
 pub(crate) fn keywords_hash(kind: HashKind, record: &Record, content: &Content) -> Hash {
     let mut bytes = Vec::new();
     put_record(&mut bytes, record, &|stored| content.table_name(stored));
     Hash::of(kind, &bytes)
 }
 
-/// Computes the fingerprint of the cells of a column from blocks of rows, which are added in row order.
+/// Digests blocks of rows, added in row order.
 pub(crate) struct ColumnStream<'a> {
     hasher: Hasher,
     marks: Marks,
-    /// The newest bytes of the stream, fewer than [`MARK_BYTES`]. Hashed together they are hashed fast, and a mark may follow.
+    /// Newest bytes, fewer than [`MARK_BYTES`]. Hashed together they are hashed fast, and a mark may follow.
     pending: Vec<u8>,
-    /// Number of rows of the column that were added to the fingerprint so far, the last of them perhaps in part.
+    /// Rows added so far, the last perhaps in part.
     rows: u64,
     content: &'a Content,
     buffer: Vec<u8>,
-    /// The error because of which the cells have no fingerprint, such as a string that is not UTF-8; `None` if none occurred.
+    /// Reason of a missing digest, such as a string that is not UTF-8.
     failed: Option<Error>,
-    /// Whether the cells of the column are not to be digested: added blocks are ignored.
+    /// Added blocks are ignored.
     idle: bool,
 }
 
@@ -317,16 +305,13 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { hasher, marks, pending, rows: 0, content, buffer, failed: None, idle: false }
     }
 
-    /// Begins the fingerprint of a column's cells. If they are not to be digested, added blocks are ignored and `finish`
-    /// returns an error.
+    /// If cells are not to be digested, `finish` returns an error.
     pub(crate) fn of(cells: CellDigest, content: &'a Content) -> Self {
         let idle = matches!(cells, CellDigest::Skipped(_));
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(cells.kind(), content) }
     }
 
-    /// Adds `bytes` to the fingerprint of a column. They are those of one or more whole rows, from `first` to the newest
-    /// row (`self.rows - 1`, where `self.rows` counts the rows begun so far), or of a part of the newest row, which is
-    /// then `first` itself. Rows count from 0.
+    /// Bytes of whole rows from `first` to the newest, or of a part of the newest, which is then `first`.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while self.pending.len() + bytes.len() >= MARK_BYTES {
             let (head, rest) = bytes.split_at(MARK_BYTES - self.pending.len());
@@ -343,21 +328,18 @@ impl<'a> ColumnStream<'a> {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Begins the next row of a column's fingerprint with the bytes `header`, which tell whether its cell is defined,
-    /// and the cell's shape.
+    /// `header` tells whether the cell is defined, and its shape.
     fn begin(&mut self, header: &[u8]) {
         self.rows += 1;
         self.add(header, self.rows - 1);
     }
 
-    /// Adds bytes of the row that [`begin`](Self::begin) started last to the fingerprint of a column: the elements of
-    /// its cell, or some of them.
+    /// Elements of the row that [`begin`](Self::begin) started last.
     fn extend(&mut self, bytes: &[u8]) {
         self.add(bytes, self.rows.saturating_sub(1));
     }
 
-    /// Adds the next block of rows, or the next part of a cell, to the fingerprint; `values` has the elements of its defined
-    /// cells.
+    /// The next block, or part of a cell; `values` has its defined cells.
     pub(crate) fn update(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -376,8 +358,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Adds the next block of whole cells to the fingerprint: `bytes` are their little-endian elements, of `element` bytes
-    /// each.
+    /// Little-endian elements of whole cells.
     pub(crate) fn update_bytes(&mut self, block: &RowBlock, mut bytes: &[u8], element: usize) -> Result<()> {
         match &block.shapes {
             Shapes::Same(shape) => self.update_same(shape, block.rows.end - block.rows.start, bytes, element),
@@ -398,8 +379,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Adds `rows` defined cells of the same shape to the fingerprint: `bytes` are their little-endian elements, of `element`
-    /// bytes each; bytes after the last cell are ignored.
+    /// Little-endian elements of `rows` defined cells; bytes after the last cell are ignored.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -407,7 +387,7 @@ impl<'a> ColumnStream<'a> {
         let header = cell_header(shape);
         let cell = shape.elements()? as usize * element;
         if cell >= 256 {
-            // what follows the rows is a chunk's padding
+            // a chunk's padding follows the rows
             for bytes in bytes.chunks_exact(cell).take(rows as usize) {
                 self.begin(&header);
                 self.extend(bytes);
@@ -435,7 +415,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds the next block of whole cells of strings or records, whose elements differ in size, to the fingerprint.
+    /// Strings or records, whose elements differ in size.
     fn update_unsized(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         let mut next = 0;
         let mut first = self.rows;
@@ -470,8 +450,8 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds the buffered bytes to the fingerprint if they are more than `least`, and then sets `first`, the row (from
-    /// 0) in which the buffer begins, to the row after the last one added.
+    /// Adds buffered bytes if they are more than `least`; `first`, the row in which the buffer begins, is then the next
+    /// row.
     fn flush(&mut self, first: &mut u64, least: usize) {
         if self.buffer.len() > least {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -482,10 +462,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Ends the fingerprint of a column's cells and returns it.
-    ///
-    /// # Errors
-    /// `Format` if the column has none: strings must be UTF-8.
+    /// Fails with `Format` if the column has no digest: strings must be UTF-8.
     pub(crate) fn finish(mut self) -> Result<CellsDigest> {
         self.hasher.update(&self.pending);
         match self.failed {
@@ -495,13 +472,12 @@ impl<'a> ColumnStream<'a> {
     }
 }
 
-/// The error that stands in place of a column's fingerprint if the column was excluded from digesting.
+/// Replaces the digest of an excluded column.
 pub(crate) fn not_selected() -> Error {
     Error::usage("no digest was asked for")
 }
 
-/// The bytes that are digested before the elements of a defined cell: a byte 1, then the number of axes and their
-/// extents, slowest first, each as a little-endian u64.
+/// A byte 1, then the number of axes and their extents, slowest first, each a little-endian u64.
 fn cell_header(shape: &Shape) -> Vec<u8> {
     let mut header = vec![1];
     header.extend_from_slice(&(shape.len() as u64).to_le_bytes());
@@ -511,7 +487,7 @@ fn cell_header(shape: &Shape) -> Vec<u8> {
     header
 }
 
-/// Copies cells of `cell` bytes each to the ends of records of `record` bytes each.
+/// Copies cells to the ends of records.
 fn put_cells(records: &mut [u8], record: usize, cells: &[u8], cell: usize) {
     match cell {
         0 => {}
@@ -530,7 +506,7 @@ fn put_cells(records: &mut [u8], record: usize, cells: &[u8], cell: usize) {
     }
 }
 
-/// Copies cells of `N` bytes each to the ends of records of `record` bytes each; fast, since the compiler knows `N`.
+/// Like [`put_cells`]; fast, since the compiler knows `N`.
 fn put_sized<const N: usize>(records: &mut [u8], record: usize, cells: &[u8]) {
     for (record, bytes) in records.chunks_exact_mut(record).zip(cells.as_chunks::<N>().0) {
         if let Some(end) = record.last_chunk_mut() {
@@ -544,8 +520,7 @@ fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends to `out` the byte form of a record of keywords from which its digest is computed; `table_name` returns the
-/// last path component of a subtable, given the path that a keyword stores.
+/// `table_name` returns the last component of a subtable's stored path.
 fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> String) {
     out.extend_from_slice(&(record.fields.len() as u64).to_le_bytes());
     for field in &record.fields {
@@ -573,8 +548,7 @@ fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> 
     }
 }
 
-/// Appends to `out` the byte form of a keyword's scalar or array from which its digest is computed: a tag of the type,
-/// the shape of an array, then the elements, numbers widened to 64 bits.
+/// A tag of the type, the shape of an array, then the elements, numbers widened to 64 bits.
 fn put_elements(out: &mut Vec<u8>, value: &Value) {
     let (shape, values) = match value {
         Value::Scalar(values) => (None, values),

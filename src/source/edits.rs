@@ -1,12 +1,11 @@
-//! What users have changed in a native HDF5 file. docs/layout.md, "Edits".
+//! Changes that users have made in a native HDF5 file. docs/layout.md, "Edits".
 
 use super::{Source, coordinates};
 use crate::error::Result;
 use crate::native::MAIN_TABLE;
 
 impl Source {
-    /// What users have changed in the native HDF5 file since it was made, and what they have added to it that no table has, in
-    /// sentences, for the tables with the numbers `is_chosen`.
+    /// Edits of the native file, and additions that no table has, in sentences, for the chosen tables.
     ///
     /// # Errors
     /// Those of reading the file.

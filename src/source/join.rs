@@ -6,27 +6,25 @@ use std::path::PathBuf;
 use bstr::ByteSlice;
 
 use super::compare::compare_beside_main;
-use super::content::{Content, Joined, JoinedPart};
+use super::joined::{Joined, JoinedPart};
 use super::tables::{Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::native::{MAIN_TABLE, table_path};
 use crate::progress::Progress;
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// Maximum number of files that are joined: HDF5 opens each of them when a virtual dataset is read, and a process may
-/// have 1024 files open.
+/// HDF5 opens each file when a virtual dataset is read, and a process may have 1024 open.
 pub(crate) const MAX_PARTS: usize = 512;
 
-/// A native HDF5 file that is to be joined with others to one table.
 pub(crate) struct PartFile {
     pub(crate) path: PathBuf,
-    /// Path of the file, relative to the directory of the new file that joins the parts.
+    /// Relative to the directory of the joined file.
     pub(crate) relative: String,
 }
 
 impl Source {
-    /// Opens native HDF5 files as one source: the rows of their main tables, file after file, make its main table. The
-    /// subtables are those of the first file; the other files must have equal ones.
+    /// The rows of the main tables follow file after file; subtables are those of the first file, and must be equal in
+    /// the others.
     ///
     /// # Errors
     /// `Usage` if they are not parts of one table, or not in order; those of opening and reading them.
@@ -82,32 +80,24 @@ impl Source {
             parent: None,
             path: None,
             group: Some(table_path(MAIN_TABLE)),
-            content: Ok(Content::Joined(Box::new(Joined::new(contents)))),
+            content: Ok(Joined::of(contents)),
         };
         source.tables.insert(0, main);
         Ok(source)
     }
 
-    /// The first and the last row of each part of a joined main table, as half-open ranges of one row; empty if the main table
-    /// is not joined from parts.
+    /// First and last row of each part, as ranges of one row; empty unless joined.
     pub(crate) fn edges_of_parts(&self) -> Vec<Range<u64>> {
-        let Some(Ok(Content::Joined(joined))) = self.tables.first().map(|table| &table.content) else {
-            return Vec::new();
-        };
-        let edges = joined.parts.iter().filter(|part| part.rows > 0).flat_map(|part| {
-            let (first, last) = (part.start, part.start + part.rows - 1);
-            std::iter::once(first..first + 1).chain((last > first).then_some(last..last + 1))
-        });
-        edges.collect()
+        let main = self.tables.first().and_then(|table| table.content.as_ref().ok());
+        main.map_or_else(Vec::new, |content| content.edges_of_parts())
     }
 }
 
-/// Fails unless a source is a native HDF5 file that was made without leaving out damaged parts, and all of its columns
-/// can be read.
+/// Fails unless the source is a native file without left out parts, all of whose columns can be read.
 fn check_part(source: &Source) -> Result<()> {
     let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
     let main = source.tables.first().ok_or_else(none)?;
-    if !matches!(main.content()?, Content::Native(_)) {
+    if main.content()?.as_native().is_none() {
         return Err(Error::usage("not a native HDF5 file: parts are what `to-hdf5` writes, convert it first"));
     }
     if let Some(damage) = source.damage.first() {
@@ -123,10 +113,8 @@ fn check_part(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the native HDF5 file `part` cannot follow the file `previous` in a joined table (the rows of several files,
-/// one after the other): if it has other columns than the `first` file, or if its rows do not follow those of
-/// `previous` in the original table, as far as the files record row numbers and unless `part` and `first` both begin
-/// with row 0.
+/// Fails if `part` has other columns than `first`, or its rows do not follow those of `previous`, as far as row numbers
+/// are recorded and unless `part` and `first` both begin with row 0.
 fn check_follows(first: &JoinedPart, previous: &JoinedPart, part: &JoinedPart) -> Result<()> {
     let describe = |info: &ColumnInfo| format!("{} {} {:?}", info.desc.name, info.data_type(), info.desc.kind);
     let (expected, found) = (first.content.columns(), part.content.columns());

@@ -1,23 +1,157 @@
-//! Reads a column of a table whose rows are divided among several tables, its parts.
+//! The main tables of several native HDF5 files, its parts, as one table: the rows of one file after those of another.
 
 use std::ops::Range;
+use std::path::Path;
 
-use crate::error::Result;
+use super::content::{Content, TableContent};
+use super::origin::Origin;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::VirtualSource;
 use crate::limits;
-use crate::table::{Access, ColumnCells};
+use crate::native::{NativeTable, Part};
+use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The cells of a column of a joined table: for each part (one of the tables that are joined) the number of its first
-/// row in the joined table, from 0, and its cells.
-pub(super) struct JoinedCells<'a> {
-    pub(super) parts: Vec<(u64, Box<dyn ColumnCells + 'a>)>,
-    /// Number of rows of all parts of the joined table together.
+/// A main table whose rows are divided among several native HDF5 files, its parts.
+pub(super) struct Joined {
+    parts: Vec<JoinedPart>,
+    /// Descriptions of the columns of the joined table: a column may have undefined cells if it may in one of the
+    /// parts, and has a fixed shape only if the shape is the same in all parts.
+    columns: Vec<ColumnInfo>,
+}
+
+/// One of the native HDF5 files that are joined to one table; it has some of the table's rows.
+pub(super) struct JoinedPart {
+    pub(super) content: Box<Content>,
+    /// Path of the native HDF5 file that is the part, relative to the directory of the new HDF5 file whose virtual
+    /// datasets join the parts to one table.
+    pub(super) file: String,
+    /// Row number, in the joined table (from 0), of the first row of the part.
+    pub(super) start: u64,
     pub(super) rows: u64,
 }
 
+impl Joined {
+    /// Joins the main tables of at least one native HDF5 file to one table: the rows of each file
+    /// follow those of the file before it in `parts`.
+    pub(super) fn of(parts: Vec<JoinedPart>) -> Box<Content> {
+        let columns = join_columns(&parts);
+        Box::new(Joined { parts, columns })
+    }
+
+    fn first(&self) -> &Content {
+        &*self.parts[0].content
+    }
+}
+
+impl TableContent for Joined {
+    fn inner(&self) -> Option<&Content> {
+        Some(self.first())
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.first().origin()
+    }
+
+    /// None of the files has the whole table.
+    fn as_native(&self) -> Option<&NativeTable> {
+        None
+    }
+
+    fn rows(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.start + part.rows)
+    }
+
+    fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+        let mut parts = Vec::new();
+        for part in &self.parts {
+            let cells = part.content.cells(index).with_context(|| Context::path(Path::new(&part.file)))?;
+            parts.push((part.start, cells));
+        }
+        Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
+    }
+
+    fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
+        Ok(None)
+    }
+
+    fn unreadable(&self, index: usize) -> Option<Error> {
+        self.parts.iter().find_map(|part| part.content.unreadable(index))
+    }
+
+    /// The datasets, one from each joined file that has rows, that a virtual dataset of shape
+    /// `dataset` joins along its slowest axis to hold the elements of a column, by the column's
+    /// number from 0. `None` for strings and records, and if the datasets do not form this shape.
+    fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
+        if !self.columns[index].data_type().is_fixed_size() {
+            return Ok(None);
+        }
+        let Some((cell, rows)) = dataset.split_last() else { return Ok(None) };
+        let (mut sources, mut count) = (Vec::new(), 0);
+        for part in self.parts.iter().filter(|part| part.rows > 0) {
+            let paths = part.content.dataset_paths(index)?;
+            let found = match paths.as_slice() {
+                [(Part::Data, path)] => Some((Part::Data, path)),
+                _ => paths.iter().find(|(of, _)| *of == Part::Values).map(|(of, path)| (*of, path)),
+            };
+            let Some((of, path)) = found else { return Ok(None) };
+            let shapes = part.content.storage(index)?;
+            let stored = shapes.iter().find(|stored| path.ends_with(&format!("/{}", stored.name)));
+            let Some(shape) = stored.filter(|stored| stored.elsewhere.is_none()).map(|stored| &stored.shape) else {
+                return Ok(None);
+            };
+            let fits = shape.split_last().is_some_and(|(of_part, _)| of_part == cell);
+            count += match of {
+                Part::Data if fits && !cell.is_empty() => part.rows,
+                Part::Data if cell.is_empty() => shape.elements()?,
+                Part::Values if cell.is_empty() => shape.elements()?,
+                _ => return Ok(None),
+            };
+            sources.push(VirtualSource { file: part.file.clone(), dataset: path.clone(), shape: shape.clone() });
+        }
+        Ok((count == rows && count > 0).then_some(sources))
+    }
+
+    fn edges_of_parts(&self) -> Vec<Range<u64>> {
+        let edges = self.parts.iter().filter(|part| part.rows > 0).flat_map(|part| {
+            let (first, last) = (part.start, part.start + part.rows - 1);
+            std::iter::once(first..first + 1).chain((last > first).then_some(last..last + 1))
+        });
+        edges.collect()
+    }
+
+    fn edits(&self, _coordinates: &dyn Fn() -> Vec<(String, Values)>) -> Result<Vec<String>> {
+        self.first().edits(&Vec::new)
+    }
+}
+
+/// Describes the columns of the joined table, from the descriptions in all of its parts.
+fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
+    let mut columns = parts.first().map_or_else(Vec::new, |first| first.content.columns().to_vec());
+    for part in parts {
+        for (column, other) in columns.iter_mut().zip(part.content.columns()) {
+            column.may_be_undefined |= other.may_be_undefined;
+            if column.shape != other.shape {
+                column.shape = None;
+            }
+        }
+    }
+    columns
+}
+
+/// The cells of a column of a joined table: for each part (one of the tables that are joined) the number of its first
+/// row in the joined table, from 0, and its cells.
+struct JoinedCells<'a> {
+    parts: Vec<(u64, Box<dyn ColumnCells + 'a>)>,
+    /// Number of rows of all parts of the joined table together.
+    rows: u64,
+}
+
 impl JoinedCells<'_> {
-    /// The cells of that part (one of the joined tables) which holds row `row` of the joined table, and the number of
-    /// this row within the part; both row numbers count from 0.
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
         // the first part begins with row 0; of several with the same first row all but the last have none
@@ -26,8 +160,7 @@ impl JoinedCells<'_> {
         Ok((&**cells, row - start))
     }
 
-    /// Divides `rows` of the joined table (half-open, from 0) by its parts, the tables that are joined: yields the
-    /// cells of each part that has some of the rows, and the range of these rows within the part, from 0.
+    /// Each part with some of `rows`, and these rows within it.
     fn split(&self, rows: Range<u64>) -> impl Iterator<Item = (&dyn ColumnCells, Range<u64>)> {
         let ends = self.parts.iter().skip(1).map(|(start, _)| *start).chain([self.rows]);
         self.parts.iter().zip(ends).filter_map(move |((start, cells), end)| {

@@ -6,18 +6,16 @@ use std::ops::Range;
 use crate::hash::Hasher;
 use crate::native::StoredMarks;
 
-/// Smallest distance between two marks (digests of all bytes of a column before a position), in bytes of the column; it
-/// is doubled each time that the marks become too many.
+/// Smallest distance of marks; doubled each time that they become too many.
 pub(super) const MARK_BYTES: usize = 256 << 10;
-/// Number of marks (digests of a column's beginning) at which every second one is dropped, so that their distance
-/// doubles.
+/// Every second mark is dropped at this number.
 const MOST: usize = 512;
 
-/// The marks of a column: digests of its bytes up to each multiple of the distance `step`, in units of `MARK_BYTES`.
+/// Digests of a column up to each multiple of `step` × `MARK_BYTES`.
 #[derive(Debug, Clone)]
 pub(crate) struct Marks {
     step: u64,
-    /// Number of multiples of `MARK_BYTES` so far, those without a mark included.
+    /// Multiples of `MARK_BYTES` so far, those without a mark included.
     count: u64,
     list: Vec<Mark>,
 }
@@ -30,18 +28,14 @@ impl Default for Marks {
 
 #[derive(Debug, Clone)]
 struct Mark {
-    /// The first four bytes of the hash of all bytes of the column from its beginning up to this mark (a position in
-    /// its bytes), as a big-endian number.
+    /// First four bytes of the hash up to here, big-endian.
     hash: u32,
-    /// The rows (half-open, from 0) one of which contains the last byte before this mark, a position in the bytes of
-    /// the column; they were digested in one step.
+    /// One of these rows, digested in one step, contains the last byte before the mark.
     rows: Range<u64>,
 }
 
 impl Marks {
-    /// Adds a mark, a digest by which one finds where a column begins to differ, if one is due:
-    /// that of all bytes which `hasher` has hashed, the next multiple of `MARK_BYTES`. The last of
-    /// these bytes is in one of `rows`, which were hashed in one step.
+    /// Adds a mark, if one is due, of all bytes that `hasher` has hashed; the last of them is in one of `rows`.
     pub(super) fn add(&mut self, hasher: &Hasher, rows: Range<u64>) {
         self.count += 1;
         if !self.count.is_multiple_of(self.step) {
@@ -54,30 +48,24 @@ impl Marks {
         }
     }
 
-    /// Keeps only every `step`-th mark (digest of the column's beginning), and multiplies the distance of marks by
-    /// `step`.
+    /// Keeps every `step`-th mark.
     fn thin(&mut self, step: usize) {
         self.list = self.list.split_off(0).into_iter().skip(step - 1).step_by(step).collect();
         self.step = self.step.saturating_mul(step as u64);
     }
 
-    /// Distance of two marks in bytes of the column.
     fn every(&self) -> u64 {
         self.step.saturating_mul(MARK_BYTES as u64)
     }
 
-    /// The marks (digests of the column's beginning) in the form that a native HDF5 file stores; `None` if the column
-    /// is too short for a mark.
+    /// `None` if the column is too short for a mark.
     pub(crate) fn stored(&self) -> Option<StoredMarks> {
         let digits: String = self.list.iter().map(|mark| format!("{:08x}", mark.hash)).collect();
         (!digits.is_empty()).then_some(StoredMarks { every: self.every(), digits })
     }
 
-    /// Compares these marks (digests of the beginnings of a column) with marks `stored` earlier.
-    /// Returns the range of rows in which the column, now of `rows` rows, begins to differ; the
-    /// rows from the last mark on if no mark differs. `None` if `stored` is malformed, or if the
-    /// number of bytes from one mark to the next, here and in `stored`, is in neither case a
-    /// multiple of the other.
+    /// Rows in which the column, now of `rows` rows, begins to differ; those from the last mark on if no mark differs.
+    /// `None` if `stored` is malformed, or neither distance of marks is a multiple of the other.
     pub(super) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         let mut found = self.clone();
         let mut then = stored.numbers()?;
@@ -94,7 +82,7 @@ impl Marks {
     }
 }
 
-/// The quotient of `large` and `small` if it is a whole number of at least 1; otherwise `None`.
+/// The quotient, if it is a whole number of at least 1.
 fn exact(large: u64, small: u64) -> Option<u64> {
     let quotient = large.checked_div(small)?;
     (quotient > 0 && large.is_multiple_of(small)).then_some(quotient)
@@ -105,7 +93,7 @@ mod tests {
     use super::*;
     use crate::hash::HashKind;
 
-    /// Marks of `count` rows of half of `MARK_BYTES`, of which one may be other.
+    /// `count` rows of half of `MARK_BYTES`, of which one may be other.
     fn marks(count: u64, other: Option<u64>) -> Marks {
         let mut marks = Marks::default();
         let mut hasher = Hasher::new(HashKind::Blake3);

@@ -3,19 +3,22 @@
 
 mod average;
 pub(crate) mod blocks;
-mod chosen;
+mod casacore_table;
 pub(crate) mod compare;
 mod content;
 mod coordinates;
 pub(crate) mod digest;
 mod edits;
-mod intact;
 mod join;
 mod joined;
 mod marks;
+mod native_table;
+mod origin;
 mod predicate;
 mod row_set;
 mod salvage;
+mod salvaged;
+mod selected;
 mod shown;
 pub(crate) mod stored_digests;
 mod tables;

@@ -2,24 +2,22 @@
 
 use std::ops::Range;
 
-/// Number of rows that one word of bits of a [`RowSet`] stands for.
 const WORD: u64 = u64::BITS as u64;
-/// Number of words of bits in a group; a [`RowSet`] keeps the number of chosen rows before each group.
+/// Words for which the number of chosen rows before is kept.
 const GROUP: usize = 8;
 
-/// A selection of rows of a table, in their order. It takes 1.125 bits of memory for each row of the table.
+/// Chosen rows in order; 1.125 bits of memory for each row of the table.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
     words: Vec<u64>,
-    /// The number of chosen rows before each group of [`GROUP`] words (u64, one bit for each row).
+    /// Chosen rows before each group of [`GROUP`] words.
     before: Vec<u64>,
     count: u64,
-    /// Number of rows of the table that were added to the set so far ([`RowSet::push`]), chosen for the selection or not.
+    /// Rows pushed, chosen or not.
     rows: u64,
 }
 
 impl RowSet {
-    /// Appends the next row of the table to the set, as chosen or not.
     pub(crate) fn push(&mut self, is_chosen: bool) {
         let bit = self.rows % WORD;
         if bit == 0 {
@@ -35,13 +33,10 @@ impl RowSet {
         self.rows += 1;
     }
 
-    /// The number of chosen rows in the set.
     pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
-    /// The number, in the table, of the chosen row with this index among the chosen ones, both from 0; `None` if fewer are
-    /// chosen.
     pub(crate) fn row(&self, index: u64) -> Option<u64> {
         if index >= self.count {
             return None;
@@ -62,8 +57,7 @@ impl RowSet {
         None
     }
 
-    /// The ranges of rows of the table (half-open, from 0) that consist of the chosen rows with these indices among the chosen
-    /// ones.
+    /// Ranges of the table's rows for these indices.
     pub(crate) fn ranges(&self, indices: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut left = indices.end.min(self.count).saturating_sub(indices.start);
         let mut next = self.row(indices.start);
@@ -76,7 +70,7 @@ impl RowSet {
         })
     }
 
-    /// The first row of the table from `start` on that is not chosen: the end of a range of chosen rows.
+    /// First row from `start` on that is not chosen.
     fn end_of_range(&self, start: u64) -> u64 {
         let mut row = start;
         while let Some(word) = self.words.get((row / WORD) as usize) {
@@ -89,7 +83,6 @@ impl RowSet {
         row
     }
 
-    /// The first chosen row of the table from `start` on; `None` if none follows.
     fn next_chosen(&self, start: u64) -> Option<u64> {
         let first = (start / WORD) as usize;
         let mask = u64::MAX << (start % WORD);
@@ -104,7 +97,7 @@ impl RowSet {
 mod tests {
     use super::*;
 
-    /// `chosen` rows that are chosen and `left_out` rows that are not, in turn.
+    /// `chosen` rows and `left_out` ones in turn.
     fn periodic(rows: u64, chosen: u64, left_out: u64) -> Vec<bool> {
         (0..rows).map(|row| row % (chosen + left_out) < chosen).collect()
     }

@@ -10,8 +10,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 
 use super::blocks::RowBlocks;
-use super::content::Salvaged;
-use super::intact::ColumnDamage;
+use super::salvaged::{ColumnDamage, Salvaged};
 use super::{Content, Source};
 use crate::damage::Damage;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,33 +18,31 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Values;
 
-/// Number of rows that the search for damage reads together; rows of a block that fails are read one by one.
+/// Rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
-/// Approximate number of bytes of elements that the search for damage reads together.
+/// Elements read together, approximately.
 const BLOCK_BYTES: u64 = 4 << 20;
 
 impl Source {
-    /// Whether damaged parts of the source are left out; if not, reading one ends a conversion with an error.
+    /// If not, damage ends a conversion with an error.
     pub(crate) fn is_salvaged(&self) -> bool {
         self.is_salvaged
     }
 
-    /// Whether a column that fails with `error` is named to the user and left out of a conversion: the way in which its
-    /// cells are stored is not supported, or it is damaged and the source is salvaged.
+    /// Whether a conversion names and leaves out a column that fails so: its storage is not supported, or it is damaged
+    /// and the source is salvaged.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
 
-    /// Whether the table of this name is left out of the source as a whole because it is damaged.
+    /// Whether the whole table is left out.
     pub(crate) fn is_left_out(&self, table: &str) -> bool {
         self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }
 
-    /// Reads once all cells of the columns that `selected` accepts, called with the names of table and column. Leaves damage
-    /// out of all later reads: damaged cells are undefined, damaged columns fail to open, damaged subtables are absent.
+    /// Reads once all cells of `selected` columns (names of table, as in [`Damage::table`], and column). Later reads
+    /// leave damage out: damaged cells are undefined, damaged columns fail to open, damaged subtables are absent.
     /// [`damage`](Self::damage) lists them.
-    ///
-    /// `selected` gets the name of the table as in [`Damage::table`].
     ///
     /// # Errors
     /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.
@@ -53,7 +50,7 @@ impl Source {
         self.is_salvaged = true;
         for table in &mut self.tables {
             let content = match &table.content {
-                Ok(content) => content,
+                Ok(content) => &**content,
                 Err(error) if table.parent.is_some() && error.is_damage() => {
                     // a subtable without any file is only absent, as in a table that is intact
                     if error.kind() != ErrorKind::NotFound {
@@ -81,11 +78,8 @@ impl Source {
                 damaged.push(found);
             }
             if damaged.iter().any(|found| !matches!(found, ColumnDamage::None)) {
-                table.content =
-                    match std::mem::replace(&mut table.content, Err(Error::format("the table is being salvaged"))) {
-                        Ok(content) => Ok(Content::Salvaged(Box::new(Salvaged::new(content, damaged)))),
-                        Err(error) => Err(error),
-                    };
+                let content = std::mem::replace(&mut table.content, Err(Error::format("the table is being salvaged")));
+                table.content = content.map(|content| Salvaged::of(content, damaged));
             }
         }
         Ok(())
@@ -98,7 +92,6 @@ impl Source {
     }
 }
 
-/// Reads all cells of a column, by its number from 0, and returns which of them are damaged.
 fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
     let (info, rows) = (&content.columns()[index], content.rows());
     let (cells, is_whole) = match content.cells(index) {

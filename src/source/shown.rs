@@ -7,7 +7,7 @@ use crate::schema::{ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Shape, Value, Values, for_each_type};
 
-/// The element number `element` (from 0) of a buffer: `1.5`, `1-2i`, `"text"`; `nothing` if there is none.
+/// `1.5`, `1-2i`, `"text"`; `nothing` without such an element.
 pub(super) fn element(values: &Values, element: usize) -> String {
     let shown = match values {
         Values::Complex(v) => v.get(element).map(ToString::to_string),
@@ -18,7 +18,7 @@ pub(super) fn element(values: &Values, element: usize) -> String {
     shown.unwrap_or_else(|| "nothing".to_owned())
 }
 
-/// Type and kind of the cells of a column: `complex array`.
+/// `complex array`.
 pub(super) fn cells(info: &ColumnInfo) -> String {
     let kind = match info.desc.kind {
         ColumnKind::Scalar => "scalar",
@@ -27,7 +27,7 @@ pub(super) fn cells(info: &ColumnInfo) -> String {
     format!("{} {kind}", info.data_type())
 }
 
-/// Type, subtype or readme of two tables: the first of them that differs.
+/// The first of type, subtype and readme that differs.
 pub(super) fn infos(left: &TableInfo, right: &TableInfo) -> (String, String) {
     let parts = [
         ("type", &left.table_type, &right.table_type),
@@ -39,8 +39,8 @@ pub(super) fn infos(left: &TableInfo, right: &TableInfo) -> (String, String) {
     (format!("{name} {left:?}"), format!("{name} {right:?}"))
 }
 
-/// Two values of the keyword `name` that differ: `FREQ[2] = 1.5` if they are arrays of one shape and type whose element
-/// number `differing` (from 0) differs, else `VERSION = 5`, with the types if they are not the same.
+/// `FREQ[2] = 1.5` for arrays of one shape and type whose element `differing` differs, else `VERSION = 5`, with types
+/// if they differ.
 pub(super) fn keywords(name: &BStr, (left, right): (&Value, &Value), differing: Option<usize>) -> (String, String) {
     if let (Value::Array(shape, a), Value::Array(_, b)) = (left, right)
         && let Some(differing) = differing
@@ -70,8 +70,7 @@ fn data_type(value: &Value) -> Option<DataType> {
     }
 }
 
-/// The indices, slowest axis first, of element number `element` (from 0, counted along the fastest axis first) in an array of
-/// `shape`, which lists the fastest axis first.
+/// Slowest axis first, of an element counted along the fastest; `shape` has the fastest first.
 pub(super) fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
     let mut index = unravel(element, shape);
     index.reverse();

@@ -10,9 +10,8 @@ use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
-/// Names the columns and tables that differ from the digests stored in their native HDF5 file. The cells of a column
-/// with a single dataset are skipped if `is_known` is true for the path of this dataset; the caller must then verify
-/// the dataset itself.
+/// Names columns and tables that differ from their stored digests. A column of a single dataset for which `is_known` is
+/// true is skipped; the caller must verify that dataset itself.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),
@@ -36,20 +35,16 @@ pub(crate) fn changed_columns(
     Ok(names)
 }
 
-/// A difference between the present content of a table in a native HDF5 file and the record that the file keeps of the
-/// content it was made with: digests, number of rows, info, comments.
+/// A difference from the record that a native file keeps of its original content.
 pub(crate) struct Change {
-    /// Name of the column whose present content differs from what its native HDF5 file stores of it (digests, comment);
     /// `None`: the table itself differs.
     pub(crate) column: Option<String>,
-    /// Name of the property that differs (`rows`, `keywords`, …) and the value that the file stores for it, as text:
-    /// `rows: 100`.
+    /// Property and stored value: `rows: 100`.
     pub(crate) stored: String,
     pub(crate) found: String,
 }
 
-/// Compares a table of a native HDF5 file with the digests `stored` in this file and returns the differences; `wanted`
-/// tells whether the cells of a column, by its number from 0, are read.
+/// `wanted` tells whether the cells of a column are read.
 pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,
@@ -109,8 +104,7 @@ pub(crate) fn changes(
     Ok(changes)
 }
 
-/// Text for the user that names the rows in which a column begins to differ from its stored digest, and the chunks with
-/// these rows if the column is one dataset.
+/// Rows in which a column begins to differ, and the chunks with these rows if it is one dataset.
 fn place_of(content: &Content, index: usize, rows: Range<u64>) -> String {
     let words = match rows.end - rows.start {
         1 => format!("first in row {}", rows.start),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bstr::ByteSlice;
 
@@ -16,38 +16,37 @@ use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, spli
 use crate::remote;
 use crate::schema::TableInfo;
 use crate::suggest::instead;
+use crate::sync::LockUnpoisoned;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
-/// Number of columns of a native HDF5 file that stay open after they were read. Each open column keeps in memory the
-/// file offsets of its datasets' chunks, and some decoded chunks.
+/// Columns that stay open after they were read, each with the offsets of its chunks, and some decoded chunks.
 const OPEN_COLUMNS: usize = 16;
 
 /// A table and all its subtables, opened for reading: a table directory, a container (a file with all files of a table) or a
 /// native HDF5 file.
 pub struct Source {
-    /// The last component of the path of the source.
+    /// Last component of the path.
     pub(crate) name: String,
-    /// The path of the source as it was given, which errors name.
+    /// Path as given, for errors.
     pub(crate) place: Context,
-    /// The tables of the source: the main table first, parents before children.
+    /// The main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
-    /// Subtables that [`open_served`](Self::open_served) has not opened, because its caller does not let their files be
-    /// read, or those of tables that hold their cells.
+    /// Subtables that [`open_served`](Self::open_served) must not open.
     refused: Vec<RefusedTable>,
-    /// Whether [`salvage`](Self::salvage) was called: damaged parts of the source are left out instead of being errors.
+    /// Damaged parts are left out instead of being errors.
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
     open_columns: OpenColumns,
-    /// The file of the source, if it is read from a web server or an object store; `None` for a local source.
+    /// The file of a remote source.
     remote: Option<Arc<dyn ReadAt>>,
 }
 
-/// Cache of the open columns of a native HDF5 file, by the numbers of table and column; the column used last is at the end.
+/// The column used last is at the end.
 #[derive(Default)]
 struct OpenColumns(Mutex<Vec<OpenColumn>>);
 
-/// An open column: the number of its table in the source and its number in the table, both from 0, and its cells.
+/// Numbers of table and column, and cells.
 type OpenColumn = (usize, usize, Arc<dyn ColumnCells>);
 
 impl OpenColumns {
@@ -57,7 +56,7 @@ impl OpenColumns {
         column: usize,
         open: impl FnOnce() -> Result<Box<dyn ColumnCells>>,
     ) -> Result<Arc<dyn ColumnCells>> {
-        let mut columns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut columns = self.0.lock_unpoisoned();
         let cells = match columns.iter().position(|known| (known.0, known.1) == (table, column)) {
             Some(known) => columns.remove(known).2,
             None => open()?.into(),
@@ -74,13 +73,13 @@ impl OpenColumns {
 pub struct SourceTable {
     /// Name of the table in the tree of tables: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// Index (from 0), in the tables of the source, of the table whose keyword names this one; `None` for the main table.
+    /// Index of the table whose keyword names this one.
     pub(crate) parent: Option<usize>,
-    /// Path of the table in the file system; `None` in an HDF5 file, where it has none of its own.
+    /// `None` in an HDF5 file.
     pub(crate) path: Option<PathBuf>,
-    /// Path of the table's group from the root, if the source is an HDF5 file; `None` if not.
+    /// Path from the root of an HDF5 file.
     pub(crate) group: Option<String>,
-    pub(crate) content: Result<Content>,
+    pub(crate) content: Result<Box<Content>>,
 }
 
 /// A subtable that [`Source::open_served`] has not opened. Its file or directory, or that of another table that holds
@@ -147,7 +146,7 @@ impl Source {
         let mut seen = BTreeSet::new();
         let path = canonical(table.path());
         seen.insert(path.clone());
-        let content = Ok(Content::casacore(table));
+        let content: Result<Box<Content>> = Ok(Box::new(table));
         tables.push(SourceTable { name: MAIN_TABLE.into(), parent: None, path: Some(path), group: None, content });
         let (mut next, mut refused) = (0, Vec::new());
         let mut depth = vec![0];
@@ -202,8 +201,7 @@ impl Source {
         native::is_native(file).unwrap_or(false).then_some((file, inside))
     }
 
-    /// The error for a path such as `my.h5/ANTENNA`, which names a table of a native HDF5 file where a whole source is
-    /// expected.
+    /// `my.h5/ANTENNA` names a table where a whole source is expected.
     fn refuse_table(file: &Path, table: &str, options: OpenOptions) -> Error {
         let error = match Self::open_with(file, options) {
             Ok(source) if source.tables.iter().any(|known| display_name(&known.name) == table) => {
@@ -218,19 +216,19 @@ impl Source {
         error.context(Context::path(file))
     }
 
-    /// Opens a native HDF5 file, with all of its tables, as a source.
     fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
             let native::NativeEntry { name, parent, group, table } = entry;
-            let content = table.map(|table| Content::Native(Box::new(table)));
+            let content = table.map(|table| Box::new(table) as Box<Content>);
             SourceTable { name, parent, path: None, group: Some(group), content }
         };
         let remote = remote::is_remote(path).then(|| remote::open(path)).transpose().context(&place)?;
         let entries = native::open(path, options);
         reachable(remote.as_deref()).context(&place)?;
         let tables: Vec<_> = entries?.into_iter().map(table).collect();
-        let damage = tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], Content::damage);
+        let damage =
+            tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], |content| content.damage());
         let damage = damage.to_vec();
         let refused = Vec::new();
         let open_columns = OpenColumns::default();
@@ -281,10 +279,7 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
-    /// Fails for the first of the names `wanted` that no column of any table of the source has.
-    ///
-    /// # Errors
-    /// `Usage`.
+    /// Fails with `Usage` for the first name that no column has.
     pub(crate) fn check_columns(&self, wanted: &[String]) -> Result<()> {
         let columns = self.tables.iter().filter_map(|table| table.columns().ok()).flatten();
         let names: BTreeSet<_> = columns.map(|info| info.desc.name.to_str_lossy()).collect();
@@ -300,8 +295,8 @@ impl Source {
         self.remote.as_ref()?.len().ok()
     }
 
-    /// Returns the error of the server if reading the file of a remote source has failed, since `result` may then
-    /// report missing or damaged parts of the file; otherwise returns `result`.
+    /// Returns the error of the server if reading a remote source has failed, since `result` may then report missing or
+    /// damaged parts.
     ///
     /// # Errors
     /// Those of `result`; `Io`.
@@ -310,8 +305,7 @@ impl Source {
         result
     }
 
-    /// The error for a table `name` that the source does not have. If [`open_served`](Self::open_served) has not opened
-    /// this subtable, because a server may not read its files, it is the error of opening it.
+    /// If [`open_served`](Self::open_served) has refused this subtable, its error.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
@@ -319,14 +313,13 @@ impl Source {
         }
     }
 
-    /// Message for the user about a table `name` that the source lacks; it proposes a similar name or lists the existing ones.
+    /// Proposes a similar name or lists the existing ones.
     pub(crate) fn no_table_named(&self, name: &str) -> String {
         let names = self.tables.iter().map(|table| display_name(&table.name));
         format!("no table {name}{}", instead(name, names))
     }
 
-    /// The content of a table and the cells of one of its columns, by their indices from 0; the 16 columns of a native
-    /// HDF5 file that were used last stay open.
+    /// Content and cells by indices; the columns of a native file that were used last stay open.
     ///
     /// # Errors
     /// As [`column_at`](Self::column_at).
@@ -337,17 +330,16 @@ impl Source {
         let content = found.content().context(&self.place)?;
         let info = content.columns().get(column).ok_or_else(none)?;
         let open = || -> Result<Arc<dyn ColumnCells + '_>> {
-            match content {
-                Content::Native(native) => Ok(self.open_columns.get(table, column, || native.cells(column))?),
-                _ => Ok(content.cells(column)?.into()),
+            match content.as_native().filter(|_| content.inner().is_none()) {
+                Some(native) => Ok(self.open_columns.get(table, column, || native.cells(column))?),
+                None => Ok(content.cells(column)?.into()),
             }
         };
         let cells = open().with_context(|| Context::column(&info.desc.name)).context(self.place_of(found))?;
         Ok((content, cells))
     }
 
-    /// The context for errors about one table of the source: the path of the table or, in an HDF5 file, the path of the
-    /// source with the name of the table.
+    /// Path of the table or, in an HDF5 file, of the source with the name of the table.
     fn place_of(&self, table: &SourceTable) -> Context {
         match (&table.path, table.name.as_str()) {
             (Some(path), _) => Context::path(path),
@@ -356,8 +348,7 @@ impl Source {
         }
     }
 
-    /// The index (from 0) of the subtable that a keyword of the table with index `of` (from 0) stores as `stored`; `None` if
-    /// the source does not have it.
+    /// Index of the subtable that a keyword of table `of` stores.
     pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
         let content = self.tables[of].content().ok()?;
         if let Some(group) = content.group(stored) {
@@ -420,7 +411,7 @@ fn open_subtables(
         limits::depth(depth[parent] + 1, "subtables")?;
         let wanted = format!("{prefix}{}", subtable.name.to_str_lossy());
         let name = unique(&wanted, |name| tables.iter().any(|other| other.name == name));
-        let content = subtable.open_admitted(options, admits).map(Content::casacore);
+        let content = subtable.open_admitted(options, admits).map(|table| Box::new(table) as Box<Content>);
         if let Err(error) = &content
             && error.leads_elsewhere()
         {
@@ -436,14 +427,13 @@ fn open_subtables(
     Ok(refused)
 }
 
-/// Message for the user about a column `name` that a table lacks; it proposes a similar name or lists the existing ones.
+/// Proposes a similar name or lists the existing ones.
 pub(crate) fn no_column(name: &str, table: &str, columns: &[ColumnInfo]) -> String {
     let names = columns.iter().map(|info| info.desc.name.to_str_lossy());
     format!("no column {name} in {}{}", display_name(table), instead(name, names))
 }
 
-/// Fails if an earlier read of the remote file of a source failed, since all later reads return the same error. `None`: the
-/// source is local.
+/// Fails if an earlier read of the remote file failed, since all later ones return the same error.
 fn reachable(remote: Option<&dyn ReadAt>) -> Result<()> {
     remote.map_or(Ok(()), |file| file.read_at(0, &mut [0]))
 }
@@ -536,7 +526,7 @@ impl SourceTable {
 
     pub(crate) fn content(&self) -> Result<&Content> {
         match &self.content {
-            Ok(content) => Ok(content),
+            Ok(content) => Ok(&**content),
             Err(error) if self.name == MAIN_TABLE => Err(error.clone()),
             Err(error) => Err(error.clone()).with_context(|| Context::Subtable(self.name.clone())),
         }

@@ -6,21 +6,20 @@ use bstr::{BString, ByteSlice, ByteVec};
 
 use crate::error::Result;
 use crate::limits;
+use crate::output::sorted_entries;
 
-/// The directories and files of a table directory that `to-ms --exact` can restore from a restorable HDF5 file.
+/// Directories and files that `to-ms --exact` can restore.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) directories: Vec<BString>,
-    /// The files that can be restored: the path of each in the table directory, and its path in the file system.
+    /// Path in the table directory, and in the file system.
     pub(crate) files: Vec<(BString, PathBuf)>,
-    /// Warnings for the user, in sentences, about entries of the table directory that `to-ms --exact` will not restore
-    /// from the restorable HDF5 file, or will restore in another form.
+    /// About entries that `to-ms --exact` will not restore, or in another form.
     notes: Vec<String>,
 }
 
 impl Tree {
-    /// Lists all files and directories below the table directory `root`, or `root` itself if it is a file. Symbolic
-    /// links are followed.
+    /// Symbolic links are followed; `root` may be a file.
     pub(crate) fn find(root: &Path) -> Result<Self> {
         let mut tree = Tree::default();
         if root.is_file() {
@@ -31,23 +30,20 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The number of files of the table directory that can be restored, and the sum of their sizes in bytes.
+    /// Number of files, and their bytes.
     pub(crate) fn size(&self) -> Result<(u64, u64)> {
         let lens = self.files.iter().map(|(_, path)| path.metadata().map(|metadata| metadata.len()));
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
     }
 
-    /// Warnings for the user, in sentences, about entries of the table directory that `to-ms --exact` will not restore
-    /// from the restorable HDF5 file (devices, broken links), or will restore in another form (links as their targets).
+    /// About devices and broken links, which will not be restored, and links, which are restored as their targets.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
     fn walk(&mut self, directory: &Path, prefix: &BString, above: &mut Vec<PathBuf>) -> Result<()> {
         limits::depth(above.len(), "directories")?;
-        let mut entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>()?;
-        entries.sort_by_key(|entry| entry.file_name());
-        for entry in entries {
+        for entry in sorted_entries(directory)? {
             let mut name = prefix.clone();
             if !name.is_empty() {
                 name.push_byte(b'/');

@@ -127,7 +127,7 @@ fn tiles_and_cubes_beyond_reason() {
 
 #[test]
 fn counts_beyond_reason() {
-    // whatever counts something in table.dat is among its words
+    // all counts in table.dat are among its words
     let copy = Copy::of("dtypes_all_managers/StandardStMan_little.tab");
     let original = copy.read("table.dat");
     for at in (0..original.len() - 4).step_by(step(5)) {

@@ -25,7 +25,7 @@ const TABLES: [&str; 4] = [
     "keywords/t.tab",
 ];
 
-/// What takes the place of a value, of a name, of anything.
+/// Replacements of a value, of a name, of anything.
 const TOKENS: [&str; 24] = [
     "0",
     "1",
@@ -90,12 +90,12 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     tokens
 }
 
-/// What takes the place of a token: a token by its number, or another text.
+/// Replacement of a token: a token by its number, or another text.
 #[derive(Debug, Clone)]
 enum Change {
     Token(Index),
     Text(&'static str),
-    /// Nothing takes the place of what is between two tokens.
+    /// The text between two tokens is removed.
     Removed(Index),
 }
 
@@ -111,7 +111,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     (any::<Index>(), any::<Index>(), change)
 }
 
-/// The text with a token replaced by another, or by one of its own, or without what is between two of them.
+/// The text with a token replaced by another, or by one of its own, or without the text between two of them.
 fn changed(text: &str, token: &Index, change: &Change) -> String {
     let tokens = tokens(text);
     let (start, end) = tokens[token.index(tokens.len())];

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{check, limit_memory};
 
-/// What counts as header: so many bytes at the start and at the end, where indices are.
+/// Numbers of bytes that count as header: at the start, and at the end, where indices are.
 fn header_bytes(file: &str) -> (usize, usize) {
     match file {
         "table.dat" | "table.lock" | "table.info" => (usize::MAX, 0),

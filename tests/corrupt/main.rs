@@ -57,7 +57,7 @@ fn convert(path: &Path, target: &Path) -> Result<()> {
     let make = || -> Result<()> {
         let made = ToHdf5::new(path).digest(DigestPolicy::Always).threads(1).write(target)?;
         if made.missing == 0 {
-            // what can be read is what is written
+            // readable cells are written unchanged
             let differences = Compare::new(path, target).run()?.differences;
             assert!(differences.is_empty(), "{differences:?}");
         }

@@ -288,7 +288,7 @@ fn links_and_undefined_cells() {
     assert!(error.to_string().ends_with(&format!("IncrementalStMan_half: row {row} is undefined")), "{error}");
 }
 
-/// What a table cannot hold is the file's fault, not the caller's.
+/// Values that a table cannot hold are the file's fault, not the caller's.
 #[test]
 fn documents_that_contradict_the_data() {
     let native = Native::of(&testdata().join("strings_boundaries/StandardStMan_128.tab"));
@@ -334,7 +334,7 @@ fn other_files() {
 
 #[test]
 fn odd_strings() {
-    // what HDF5 strings cannot hold is kept beside them
+    // the file keeps strings that HDF5 cannot hold beside the dataset
     let copy = Copy::of("strings_boundaries/StManAipsIO_128.tab");
     copy.edit("table.f0", |bytes| {
         let at = find(bytes, b"zzzzz");

@@ -114,7 +114,7 @@ def test_run_and_run_again(tmp_path, tables):
     assert document['states']['skipped'] == len(tables) and document['done_now']['items'] == 0
 
 
-def test_what_is_done_is_not_read_again(tmp_path):
+def test_finished_items_are_not_read_again(tmp_path):
     manifest = batches.plan(tmp_path, batches.make_tables(tmp_path / 'in', 2))
     run(manifest, tmp_path / 'l')
     # a conversion would fail
@@ -122,7 +122,7 @@ def test_what_is_done_is_not_read_again(tmp_path):
     assert run(manifest, tmp_path / 'other')['states']['skipped'] == 2
 
 
-def test_what_changed_is_noticed(tmp_path):
+def test_changes_are_noticed(tmp_path):
     tables = batches.make_tables(tmp_path / 'in', 4)
     manifest = batches.plan(tmp_path, tables)
     run(manifest, tmp_path / 'l')

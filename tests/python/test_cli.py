@@ -458,7 +458,7 @@ def test_help_begins_with_examples():
     assert re.match(r'h5bridge \d+\.\d+\.\d+', h5bridge('--version').stdout)
 
 
-def test_closed_pipe_is_no_panic():
+def test_closed_pipe_does_not_panic():
     process = subprocess.Popen([support.H5BRIDGE, 'info', DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     assert b'panicked' not in process.stderr.read()

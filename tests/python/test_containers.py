@@ -404,7 +404,7 @@ def test_seal_is_as_documented(form, tmp_path):
     assert (owners == expected).all() and len(paths) > 5
 
 
-def test_who_changes_an_archive_takes_its_seal(tmp_path):
+def test_changes_by_others_remove_the_seal(tmp_path):
     """libhdf5 cuts off what is behind the end: a seal cannot be older than the file."""
     for form in ('single-multihdf5', 'multihdf5-gzip'):
         packed = tmp_path / form
@@ -462,7 +462,7 @@ def test_verify_names_the_file_and_the_byte(tmp_path):
 
 # ---- manners ---------------------------------------------------------------------------------------------------------
 
-def test_what_no_container_holds_is_named(tmp_path):
+def test_unpackable_entries_are_named(tmp_path):
     source = tmp_path / 'odd.ms'
     shutil.copytree(DEMO, source)
     os.symlink('table.dat', source / 'link')

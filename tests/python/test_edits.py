@@ -268,7 +268,7 @@ def test_units_where_none_were(edit):
     assert 'column DATA: attribute units was added' in said
 
 
-def test_units_that_are_no_text_are_named(edit):
+def test_units_that_are_not_text_are_named(edit):
     table, said = edit(lambda file: file['MAIN/DATA'].attrs.__setitem__('units', 3), options=['--strict'],
                        code=support.WARNINGS)
     assert table.getcolkeywords('DATA') == {} and 'column DATA: attribute units' in said
@@ -348,7 +348,7 @@ def test_odd_datasets_are_left_out(path, edit, native):
 
 
 @pytest.mark.parametrize('place', ['', 'MAIN/', 'SUB/'])
-def test_groups_that_are_no_tables_are_left_out(place, edit):
+def test_groups_that_are_not_tables_are_left_out(place, edit):
     """Calibration solutions: arrays of different lengths."""
     def change(file):
         group = file.create_group(place + 'sol')
@@ -358,7 +358,7 @@ def test_groups_that_are_no_tables_are_left_out(place, edit):
     edit(change, options=['--strict'], code=support.WARNINGS)
 
 
-def test_a_group_like_a_column_that_is_none(edit):
+def test_group_that_only_looks_like_a_column(edit):
     def change(file):
         group = file.create_group('MAIN/BAD')
         for name, values in (('values', [1.]), ('offset', [0, 1]), ('shape', [[1]]), ('defined', [True] * ROWS)):
@@ -398,7 +398,7 @@ UNREAD = {
 
 
 @pytest.mark.parametrize('named', UNREAD)
-def test_what_no_table_has_is_named(named, native, edit, tmp_path):
+def test_unread_parts_of_the_file_are_named(named, native, edit, tmp_path):
     table, said = edit(UNREAD[named])
     assert named in said, said
     with ct.table(str(native / 'x.ms'), ack=False) as source:

@@ -319,7 +319,7 @@ t.lock(write=True); t.putcell('WEIGHT', 50, np.arange(9.)); t.unlock()
     compare_columns(table, live, {('.', 'WEIGHT')})
 
 
-def test_what_does_not_fit_is_reported(tmp_path):
+def test_misfits_are_reported(tmp_path):
     table, live, final = tmp_path / 'live.tab', tmp_path / 'live.h5', tmp_path / 'final.h5'
     with Casacore() as casacore:
         casacore.run(TABLE + "add(5)", path=str(table), more=[
@@ -369,7 +369,7 @@ t.putkeyword('STATE', 'later'); t.putcolkeyword('ROW', 'UNIT', 'm'); t.unlock();
     ('t.lock(write=True); t.removerows([0, 1, 2]); t.unlock()', '2 rows, but there were 5'),
     ("t.lock(write=True); t.removecols(['NAME']); t.unlock()", 'column NAME was removed'),
 ], ids=['rows', 'column'])
-def test_what_is_removed_ends_it(tmp_path, statement, why):
+def test_removals_end_following(tmp_path, statement, why):
     table, live = tmp_path / 'live.tab', tmp_path / 'live.h5'
     with Casacore() as casacore:
         casacore.run(TABLE + 'add(5)', path=str(table), more=[])

@@ -453,7 +453,7 @@ def test_description(made):
         assert found['time_range'] == [START, START + 8 * 35 + 600]
 
 
-def test_what_is_refused(made, tmp_path):
+def test_unknown_parameters_are_refused(made, tmp_path):
     folder, _ = made
     for words, part in [(['--corr', 'ZZ'], 'correlation ZZ'), (['--antenna', 'm007'], 'antenna m007'), (['--spw', 'none'], 'spectral'),
                         (['--field', 'x'], 'field x'), (['--column', 'UVW'], 'column of visibilities UVW'), (['--time', 'now'], 'range'),

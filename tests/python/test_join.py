@@ -139,7 +139,7 @@ def test_it_has_to_be_asked_for(own):
     assert names(folder) == sorted(map(os.path.basename, parts))
 
 
-def test_what_is_not_parts_of_one_table_is_refused(own, demo, tmp_path_factory):
+def test_files_that_are_not_parts_of_one_table_are_refused(own, demo, tmp_path_factory):
     folder, parts = own
     before = names(folder)
     joined = folder / 'joined.h5'
@@ -170,7 +170,7 @@ def test_what_is_not_parts_of_one_table_is_refused(own, demo, tmp_path_factory):
     assert names(folder) == sorted({*before, 'few.h5', 'edited.h5', 'p%d.h5'} - {os.path.basename(parts[1])})
 
 
-def test_what_hdf5_would_not_find_is_not_published(own):
+def test_joined_file_without_its_parts_is_not_published(own):
     """The file is read as others read it before it gets its name: here HDF5 looks for the parts elsewhere."""
     folder, parts = own
     process = subprocess.run([support.H5BRIDGE, 'join', '--virtual', *parts, folder / 'joined.h5', *ALL], capture_output=True, text=True,

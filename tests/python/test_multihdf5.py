@@ -227,7 +227,7 @@ def casacores_bytes(casacores):
 @needs_fixtures
 @pytest.mark.parametrize('casacores', ['observatories_h5'], indirect=True)
 @pytest.mark.parametrize('variant', VARIANTS)
-def test_what_casacore_accepts_is_read(casacores_bytes, variant, tmp_path):
+def test_files_that_casacore_accepts_are_read(casacores_bytes, variant, tmp_path):
     table, path, plain, files, digest = casacores_bytes
     assert any(len(content) > 3 * 4096 for content in files.values())
     changed = tmp_path / 'changed'
@@ -301,7 +301,7 @@ def linked(f):
 @pytest.mark.parametrize('extra,says', [
     (one_dimensional, 'two axes'), (signed, 'type'), (words, 'type'), (no_counter, 'hdrCounter'),
     (many_sizes_of_blocks, 'blockSize'), (elsewhere, 'FileData'), (linked, 'FileData')], ids=lambda x: getattr(x, '__name__', ''))
-def test_what_casacore_rejects_is_an_error(casacores_bytes, extra, says, tmp_path):
+def test_files_that_casacore_rejects_are_errors(casacores_bytes, extra, says, tmp_path):
     table, path, _, files, _ = casacores_bytes
     changed = tmp_path / 'changed'
     shutil.copytree(table, changed)

@@ -133,7 +133,7 @@ def test_parts_of_a_table(made):
         assert 'quicklook' not in f
 
 
-def test_it_is_no_part_of_the_table(tmp_path):
+def test_quicklook_is_not_part_of_the_table(tmp_path):
     """All that reads the file sees the same tables as without; a copy of it has none."""
     words = ['--digest', '--quiet']
     h5bridge('to-hdf5', DEMO, tmp_path / 'a.h5', '--quicklook', '--restorable', *words)

@@ -94,7 +94,7 @@ def test_large_ones_are_aligned(tmp_path):
     assert (tmp_path / 'my.h5').stat().st_size <= size + 3 * sharing.MIB + (64 << 10)
 
 
-def test_what_is_not_in_tiles_of_numbers(tmp_path):
+def test_columns_that_are_not_tiles_of_numbers(tmp_path):
     """Bits are decoded; columns of one manager are separated; some rows are copied."""
     columns = [Tiles('FLAG', '?', (64, 4), [4, 64, 16]), Tiles('A', 'f4', (64, 4), [4, 64, 16]), Tiles('B', 'f8', (64, 4), [4, 64, 16])]
     path = sharing.make(tmp_path / 'my.tab', columns, rows=700, together=('A', 'B'))

@@ -114,7 +114,7 @@ def test_drawn_in_its_place(closed):
     print(text)
 
 
-def test_what_cannot_be_watched(closed, tmp_path):
+def test_files_that_cannot_be_watched(closed, tmp_path):
     process = h5bridge('watch', tmp_path / 'nothing.h5', code=DAMAGED)
     assert 'nothing.h5' in process.stderr and 'h5bridge follow' in process.stderr
     (tmp_path / 'text.h5').write_text('no HDF5')

@@ -76,7 +76,7 @@ def test_command_is_the_program(words, code):
     assert (installed.stdout, installed.stderr) == (program.stdout, program.stderr)
 
 
-def test_closed_pipe_is_no_traceback():
+def test_closed_pipe_prints_no_traceback():
     process = subprocess.Popen([COMMAND, 'info', DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     assert process.stderr.read() == ''

@@ -223,7 +223,7 @@ def test_hypercubes_with_ids_coordinates_and_several_row_axes(tmp_path, order):
     assert support.digest(path)['.']['nrow'] == 14
 
 
-def test_coordinates_that_nobody_wrote_are_0(tmp_path):
+def test_coordinates_never_written_are_0(tmp_path):
     path = str(tmp_path / 'x.tab')
     strings = lambda *names: {'type': 'string', 'shape': [len(names)], 'values': names}     # noqa: E731
     definition = {'ndim': {'type': 'uint', 'values': [2]}, 'data': strings('D'), 'coord': strings('F', 'T'),

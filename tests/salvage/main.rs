@@ -26,7 +26,7 @@ const UNSUITABLE: [&str; 4] = ["rows64", "removed_rows_and_columns", "virtual_ta
 /// The manager of which no table is known, and which this library does not write.
 const WITHOUT_TABLE: [&str; 1] = ["ForwardColumnIndexedRowEngine"];
 
-/// What computes its values from other columns.
+/// Managers that compute their values from other columns.
 const COMPUTED: [&str; 13] = [
     "ForwardColumnEngine",
     "MappedArrayEngine",
@@ -109,7 +109,7 @@ fn present(native: &Source) -> BTreeSet<Name> {
     native.tables().iter().flat_map(of_table).collect()
 }
 
-/// What conversions around damage came to.
+/// Outcomes of conversions around damage.
 #[derive(Debug, Default)]
 struct Count {
     conversions: usize,
@@ -436,7 +436,7 @@ fn restorable_files_are_not_salvaged() {
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
 }
 
-/// What was intact stays as it is, and nothing is said of it.
+/// An intact table stays as it is, without a message.
 #[test]
 fn intact_tables() {
     let mut count = Count::default();

@@ -4,14 +4,14 @@
 use std::time::Duration;
 use std::time::{Instant, SystemTime};
 
-/// A source of the current time, which tests can set.
+/// The current time, which tests can set.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
     #[cfg(any(test, feature = "internals"))]
     set: Option<std::sync::Arc<Set>>,
 }
 
-/// State of a clock for tests, which stands still until it is moved on.
+/// Time for tests, which stands still until it is moved on.
 #[cfg(any(test, feature = "internals"))]
 #[derive(Debug)]
 struct Set {
@@ -20,14 +20,12 @@ struct Set {
 }
 
 impl Clock {
-    /// Makes a clock for tests that stands still until [`advance`](Self::advance) moves it on.
     #[cfg(any(test, feature = "internals"))]
     pub fn standing() -> Self {
         let start = (Instant::now(), SystemTime::now());
         Clock { set: Some(std::sync::Arc::new(Set { start, passed: std::sync::Mutex::default() })) }
     }
 
-    /// Moves a clock for tests on by `time`.
     #[cfg(any(test, feature = "internals"))]
     pub fn advance(&self, time: Duration) {
         let set = self.set.as_ref().expect("a clock that stands still");
@@ -46,12 +44,12 @@ impl Clock {
         None
     }
 
-    /// The current moment of a monotonic clock, for measuring how long something takes.
+    /// Monotonic, for measuring durations.
     pub fn now(&self) -> Instant {
         self.set().map_or_else(Instant::now, |(instant, _)| instant)
     }
 
-    /// The current date and time, for comparison with modification times of files.
+    /// Wall clock, comparable with modification times of files.
     pub fn date(&self) -> SystemTime {
         self.set().map_or_else(SystemTime::now, |(_, date)| date)
     }

@@ -82,13 +82,13 @@ impl Context {
         Context::Path(path.as_ref().to_path_buf())
     }
 
-    /// Makes the context of an error that happened in a file of a table, of an archive or of another container of files.
+    /// A file of a table, of an archive or of another container.
     #[doc(hidden)]
     pub fn member(file: impl Into<String>) -> Self {
         Context::Member { file: file.into(), manager: None }
     }
 
-    /// Makes the context of an error that happened in a file of a table, with the type of the data manager that reads the file.
+    /// A file of a table, with the type of the data manager that reads it.
     #[doc(hidden)]
     pub fn managed(file: impl Into<String>, manager: impl fmt::Display) -> Self {
         Context::Member { file: file.into(), manager: Some(manager.to_string()) }
@@ -99,14 +99,13 @@ impl Context {
         Context::Table(name.to_string())
     }
 
-    /// Makes the context of an error that happened in a column, without the table's name, for a call that reads only one table.
+    /// A column without the table's name, for a call that reads only one table.
     #[doc(hidden)]
     pub fn column(name: impl fmt::Display) -> Self {
         Context::Column { table: String::new(), column: name.to_string() }
     }
 
-    /// Makes the context of an error that happened in a structure of a file, which begins at `offset`. A damaged file may state a negative
-    /// offset: it is then kept as text.
+    /// A structure of a file that begins at `offset`; a negative one, of a damaged file, is kept as text.
     #[doc(hidden)]
     pub fn offset(structure: impl fmt::Display, offset: impl TryInto<u64> + fmt::Display + Copy) -> Self {
         match offset.try_into() {
@@ -192,13 +191,13 @@ pub struct Error(Box<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
-    /// The steps on the way to the error (file, table, column …), innermost first; messages print them in reverse.
+    /// Innermost first; messages print them in reverse.
     contexts: Vec<Context>,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
-    /// Whether the error means that the requested data are in another file, to which the opened file refers, and which is not opened.
+    /// The data are in another file, which is not opened.
     elsewhere: bool,
-    /// Whether the error is about an edit that cannot be converted: see [`Error::refused`].
+    /// See [`Error::refused`].
     refused: bool,
 }
 
@@ -222,9 +221,7 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes an `Unsupported` error which says that the requested data are in another file, to which the opened file refers, and which is
-    /// not opened.
-    ///
+    /// An `Unsupported` error: the data are in another file, to which the opened file refers, and which is not opened.
     /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
     #[doc(hidden)]
     pub fn elsewhere(message: impl Into<String>) -> Self {
@@ -233,9 +230,8 @@ impl Error {
         error
     }
 
-    /// Makes an `Unsupported` error about a part of a file that a user has edited to what cannot be converted.
-    ///
-    /// No caller may go on without the part, see [`may_be_left_out`](Self::may_be_left_out).
+    /// An `Unsupported` error about a part of a file that a user has edited to what cannot be converted. No caller may
+    /// go on without the part, see [`may_be_left_out`](Self::may_be_left_out).
     #[doc(hidden)]
     pub fn refused(message: impl Into<String>) -> Self {
         let mut error = Self::unsupported(message);
@@ -243,29 +239,26 @@ impl Error {
         error
     }
 
-    /// The same error, but about something that no caller may go on without, see
-    /// [`may_be_left_out`](Self::may_be_left_out).
+    /// The same error about something that no caller may go on without, see [`may_be_left_out`](Self::may_be_left_out).
     #[doc(hidden)]
     pub fn not_left_out(mut self) -> Self {
         self.0.refused = true;
         self
     }
 
-    /// Whether a conversion may leave out a column that fails with this error: the file is sound, but the form of the
-    /// column is not supported. False if the column's elements are in another file that is not opened, or were edited to
-    /// what cannot be converted, since they must not be lost silently.
+    /// Whether a conversion may leave out the column: the file is sound, but the form of the column is not supported.
+    /// False for [`elsewhere`](Self::elsewhere) and [`refused`](Self::refused): elements are not lost silently.
     #[doc(hidden)]
     pub fn may_be_left_out(&self) -> bool {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere && !self.0.refused
     }
 
-    /// Whether the error means that a source is damaged or incomplete, and not that the call itself cannot continue.
+    /// Whether a source is damaged or incomplete, not that the call itself cannot continue.
     #[doc(hidden)]
     pub fn is_damage(&self) -> bool {
         matches!(self.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
     }
 
-    /// Whether the error means that the requested data are in another file, to which the opened file refers, and which is not opened.
     #[doc(hidden)]
     pub fn leads_elsewhere(&self) -> bool {
         self.0.elsewhere
@@ -286,7 +279,7 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// Attaches the underlying error that caused this one; [`source`](StdError::source) returns it.
+    /// [`source`](StdError::source) returns the cause.
     #[doc(hidden)]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
@@ -299,15 +292,14 @@ impl Error {
     #[must_use]
     pub fn context(mut self, context: impl Into<Context>) -> Self {
         let context = context.into();
-        // what is opened inside a file may have named it, as a path or as text
+        // an error inside a file may name the file already, as a path or as text
         if self.0.contexts.last().is_none_or(|last| last.to_string() != context.to_string()) {
             self.0.contexts.push(context);
         }
         self
     }
 
-    /// Adds the path of a file (`place`) as the outermost step of the error's context, unless the context contains a
-    /// path already, such as that of a conversion's target.
+    /// Adds a file as the outermost context, unless the context has a path, such as that of a conversion's target.
     #[doc(hidden)]
     pub fn of_file(self, place: &Context) -> Self {
         let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
@@ -352,17 +344,15 @@ pub fn shown_path(path: &Path) -> String {
     format!("{scheme}://{host}{path}{query}")
 }
 
-/// Makes the context of errors and warnings about a column; messages leave out the name of the main table, `.`.
+/// Leaves out the name of the main table, `.`.
 pub fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Largest number of characters of one part of a printed error: a step of the context, such as a file or column, or the
-/// sentence that describes the failure. The middle of a longer part is replaced by `…`.
+/// Characters of one part of a printed error (a context, or the sentence); the middle of a longer one becomes `…`.
 const MAX_CHARACTERS: usize = 500;
 
-/// Makes a text from a file fit for one line of a message: names from damaged files may be of any length and contain line ends
-/// and terminal commands.
+/// One line of a message: names from damaged files may be of any length, with line ends and terminal commands.
 fn one_line(text: String) -> String {
     let count = text.chars().count();
     if count <= MAX_CHARACTERS && !text.chars().any(char::is_control) {
@@ -396,8 +386,7 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// The error that caused this one. A cause whose text is already the end of the message is skipped, so that a printed
-    /// chain of causes does not repeat itself.
+    /// Skips a cause whose text is already the end of the message, so that a printed chain does not repeat itself.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
         while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
@@ -408,9 +397,9 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// Turns an error of the operating system into one of this library. `NotFound`: a missing file, a path through a file,
-    /// too many symbolic links, or a name that no file can have, because names come from files that may be damaged. A full
-    /// disk or quota is `NoSpace`, an existing target `Exists`, everything else `Io`.
+    /// `NotFound` is a missing file, a path through a file, too many symbolic links, or a name that no file can have,
+    /// because names come from files that may be damaged. A full disk or quota is `NoSpace`, an existing target
+    /// `Exists`, else `Io`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {
@@ -430,7 +419,7 @@ pub trait ResultExt<T> {
     fn context(self, context: impl Into<Context>) -> Result<T>;
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
 
-    /// Adds several contexts to the error of a result, innermost first.
+    /// Innermost first.
     fn in_contexts(self, contexts: &[Context]) -> Result<T>;
 }
 
@@ -448,10 +437,9 @@ impl<T, E: Into<Error>> ResultExt<T> for Result<T, E> {
     }
 }
 
-/// What tests assert of results that have to be errors.
 #[cfg(any(test, feature = "internals"))]
 pub trait Fails {
-    /// Asserts that the result is an error of `kind` whose text ends with `words`.
+    /// Asserts an error of `kind` whose text ends with `words`.
     fn fails(self, kind: ErrorKind, words: &str);
 }
 

@@ -7,20 +7,17 @@ use crate::io::{FileSource, ReadAt};
 
 const HEAD: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// Smallest and largest length of a pointer in bytes, by the specification of Git LFS.
+/// Length of a pointer in bytes, by the specification of Git LFS.
 const LENGTHS: std::ops::RangeInclusive<u64> = 100..=1024;
 
-/// Whether the file at `path` is a pointer of Git LFS; false for a file that cannot be read.
+/// False for a file that cannot be read.
 pub fn is_pointer(path: &Path) -> bool {
     let may_be = path.metadata().is_ok_and(|metadata| metadata.is_file() && LENGTHS.contains(&metadata.len()));
     let mut head = [0; HEAD.len()];
     may_be && FileSource::open(path).and_then(|file| file.read_at(0, &mut head)).is_ok() && head == *HEAD
 }
 
-/// Fails if the file at `path` is a pointer of Git LFS.
-///
-/// # Errors
-/// `Format` with the command that fetches the file.
+/// Fails with `Format`, and the command that fetches the file, if `path` is a pointer.
 pub fn check(path: &Path) -> Result<()> {
     if !is_pointer(path) {
         return Ok(());

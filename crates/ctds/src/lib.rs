@@ -34,6 +34,8 @@
 #[doc(hidden)]
 pub mod aipsio;
 #[doc(hidden)]
+pub mod calendar;
+#[doc(hidden)]
 pub mod clock;
 #[doc(hidden)]
 pub mod container;
@@ -41,6 +43,8 @@ pub mod container;
 pub mod error;
 #[doc(hidden)]
 pub mod grid;
+#[doc(hidden)]
+pub mod hex;
 pub mod io;
 #[doc(hidden)]
 pub mod lfs;

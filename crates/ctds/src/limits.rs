@@ -8,28 +8,24 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Maximum size in bytes, in memory, of a cell or block of cells for which the file stores no bytes or too few, such as
-/// a cell of zeros that was never written.
+/// Bytes in memory of a cell or block of cells of which the file stores too few bytes, such as zeros never written.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
-/// Largest file of metadata (`table.dat`, `table.info`) that is read whole, in bytes.
+/// Bytes of a file of metadata (`table.dat`, `table.info`) that is read whole.
 const WHOLE_FILE_BYTES: u64 = 1 << 30;
 
-/// Maximum number of rows that one conversion, comparison or digest reads of a table. A table can claim any number of
-/// rows in a few bytes.
+/// Rows that one conversion, comparison or digest reads; a table can claim any number in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
-/// Maximum number of rows of a table from which a condition (`where`) or a range of rows can select.
+/// Rows from which a condition (`where`) or a range of rows can select.
 const MAX_SELECTED_ROWS: u64 = 1 << 33;
 
-/// Maximum number of tables that opening one table may open: the parts of a concatenated table, and tables to which
-/// columns are forwarded.
+/// Tables that opening one may open: parts of a concatenated table, tables to which columns are forwarded.
 const MAX_TABLES: usize = 1 << 14;
 
 /// Deepest nesting of records, subtables and groups. In JSON a record takes three levels, and the parser allows 128.
 pub const MAX_DEPTH: usize = 40;
 
-/// Refuses a cell of `bytes` bytes of which the file stores none, if it is larger than `UNBACKED_CELL_BYTES`.
 pub fn unbacked_cell(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!(
@@ -39,8 +35,6 @@ pub fn unbacked_cell(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to read a file of `bytes` bytes into memory if it is larger than `WHOLE_FILE_BYTES`, as damaged files may
-/// claim any length.
 pub fn whole_file(bytes: u64) -> Result<()> {
     if bytes > WHOLE_FILE_BYTES {
         return Err(Error::limit(format!(
@@ -50,7 +44,6 @@ pub fn whole_file(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `bytes` bytes of copies of a string that the file stores once, if they exceed `UNBACKED_CELL_BYTES`.
 pub fn repeated(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!("{bytes} bytes of one string repeated; the limit is {UNBACKED_CELL_BYTES}")));
@@ -58,8 +51,7 @@ pub fn repeated(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to read `rows` rows of a table if no telescope makes as many: the limit is 2^36, for which row numbers alone take
-/// half a terabyte.
+/// 2^36 rows are more than a telescope makes, and their numbers alone take half a terabyte.
 pub fn rows(rows: u64) -> Result<()> {
     if rows > MAX_ROWS {
         return Err(Error::limit(format!("{rows} rows; the limit is {MAX_ROWS}")));
@@ -67,7 +59,7 @@ pub fn rows(rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to select among more rows of a table than fit a bitmap of a gigabyte.
+/// The rows that fit a bitmap of a gigabyte.
 pub fn selected_rows(rows: u64) -> Result<()> {
     if rows > MAX_SELECTED_ROWS {
         return Err(Error::limit(format!("a condition on {rows} rows; the limit is {MAX_SELECTED_ROWS}")));
@@ -75,7 +67,7 @@ pub fn selected_rows(rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a range of rows (half-open, from 0) that exceeds the table, which has `all` rows.
+/// Refuses a half-open range that exceeds the `all` rows of the table.
 pub fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
         return Err(Error::usage(format!("rows {}..{} exceed the table, which has {all} rows", rows.start, rows.end)));
@@ -83,7 +75,6 @@ pub fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to open `count` tables, to which a single table refers, if they are more than `MAX_TABLES`.
 pub fn tables(count: usize) -> Result<()> {
     if count > MAX_TABLES {
         return Err(Error::limit(format!("more than {MAX_TABLES} tables that one table leads to")));
@@ -91,8 +82,7 @@ pub fn tables(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses things nested more than [`MAX_DEPTH`] levels deep: `depth` is their number of levels, `what` names them in
-/// the error.
+/// `what` names the nested things in the error.
 pub fn depth(depth: usize, what: &str) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::limit(format!("{what} are nested too deeply: the limit is {MAX_DEPTH} levels")));
@@ -105,7 +95,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// What is refused is of a kind that callers can tell from damage, and the message has the limit.
+    /// The kind of error tells a limit from damage.
     #[test]
     fn every_limit_is_named() {
         let refused = [

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a long call (conversion, packing …) is doing at the moment.
+/// The present activity of a long call: conversion, packing …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -50,13 +50,12 @@ pub trait Progress: Sync {
 impl Progress for () {}
 
 impl dyn Progress + '_ {
-    /// Fails with `Interrupted` if the call that reports its progress here should stop.
+    /// Fails with `Interrupted` after a cancellation.
     pub fn go_on(&self) -> Result<()> {
         if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 }
 
-/// The error of work that ends early because it was told to.
 pub fn cancelled() -> Error {
     Error::new(ErrorKind::Interrupted, "interrupted")
 }
@@ -101,14 +100,14 @@ impl CancelToken {
         Cancellable { token: self, progress }
     }
 
-    /// Fails with `Interrupted` if the token is cancelled.
+    /// Fails with `Interrupted` after a cancellation.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 }
 
-/// A token as a receiver of progress: it ignores reports, and stops the call when it is cancelled.
+/// Ignores reports; stops the call when the token is cancelled.
 impl Progress for CancelToken {
     fn is_cancelled(&self) -> bool {
         CancelToken::is_cancelled(self)

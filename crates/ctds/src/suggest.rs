@@ -1,16 +1,15 @@
 //! Suggests existing names in place of misspelt ones: of columns, tables, files and words of the command line.
 
-/// Maximum number of existing names that a message lists if none of them is similar to the misspelt word.
+/// Names in a message if none is similar.
 const LISTED: usize = 12;
 
-/// Least similarity (Jaro-Winkler, from 0 to 1) to a misspelt word at which an existing name is suggested.
+/// Jaro-Winkler, from 0 to 1.
 const SIMILAR: f64 = 0.8;
 
-/// Maximum length in bytes of words and names that are compared for similarity: names in damaged files may be of any
-/// length.
+/// Names in damaged files may be of any length.
 const LONGEST: usize = 255;
 
-/// The one of `names` that is most similar to `word`, ignoring upper and lower case; `None` if none is similar.
+/// Ignores upper and lower case; `None` if none is similar.
 pub fn similar<N: AsRef<str>>(word: &str, names: impl IntoIterator<Item = N>) -> Option<String> {
     let wanted = word.to_lowercase();
     let mut best = None::<(f64, N)>;

@@ -1,16 +1,28 @@
-//! Locking of mutexes that also works after a thread panicked while it held the lock.
+//! Locking that also works after a thread panicked while it held the lock: the contents are as that thread left them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
-/// Adds a method to mutexes that locks them even if they are poisoned (a thread panicked while it held the lock).
+/// Locks a mutex even if a thread panicked while it held the lock.
 pub trait LockUnpoisoned<T> {
-    /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
+    /// The contents are as the last holder left them, even if it panicked.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;
 }
 
 impl<T> LockUnpoisoned<T> for Mutex<T> {
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T> {
-        self.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().unpoisoned()
+    }
+}
+
+/// Adds a method to the results of everything else that locks: `RwLock::read`, `Condvar::wait`, `Mutex::into_inner`.
+pub trait Unpoisoned<T> {
+    /// The guard or the contents, also if a thread panicked while it held the lock.
+    fn unpoisoned(self) -> T;
+}
+
+impl<T> Unpoisoned<T> for LockResult<T> {
+    fn unpoisoned(self) -> T {
+        self.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -31,5 +43,6 @@ mod tests {
         });
         assert!(panicked && mutex.is_poisoned());
         assert_eq!(*mutex.lock_unpoisoned(), 2);
+        assert_eq!(mutex.into_inner().unpoisoned(), 2);
     }
 }

@@ -13,59 +13,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Name of the link record: a file in the directory of a thin table (a casacore table whose files of tiles are symbolic
-/// links to an HDF5 file) that lists these links. Casacore ignores it.
+/// Name of the link record in the directory of a thin table. Casacore ignores it.
 pub const RECORD: &str = ".h5bridge.json";
 
-/// Version of the link record (the file in a table's directory that lists which of its files are symbolic links to an
-/// HDF5 file) that is written and read; records of other versions are refused.
+/// Records of other versions are refused.
 const VERSION: u32 = 1;
 
-/// Maximum number of bytes that are read of a link record, the file that lists which files of a casacore table are
-/// symbolic links to an HDF5 file. A longer record is invalid; a valid one has a few hundred bytes for each link.
+/// A longer record is invalid; a valid one has a few hundred bytes for each link.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// The link record of a thin table: names the HDF5 file and the location of the tiles in that file
-/// when the table was made.
+/// The HDF5 file of a thin table, and where the tiles were in it when the table was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub version: u32,
-    /// Path of the HDF5 file that has the tiles, relative to the directory of the casacore table with links to this
-    /// file.
+    /// Relative to the directory of the table.
     pub hdf5: PathBuf,
-    /// Size in bytes of the HDF5 file when the symbolic links to it were made in the directory of a casacore table.
+    /// When the links were made.
     pub size: u64,
-    /// Modification time of the HDF5 file when the symbolic links to it were made in the directory of a casacore table,
-    /// in nanoseconds since 1970.
+    /// When the links were made, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// Inode of the HDF5 file when the symbolic links to it were made in the directory of a casacore table. Programs
-    /// that write into the file keep the inode, programs that replace the file do not.
+    /// Programs that write into the file keep the inode, programs that replace it do not.
     pub inode: u64,
-    /// Digest of the main table that the HDF5 file was converted from (SHA-256 of its content by the rules of CTFP-1,
-    /// whatever the storage), as that file records it; `None` if no digest is recorded.
+    /// Digest of the main table (SHA-256 by CTFP-1), if the HDF5 file records it.
     pub source_digest: Option<String>,
     pub links: Vec<Link>,
 }
 
-/// A file of tiles in the directory of a casacore table that is a symbolic link to an HDF5 file, and the dataset of
-/// that HDF5 file whose chunks are the tiles. A table with such links is a thin table.
+/// A file of tiles that is a symbolic link, and the dataset whose chunks are the tiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Name of the symbolic link in the directory of the casacore table, such as `table.f1_TSM0`.
+    /// Name of the link, such as `table.f1_TSM0`.
     pub file: String,
-    /// Path, in the HDF5 file, of the dataset whose chunks are the tiles that casacore reads through the symbolic link.
     pub dataset: String,
-    /// Offset in bytes, in the HDF5 file, of the first of the tiles that casacore reads through the symbolic link (a file
-    /// of tiles in the directory of a table that is a link to the HDF5 file); the tiles are the chunks of one dataset.
+    /// Byte of the first tile in the HDF5 file.
     pub address: u64,
-    /// Total size in bytes, in the HDF5 file, of the tiles that casacore reads through the symbolic
-    /// link; the tiles are the chunks of one dataset.
+    /// Bytes of all tiles.
     pub bytes: u64,
 }
 
 impl Record {
-    /// Makes the link record of a thin table, whose files of tiles are symbolic links to the HDF5 file `hdf5`, with the
-    /// present size, modification time and inode of that file; `relative` is its path from the table's directory.
+    /// `relative` is the path of `hdf5` from the table's directory.
     #[doc(hidden)]
     pub fn new(hdf5: &Path, relative: PathBuf, source_digest: Option<String>, links: Vec<Link>) -> Result<Self> {
         let found = hdf5.metadata().with_context(|| Context::path(hdf5))?;
@@ -80,8 +67,7 @@ impl Record {
         })
     }
 
-    /// Reads `.h5bridge.json` in `directory`, the record of which files of a casacore table are symbolic links to an
-    /// HDF5 file; `None` if the directory has no such record.
+    /// `None` if the directory has no record.
     #[doc(hidden)]
     pub fn read(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(RECORD);
@@ -96,8 +82,6 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Writes this record, which tells which files of a casacore table are symbolic links to which HDF5 file, as JSON
-    /// to `.h5bridge.json` in the table's `directory`.
     #[doc(hidden)]
     pub fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(RECORD);
@@ -105,9 +89,8 @@ impl Record {
         fs::write(&path, bytes).with_context(|| Context::path(&path))
     }
 
-    /// Fails if the HDF5 file to which files of the casacore table in `directory` are symbolic links was moved or
-    /// rewritten since the links were made. Changed elements of datasets are allowed: the table reads its tiles from
-    /// there.
+    /// Fails if the HDF5 file was moved or rewritten since. Changed elements of datasets are allowed: the table reads
+    /// its tiles from there.
     #[doc(hidden)]
     pub fn check(&self, directory: &Path, check: fn(&Record, &Path) -> Result<()>) -> Result<()> {
         let path = directory.join(&self.hdf5);
@@ -130,8 +113,7 @@ impl Record {
     }
 }
 
-/// Refuses the HDF5 file of a thin table that was written to since the table was made: only a library that reads HDF5 can tell
-/// whether the tiles are still where they were.
+/// Only a library that reads HDF5 can tell whether the tiles are still where they were.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -139,8 +121,7 @@ pub fn unchecked(_record: &Record, _hdf5: &Path) -> Result<()> {
     Err(Error::unsupported("it has changed, and this program cannot read HDF5"))
 }
 
-/// Reads the record of which files of the casacore table in `directory` are symbolic links to an HDF5 file, and checks
-/// that this file was not moved or rewritten since. `None` without a record: the directory is not a thin table.
+/// Reads the record and checks it. `None` without a record: the directory is not a thin table.
 ///
 /// # Errors
 /// Those of [`Record::check`].
@@ -150,8 +131,7 @@ pub fn check(directory: &Path, check: fn(&Record, &Path) -> Result<()>) -> Resul
     Ok(record)
 }
 
-/// Reads at most [`MAX_BYTES`] bytes of the file at `path`, which records the links of a casacore table to an HDF5
-/// file. A longer file is cut off, which makes it invalid. `None` if the file is missing.
+/// At most [`MAX_BYTES`]: a longer file is cut off, which makes it invalid. `None` if it is missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

@@ -19,25 +19,18 @@ pub(crate) enum Trust {
     Digest,
 }
 
-/// Whether an item (one job) of a batch is done, judged by its target (the output) and by the receipt, the JSON file
-/// `TARGET.receipt.json` beside the target that records how the target was made.
+/// Whether an item is done, judged by its target and receipt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing shows that the item is done. The receipt (the JSON file beside the target that records how it was made)
-    /// is missing, unreadable or of another item, or the target is missing or does not have the recorded size.
+    /// The receipt is missing, unreadable or of another item, or the target is missing or has another size.
     Nothing,
-    /// The item is done: the size of the target and the fingerprint of the source (SHA-256 of paths, sizes and times of
-    /// its files) are those in the receipt, the JSON file beside the target that records how it was made. A source that
-    /// cannot be read now, or could not when the target was made, is not compared.
+    /// Size of the target and fingerprint of the source are those in the receipt. A source that cannot be read now, or
+    /// could not when the target was made, is not compared.
     Done,
-    /// The item was done, but its source has changed since: paths, sizes or times of its files are not those recorded
-    /// in the receipt, the JSON file beside the target.
+    /// The source has changed since.
     Outdated,
 }
 
-/// Judges whether `item` is done: compares the size of `target` and the fingerprint of the source
-/// with those in the receipt, the JSON file beside `target` that records how it was made. A source
-/// that cannot be read now, or could not when `target` was made, is not compared.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {
@@ -49,8 +42,7 @@ pub(super) fn look(item: &Item, target: &Path) -> Found {
     }
 }
 
-/// The arguments of `h5bridge` that check a target against the digests stored in it (`verify TARGET`); `None` if
-/// `verb`, which wrote the target, does not store digests.
+/// `verify TARGET`, if `verb` stores digests in its targets.
 pub(super) fn check_words(verb: Verb, target: &Path) -> Option<[std::ffi::OsString; 2]> {
     verb.stores_digests.then(|| ["verify".into(), target.into()])
 }

@@ -6,14 +6,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use ctds_hdf5::program::files_below;
+use ctds_hdf5::program::{Hex, files_below};
 use ctds_hdf5::{Error, Result};
 use libdeflater::Adler32;
 use md5::Md5;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a file that are read at a time for its checksums.
 const BLOCK: usize = 1 << 20;
 
 /// A kind of checksum of a file. All are printed as hexadecimal digits, highest first.
@@ -32,10 +31,10 @@ pub(crate) enum Checksum {
     Blake3,
 }
 
-/// Checksums of one file by kind, each in hexadecimal digits.
+/// Hexadecimal digits by kind.
 pub(crate) type Checksums = BTreeMap<Checksum, String>;
 
-/// One checksum of a file, updated while the file is read.
+/// Updated while the file is read.
 enum Running {
     Adler32(Adler32),
     Md5(Md5),
@@ -70,17 +69,12 @@ impl Running {
     fn finish(self) -> String {
         match self {
             Running::Adler32(sum) => format!("{:08x}", sum.sum()),
-            Running::Md5(sum) => hex(&sum.finalize()),
+            Running::Md5(sum) => Hex(&sum.finalize()).to_string(),
             Running::Crc32c(sum) => format!("{sum:08x}"),
-            Running::Sha256(sum) => hex(&sum.finalize()),
+            Running::Sha256(sum) => Hex(&sum.finalize()).to_string(),
             Running::Blake3(sum) => sum.finalize().to_string(),
         }
     }
-}
-
-/// Writes bytes as hexadecimal digits, two for each byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads a file once for its size in bytes and all the checksums `kinds`.
@@ -111,7 +105,7 @@ pub(super) fn of_file(path: &Path, kinds: &[Checksum]) -> Result<(u64, Checksums
     read().map_err(|error| Error::from(error).context(path))
 }
 
-/// Whether two files have the same bytes, or two directories the same files (by relative path) with the same bytes.
+/// Files, or directories of the same files (by relative path), with the same bytes.
 ///
 /// # Errors
 /// `NotFound`, `Io`.

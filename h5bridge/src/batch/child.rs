@@ -12,24 +12,21 @@ use nix::unistd::{Pid, getppid};
 
 use crate::exit::Status;
 
-/// Hidden global option that gives a child process the process id of its parent, so that the child ends when the parent
-/// ends.
+/// Hidden option with the parent's process id: the child ends when the parent does.
 const END_WITH: &str = "--end-with";
 
-/// Time that a child process has to end after SIGTERM before it is killed.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Longest pause between two checks whether a child process has ended.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Maximum number of bytes kept of the stdout of a child process, and of its stderr.
+/// Bytes kept of stdout, and of stderr.
 const MAX_PRINTED: u64 = 1 << 20;
 
-/// The command line that starts this program again, in a process of its own.
+/// Command line that starts this program again.
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Vec<OsString>);
 
-/// Exit status, stdout and stderr of a child process that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -38,19 +35,19 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// Exit code of the child process; as in shells, 128 plus the number of the signal that ended it.
+    /// The convention of shells: 128 plus the number of the signal that ended the process.
     pub(super) fn code(&self) -> i32 {
         self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal)).unwrap_or(1)
     }
 
-    /// Number of the signal that ended the child process; `None` if it exited by itself.
+    /// `None` if it exited by itself.
     pub(super) fn signal(&self) -> Option<i32> {
         self.status.signal()
     }
 }
 
 impl Program {
-    /// A program that is started by the command line `words`; if `words` is empty, the executable of the running process.
+    /// Without `words`, the executable of the running process.
     ///
     /// # Errors
     /// `Io` if the path of the running program is unknown.
@@ -58,8 +55,7 @@ impl Program {
         if words.is_empty() { Ok(Program(vec![std::env::current_exe()?.into()])) } else { Ok(Program(words.to_vec())) }
     }
 
-    /// Runs the program as a child process with the arguments `words`, and waits until it ends; sends SIGTERM to the
-    /// child process when `stop` becomes true.
+    /// Waits until the child ends; sends SIGTERM when `stop` becomes true.
     ///
     /// # Errors
     /// `Io` if it cannot be started.
@@ -81,8 +77,7 @@ impl Program {
     }
 }
 
-/// Waits until a child process ends: sends SIGTERM to it when `stop` becomes true, and SIGKILL if it still runs 30 s
-/// (`GRACE`) later.
+/// Sends SIGTERM when `stop` becomes true, and SIGKILL after `GRACE`.
 fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     let (mut pause, mut told) = (Duration::from_millis(1), None::<Instant>);
     loop {
@@ -103,7 +98,7 @@ fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     }
 }
 
-/// Reads the output of a child process to its end, and returns the first 1 MiB (`MAX_PRINTED`) of it as text.
+/// Reads to the end, and keeps `MAX_PRINTED` bytes.
 fn read_all(from: Option<impl Read>) -> String {
     let Some(mut from) = from else { return String::new() };
     let mut kept = Vec::new();
@@ -112,21 +107,21 @@ fn read_all(from: Option<impl Read>) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Makes the operating system send SIGTERM to this process when its parent process, whose number is `parent`, ends (Linux only).
+/// Makes the operating system send SIGTERM when the parent ends (Linux only).
 ///
 /// # Errors
 /// `Interrupted` if the parent has ended already; `Io`.
 pub(crate) fn end_with(parent: i32) -> Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(std::io::Error::from)?;
-    // it may have ended before the signal was asked for
+    // the parent may have ended before the signal was asked for
     if getppid() != Pid::from_raw(parent) {
         return Err(Error::new(ErrorKind::Interrupted, "the process that started this one has ended"));
     }
     Ok(())
 }
 
-/// Why a child process failed: the first line of the error message that it printed, without the program name, or the signal that ended it.
+/// First line of the printed error, without the program name, or the signal.
 pub(super) fn message(ended: &Ended) -> String {
     if let Some(signal) = ended.signal() {
         let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
@@ -138,7 +133,7 @@ pub(super) fn message(ended: &Ended) -> String {
     line.unwrap_or_else(|| format!("the process ended with status {}", ended.code()))
 }
 
-/// Whether an attempt that ended with this exit code may succeed when it is repeated.
+/// Whether another attempt may succeed.
 pub(super) fn is_transient(code: i32) -> bool {
     let is = |status: Status| code == i32::from(status.code());
     !(is(Status::Done)
@@ -149,7 +144,6 @@ pub(super) fn is_transient(code: i32) -> bool {
         || is(Status::Warnings))
 }
 
-/// Converts texts to words of the command line of a child process.
 pub(super) fn words<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<OsString> {
     texts.into_iter().map(|text| OsStr::new(text).to_owned()).collect()
 }

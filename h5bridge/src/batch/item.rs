@@ -9,8 +9,7 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identity of an item (job) of a batch: the first 8 bytes of the SHA-256 of verb, source, target and options, printed
-/// as 16 hexadecimal digits.
+/// First 8 bytes of the SHA-256 of verb, source, target and options, printed as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id(pub(crate) u64);
@@ -45,33 +44,28 @@ impl TryFrom<String> for Id {
     }
 }
 
-/// What a verb (subcommand that `h5bridge batch` runs for its jobs) does with the second path of its command line. The
-/// first path is the source.
+/// How a verb uses the second path of its command line; the first is the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// The verb writes the second path, which is its target.
+    /// The second path is the target.
     Writes,
-    /// The verb only reads; a second path is optional and is read as well, such as the target that `verify` compares
-    /// with the source.
+    /// A second path is optional, such as the target that `verify` compares with the source.
     Reads,
-    /// The verb `none`, which does nothing: a batch of such items (jobs) measures the time that the batch itself needs.
+    /// `none`: a batch of such items measures the time that the batch itself needs.
     Nothing,
 }
 
-/// A verb that an item (one job) of `h5bridge batch` can have: a subcommand of h5bridge, such as `to-hdf5`, or `none`,
-/// which does nothing.
+/// A subcommand of h5bridge, or `none`, which does nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
     pub(crate) effect: Effect,
-    /// Whether the verb accepts the option `--threads`.
+    /// Accepts `--threads`.
     pub(crate) has_threads: bool,
-    /// Whether `verify TARGET` can check a target of the verb against digests stored in it.
+    /// `verify TARGET` can check a target by digests stored in it.
     pub(crate) stores_digests: bool,
 }
 
-/// All verbs that an item (one job) of `h5bridge batch` can have: subcommands of h5bridge, and `none`, which does
-/// nothing.
 const VERBS: [Verb; 9] = [
     Verb { name: "to-hdf5", effect: Effect::Writes, has_threads: true, stores_digests: true },
     Verb { name: "to-ms", effect: Effect::Writes, has_threads: true, stores_digests: false },
@@ -84,16 +78,14 @@ const VERBS: [Verb; 9] = [
     Verb { name: "none", effect: Effect::Nothing, has_threads: false, stores_digests: false },
 ];
 
-/// Options that items (jobs) of `h5bridge batch` may not have: they belong to `batch run`, or make an item change its
-/// source or write nothing.
+/// These belong to `batch run`, or make an item change its source or write nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
-/// Longest file name of a target (output) in bytes: `.receipt.json` is appended to it for the receipt, the file that
-/// records how the target was made, and file systems allow names of 255 bytes.
+/// The receipt appends `.receipt.json` to the name, and file systems allow 255 bytes.
 const LONGEST_NAME: usize = 240;
 
 impl Verb {
-    /// Finds the verb called `name`: `none`, or a subcommand of h5bridge that `h5bridge batch` can run for its jobs.
+    /// `none`, or a subcommand that a batch can run.
     ///
     /// # Errors
     /// `Usage` for any other name.
@@ -106,35 +98,32 @@ impl Verb {
     }
 }
 
-/// One line of the manifest of `h5bridge batch`: a job to do, with its verb, source, target and options.
+/// One line of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
     pub(crate) id: Id,
     pub(crate) verb: String,
     pub(crate) source: String,
-    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares
-    /// with the source. `None` without a second path.
+    /// Second path on the command line: written, or compared by `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// Options of the verb for this item, as words of the command line.
+    /// Words of the command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
-    /// Size of the source of the item in bytes; 0 if it is not known.
+    /// Size of the source; 0 if it is not known.
     #[serde(default)]
     pub(crate) bytes: u64,
 }
 
 impl Item {
-    /// Makes an item (one job) of `h5bridge batch`; its id is computed from `verb`, `source`, `target` and `options`.
-    /// `bytes` is the size of the source, 0 if it is not known.
+    /// The id is computed; `bytes` is the size of the source, 0 if it is not known.
     pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
         let mut item = Item { id: Id(0), verb, source, target, options, bytes };
         item.id = item.computed_id();
         item
     }
 
-    /// The id of the item by its content: the first 8 bytes of the SHA-256 of the JSON array of verb, source, target and
-    /// options.
+    /// Computed from the JSON array of verb, source, target and options.
     pub(crate) fn computed_id(&self) -> Id {
         let content = (&self.verb, &self.source, &self.target, &self.options);
         let text = serde_json::to_string(&content).expect("strings are valid JSON");
@@ -142,7 +131,7 @@ impl Item {
         Id(u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes")))
     }
 
-    /// Checks that the item can be done: its verb, target and options are allowed in a batch.
+    /// Whether verb, target and options are allowed in a batch.
     ///
     /// # Errors
     /// `Usage`.
@@ -163,13 +152,10 @@ impl Item {
         Ok(verb)
     }
 
-    /// The path of the target of the item, which its verb writes or, as `verify` does, reads; `None` if the item has no
-    /// target.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.target.as_deref().map(Path::new)
     }
 
-    /// Whether the item replaces an existing target (its options have `--overwrite`).
     pub(crate) fn overwrites(&self) -> bool {
         self.options.iter().any(|option| option == "--overwrite")
     }

@@ -7,42 +7,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::item::Id;
 use super::manifest::{LONGEST_LINE, Manifest, each_line};
-use crate::sync::locked;
 
-/// State of an item (one job) of a batch after the last attempt to do it, as recorded in the ledger, the directory with
-/// the results of all runs.
+/// State of an item after the last attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// The item waits: no process has recorded an attempt.
+    /// No attempt is recorded.
     Waiting,
-    /// The attempt failed for a reason that may pass, such as a lock. Another attempt follows, now or in the next run.
+    /// The reason may pass, such as a lock: another attempt follows, now or in the next run.
     Retry,
-    /// The attempt failed for a reason that does not pass by itself, such as a damaged source. The item is not tried
-    /// again unless told to (`--again`).
+    /// The reason does not pass by itself, such as a damaged source: no attempt unless told to (`--again`).
     Failed,
-    /// A signal ended the child process of the item in the last attempt of the run: the next run does not try the item
-    /// again unless told to (`--again`).
+    /// A signal ended the child process in the last attempt of the run: no attempt unless told to (`--again`).
     Killed,
-    /// The target that already exists is not the output of this item, or was made from a source that has changed since.
+    /// The existing target is not the output of this item, or of a source that has changed since.
     Conflict,
-    /// The target of the item existed already, made by this item in an earlier run.
+    /// An earlier run of this item made the target.
     Skipped,
-    /// The item is done: its verb has succeeded.
     Done,
 }
 
 impl State {
-    /// All states of an item, in the order in which summaries and reports of a batch list them.
+    /// Ordered as in summaries and reports.
     pub(crate) const ALL: [State; 7] =
         [State::Done, State::Skipped, State::Waiting, State::Retry, State::Failed, State::Killed, State::Conflict];
 
-    /// The word for the state of an item in ledgers (directories with the results of all runs), such as `done`.
+    /// Word in ledgers, such as `done`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             State::Waiting => "waiting",
@@ -55,63 +51,58 @@ impl State {
         }
     }
 
-    /// Whether the item is done, now or in an earlier run.
+    /// Now or in an earlier run.
     pub(crate) fn is_finished(self) -> bool {
         matches!(self, State::Done | State::Skipped)
     }
 
-    /// Whether the item has failed for good: the next run does not try it again unless it is told to (`--again`).
+    /// No attempt unless told to (`--again`).
     pub(crate) fn is_final_failure(self) -> bool {
         matches!(self, State::Failed | State::Killed | State::Conflict)
     }
 }
 
-/// The result of one attempt to do an item (job) of a batch or of a shard plan: one line of JSON in the ledger, the
-/// directory in which each process records what it has done.
+/// One attempt at an item of a batch or of a shard plan: a line of JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: Id,
     pub(crate) state: State,
-    /// Which attempt at this item the record is about, counted from 1: in `batch run` among the attempts of the same
-    /// run, in `h5bridge shard` one more than in the item's latest record, of any run, that the process had read.
+    /// From 1: in `batch run` among the attempts of the run, in `h5bridge shard` one more than in the item's latest
+    /// record that the process had read.
     pub(crate) attempt: u32,
-    /// Exit code of the process that did the item; if a signal ended that process, 128 plus the number of the signal.
+    /// Exit code; 128 plus the number of a signal.
     #[serde(default)]
     pub(crate) code: i32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     pub(crate) seconds: f64,
-    /// Size of the source of the item in bytes.
+    /// Size of the source.
     pub(crate) bytes: u64,
-    /// Size of the target in bytes; `None` if nothing was written.
+    /// Size of the target, if one was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// Digest of the result: the CTFP-2 content fingerprint of the main table, or in `h5bridge shard` the hash of
-    /// the bytes written for the item. `None` if there is none.
+    /// CTFP-2 of the main table, or in `h5bridge shard` the hash of the bytes written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
     pub(crate) host: String,
-    /// Time at which the attempt ended, in seconds since 1970.
+    /// End of the attempt, in seconds since 1970.
     pub(crate) time: f64,
-    /// Version of the program that did the item.
     pub(crate) version: String,
 }
 
-/// The current time in seconds since 1970, UTC.
+/// Seconds since 1970, UTC.
 pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
-/// Name of this machine, as written in each record of a ledger (the result of one attempt at an item); `localhost` if
-/// it is not known.
+/// `localhost` if it is not known.
 pub(crate) fn host() -> String {
     nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The file to which this process appends a record, one line of JSON, for each attempt to do an item (job). The file is
-/// in the ledger, a directory in which each process that works on a batch or shard plan has such a file.
+/// This process's file in the ledger, a directory with one for each process.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     path: PathBuf,
@@ -119,7 +110,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates the ledger directory if it is missing, and in it a new file, to which only this process appends.
+    /// Makes the directory if it is missing.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -133,29 +124,27 @@ impl Ledger {
         Ok(Ledger { path, file: Mutex::new(file) })
     }
 
-    /// Appends a record as a line to this process's file in the ledger, with one call of the
-    /// operating system.
+    /// Appends a line with one call of the operating system.
     ///
     /// # Errors
     /// `Io`, `NoSpace`: nothing may be written after that.
     pub(crate) fn append(&self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).expect("a record is valid JSON");
         line.push(b'\n');
-        locked(&self.file).write_all(&line).map_err(|error| Error::from(error).context(self.path.as_path()))
+        self.file.lock_unpoisoned().write_all(&line).map_err(|error| Error::from(error).context(self.path.as_path()))
     }
 }
 
 impl Drop for Ledger {
     fn drop(&mut self) {
         // a run that had nothing to do leaves no file
-        if locked(&self.file).metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        if self.file.lock_unpoisoned().metadata().is_ok_and(|metadata| metadata.len() == 0) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The fields of a ledger line that are kept in memory for the newest line of each item. `time`,
-/// and for equal times `state`, decide which line is the newest.
+/// Fields of the newest line of an item, decided by `time`, and for equal times by `state`.
 #[derive(Deserialize)]
 struct Line {
     id: Id,
@@ -171,15 +160,13 @@ struct Line {
     warnings: Vec<serde::de::IgnoredAny>,
 }
 
-/// The last ledger record of an item (the result of the newest attempt to do it), shortened to a few fields, and where
-/// its whole line is in the ledger files.
+/// An item's last record, shortened, and where its whole line is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub(crate) state: State,
     pub(crate) code: i32,
     pub(crate) seconds: f32,
     pub(crate) file_bytes: u64,
-    /// Whether the attempt had warnings.
     pub(crate) warned: bool,
     time: f64,
     file: u32,
@@ -187,22 +174,19 @@ pub(crate) struct Last {
     offset: u64,
 }
 
-/// The last record (result of an attempt) of every item of a manifest (list of jobs), collected from all files of a
-/// ledger, the directory with the results of all runs.
+/// Last records of all items of a manifest, from all files of a ledger.
 #[derive(Debug)]
 pub(crate) struct Folded {
     files: Vec<PathBuf>,
     items: Vec<Last>,
-    /// Number of lines of the ledger that are not records (results of attempts, as JSON); an incomplete last line of a
-    /// file is not counted.
+    /// Lines that are not records; an incomplete last line of a file does not count.
     pub(crate) unreadable: u64,
-    /// Start of the earliest and end of the latest attempt at an item of the manifest that the ledger (the directory
-    /// with the results of all runs) records, in seconds since 1970; `None` without records.
+    /// Start of the earliest attempt and end of the latest, in seconds since 1970.
     pub(crate) span: Option<(f64, f64)>,
 }
 
 impl Folded {
-    /// The state of a batch that has not been started: every item (job) of `manifest` waits, without a record.
+    /// No item has a record.
     pub(crate) fn empty(manifest: &Manifest) -> Self {
         let none = Last {
             state: State::Waiting,
@@ -218,9 +202,7 @@ impl Folded {
         Folded { files: Vec::new(), items: vec![none; manifest.len()], unreadable: 0, span: None }
     }
 
-    /// Reads all files of a ledger, the directory with the results of all runs, and keeps the
-    /// newest record of each item (job) of `manifest`. Other records are skipped. A missing
-    /// directory has no records.
+    /// Keeps the newest record of each item. A missing directory has no records.
     ///
     /// # Errors
     /// `Io`; `Format` for a line longer than 1 MiB.
@@ -259,22 +241,17 @@ impl Folded {
         })
     }
 
-    /// The main fields of the newest record of an item: state, exit code, duration, size of the
-    /// target. Without a record, the state is `Waiting`. `item` is the item's number in the
-    /// manifest, from 0.
+    /// `Waiting` without a record.
     pub(crate) fn last(&self, item: usize) -> Last {
         self.items[item]
     }
 
-    /// The state of an item after its newest recorded attempt, `Waiting` if none is recorded; `item` is the item's
-    /// number in the manifest, from 0.
+    /// `Waiting` without a record.
     pub(crate) fn state(&self, item: usize) -> State {
         self.items[item].state
     }
 
-    /// Reads the newest record of each item in `items`, which has the items' numbers in the
-    /// manifest, from 0. `visit` gets each number with its record, or with `None` if no attempt is
-    /// recorded.
+    /// Reads the newest record of each of `items`; `visit` gets `None` if there is none.
     ///
     /// # Errors
     /// `Io`; `Format` if a file has changed other than by appending; those of `visit`.

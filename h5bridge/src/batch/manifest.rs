@@ -11,12 +11,10 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 
 use super::item::{Id, Item};
 
-/// Longest line in bytes, line end included, of a file that `h5bridge batch` reads: a manifest (list of jobs), a list
-/// of sources, or a file of the ledger, the directory with the results of all runs.
+/// Limit of lines in manifests, lists of sources and ledgers, line end included.
 pub(super) const LONGEST_LINE: usize = 1 << 20;
 
-/// Identity of an item (one job) of the manifest, where its line is in the file (offset and length in bytes), and the
-/// size of its source in bytes.
+/// Identity and size of an item, and where its line is.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     id: Id,
@@ -25,8 +23,7 @@ struct Entry {
     bytes: u64,
 }
 
-/// An open manifest (list of items) of `h5bridge batch`. It keeps in memory only the identity of each item, the size of
-/// its source, and where its line is in the file.
+/// Keeps in memory only the identity of each item, the size of its source, and where its line is.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     path: PathBuf,
@@ -37,7 +34,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Opens a manifest (list of jobs) and checks each line. Equal lines are one item (job).
+    /// Checks each line. Equal lines are one item.
     ///
     /// # Errors
     /// `Format` for a line that is not an item or has the id of another one, `Usage` for work that a batch cannot do.
@@ -47,7 +44,7 @@ impl Manifest {
         Self::from_file(path, file)
     }
 
-    /// Reads a manifest (list of jobs) from the start of an open file, which error messages call `path`.
+    /// Reads from the start; messages call the file `path`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -100,40 +97,33 @@ impl Manifest {
         Ok(())
     }
 
-    /// Number of different items (jobs) in the manifest, the list of jobs of `h5bridge batch`.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Number of lines of the manifest that repeat an earlier item.
+    /// Lines that repeat an earlier item.
     pub(crate) fn repeated(&self) -> usize {
         self.repeated
     }
 
-    /// The path with which the manifest was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Size of the source of item `number` (from 0) in bytes; 0 if it is not known.
+    /// 0 if it is not known.
     pub(crate) fn bytes(&self, number: usize) -> u64 {
         self.entries[number].bytes
     }
 
-    /// Identity of the item with this number, counted from 0.
     pub(crate) fn id(&self, number: usize) -> Id {
         self.entries[number].id
     }
 
-    /// The number of the item with this identity, from 0; `None` if the manifest does not have it.
     pub(crate) fn find(&self, id: Id) -> Option<usize> {
         self.by_id.get(&id).map(|&number| number as usize)
     }
 
-    /// Reads item `number` (a job, counted from 0) from the file of the manifest, the list of jobs.
-    ///
-    /// # Errors
-    /// `Format` if the file has changed since it was opened.
+    /// Fails with `Format` if the file has changed since it was opened.
     pub(crate) fn read(&self, number: usize) -> Result<Item> {
         let Entry { id, offset, length, .. } = self.entries[number];
         let mut line = vec![0; length as usize];
@@ -152,7 +142,7 @@ fn parse(line: &[u8]) -> Result<Item> {
         .map_err(|error| Error::new(ErrorKind::Format, format!("the line is not an item of a manifest: {error}")))
 }
 
-/// Calls `visit` for each line of a file with the number of the line, counted from 1, and its bytes, line end included.
+/// Calls `visit` with number, from 1, and bytes of each line, line end included.
 ///
 /// # Errors
 /// `Format` for lines that are too long; those of reading and of `visit`.

@@ -2,10 +2,10 @@
 //! sources.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::{BufRead, Write};
 use std::path::{Component, Path, PathBuf};
 
+use ctds_hdf5::program::sorted_entries;
 use ctds_hdf5::{Error, ErrorKind, Result};
 use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
@@ -15,17 +15,15 @@ use super::item::{Effect, Id, Item, Verb};
 use super::manifest::each_line;
 use super::receipt::size_of;
 
-/// Extension of the directories in which subcommands of h5bridge keep unfinished output; wildcards in patterns of
-/// source paths do not match them.
+/// Extension of unfinished outputs, which wildcards do not match.
 const PARTIAL: &str = "partial";
 
-/// Rules by which patterns of source paths match: as in a shell, `*` matches neither a slash nor a leading dot.
+/// A `*` matches neither a slash nor a leading dot, as in a shell.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A JSON line of a list for `batch plan`: a source and what to do with it. A line of a manifest (such a list that `batch plan` has
-/// written) is one as well; its id is ignored and computed again. Instead of a field that is missing the value of the command line is
-/// taken, instead of `bytes` the size of the source.
+/// A line of a list for `batch plan`, or of a manifest, whose id is computed again. Missing fields have the values of
+/// the command line, `bytes` the size of the source.
 #[derive(Deserialize)]
 struct Pair {
     source: String,
@@ -35,19 +33,15 @@ struct Pair {
     bytes: Option<u64>,
 }
 
-/// Counts of a manifest (list of jobs for `h5bridge batch run`) that was written: its items (jobs), the bytes of their
-/// sources, and repeated items.
+/// Counts of a written manifest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Planned {
     pub(crate) items: u64,
     pub(crate) bytes: u64,
-    /// Number of items that were left out because an item of the same verb, source, target and options came
-    /// before.
+    /// Left out because an equal item came before.
     pub(crate) repeated: u64,
 }
 
-/// Writes a manifest, the list of jobs for `h5bridge batch run`. Each line is an item (one job) as JSON: a source, the
-/// verb (subcommand of h5bridge) that is run on it, options, the target (output) and the size of the source in bytes.
 pub(crate) struct Plan<'a, W> {
     verb: Verb,
     template: Option<String>,
@@ -64,9 +58,7 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a, W: Write> Plan<'a, W> {
-    /// Starts a manifest (list of jobs), written to `out`. Each job runs `verb`, a subcommand of h5bridge, with
-    /// `options` unless a list of sources names others. `template` gives the paths of the targets (outputs). It is
-    /// `None` if the subcommand writes nothing or a list of sources also names the targets.
+    /// Jobs run `verb` with `options` unless a list names others; `template` gives the targets, if any.
     ///
     /// # Errors
     /// `Usage` for a `verb` that a batch cannot run.
@@ -84,14 +76,13 @@ impl<'a, W: Write> Plan<'a, W> {
         })
     }
 
-    /// Records the sizes of all sources as 0 (not known) instead of reading them: the shares (shards) of parallel
-    /// processes then have equal numbers of items, not of bytes.
+    /// Sizes are recorded as 0: shards then have equal numbers of items, not of bytes.
     pub(crate) fn without_sizes(mut self) -> Self {
         self.with_sizes = false;
         self
     }
 
-    /// Adds an item (one job) to the manifest for each source that matches a pattern, such as `/archive/**/*.ms`.
+    /// One item for each match of a pattern such as `/archive/**/*.ms`.
     ///
     /// # Errors
     /// `Usage` if nothing matches, `Io`.
@@ -111,8 +102,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Adds an item (job) to the manifest for each source in a list: a path on each line, or a JSON object with
-    /// `source` and, if they differ from those of the command line, `target`, `verb`, `options`, `bytes`.
+    /// A path on each line, or a JSON object with `source` and, if they differ from the command line, `target`, `verb`,
+    /// `options`, `bytes`.
     ///
     /// # Errors
     /// `Format` for other lines, `Usage`, `Io`.
@@ -154,7 +145,7 @@ impl<'a, W: Write> Plan<'a, W> {
         self.add(self.verb, source, target, self.options.clone(), bytes)
     }
 
-    /// The size of a source in bytes; 0 if it is missing, which is reported by the process that later converts it.
+    /// 0 if the source is missing, which its conversion will report.
     fn size(&self, source: &Path) -> Result<u64> {
         if self.with_sizes { Ok(size_of(source).unwrap_or(0)) } else { Ok(0) }
     }
@@ -187,8 +178,7 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Ends the manifest: flushes `out`, to which it was written, and returns the counts of its
-    /// items (jobs). The caller closes `out` and gives a file its name.
+    /// Flushes `out`; the caller closes it and gives a file its name.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -210,9 +200,8 @@ fn text(path: &Path) -> Result<String> {
     text.ok_or_else(|| usage("the path is not UTF-8, as manifests need it").context(path))
 }
 
-/// Expands the template of a target's path: `{name}` is the file name of the source, `{stem}` the name without
-/// extension, `{parent}` the name of its directory, `{path}` its directory relative to `base` (in patterns, the
-/// directory before the first wildcard).
+/// `{name}` is the file name of the source, `{stem}` the name without extension, `{parent}` the name of its directory,
+/// `{path}` its directory relative to `base` (in patterns, the directory before the first wildcard).
 fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     let parent = source.parent().unwrap_or(Path::new("/"));
     let piece = |name: &str| -> Result<String> {
@@ -244,16 +233,15 @@ fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     text(&absolute(&target)?)
 }
 
-/// A part of a pattern of paths, between two slashes.
+/// A pattern's part between two slashes.
 enum Part {
     /// `**`: any number of nested directories.
     Directories,
-    /// A name of a file or directory, or a pattern with wildcards for one.
+    /// A name, or a pattern with wildcards.
     Name(Pattern),
 }
 
-/// Splits a pattern of paths at the first part that has a wildcard: into the directory before that part, and the parts
-/// from it on.
+/// Directory before the first part with a wildcard, and the parts from it on.
 fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     let (mut base, mut parts) = (PathBuf::new(), Vec::new());
     for component in path.components() {
@@ -275,25 +263,21 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     Ok((base, parts))
 }
 
-/// Entries of a directory, sorted by name: name, path, and whether it is a directory. Unfinished outputs (extension
-/// `.partial`) are left out.
+/// Name, path, and whether it is a directory, sorted by name, without unfinished outputs.
 fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     let mut found = Vec::new();
     let at = |error: std::io::Error| Error::from(error).context(directory);
-    for entry in fs::read_dir(directory).map_err(at)? {
-        let entry = entry.map_err(at)?;
+    for entry in sorted_entries(directory).map_err(at)? {
         let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);
         if path.extension().is_none_or(|extension| extension != PARTIAL) {
             found.push((entry.file_name().to_string_lossy().into_owned(), path, kind.is_dir()));
         }
     }
-    found.sort();
     Ok(found)
 }
 
-/// Calls `visit` for each path below a directory that matches a pattern of paths. Directories that match are tables, so
-/// nothing inside them is searched; `matched` keeps the directories that have matched, which another part of the pattern (`**`) might
-/// search.
+/// Calls `visit` for each match below a directory. Matching directories are tables, so nothing inside them is searched;
+/// `matched` keeps them, since `**` might search them.
 fn walk(
     directory: &Path,
     parts: &[Part],
@@ -347,6 +331,8 @@ fn walk(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn plan(add: impl FnOnce(&mut Plan<'_, Vec<u8>>) -> Result<()>, to: &str) -> Result<Vec<Item>> {

@@ -5,21 +5,21 @@ use std::collections::BinaryHeap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::LockUnpoisoned;
+
 use super::limits::{Limits, Pace};
 use crate::interrupt::Stop;
-use crate::sync::locked;
 
-/// Longest pause between two checks whether an item of the queue may start.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An item of the manifest (its number, from 0), and the number of its attempt, counted from 1.
+/// Number of the item, and of the attempt, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Attempt {
     pub(super) item: u32,
     pub(super) number: u32,
 }
 
-/// The items of a batch run that wait to be started, shared by the threads of the run.
+/// Items that wait to be started, shared by threads.
 pub(super) struct Queue<'a> {
     inner: Mutex<Inner>,
     stop: &'a Stop,
@@ -28,7 +28,7 @@ pub(super) struct Queue<'a> {
 
 struct Inner {
     fresh: std::vec::IntoIter<u32>,
-    /// Items to repeat after a failed attempt, each with the time from which on it may start; the earliest comes first.
+    /// Items to repeat, by the time from which on they may start.
     later: BinaryHeap<Reverse<(Instant, Attempt)>>,
     running: usize,
     pace: Pace,
@@ -48,36 +48,35 @@ impl<'a> Queue<'a> {
         Queue { inner: Mutex::new(inner), stop, end }
     }
 
-    /// Whether the queue starts no further items: the time limit of the run is over, the queue was closed, or SIGINT or
-    /// SIGTERM was received.
+    /// No item starts any more: the time is over, the queue was closed, or a signal came.
     pub(super) fn has_ended(&self) -> bool {
-        self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || locked(&self.inner).closed
+        self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || self.inner.lock_unpoisoned().closed
     }
 
-    /// Whether SIGINT or SIGTERM was received, which also ends the items that are being done.
+    /// A signal also ends the running items.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_set()
     }
 
-    /// Closes the queue of a batch run: no item starts any more, but items that are running are finished.
+    /// Running items are finished.
     pub(super) fn close(&self) {
-        locked(&self.inner).closed = true;
+        self.inner.lock_unpoisoned().closed = true;
     }
 
-    /// Sleeps for `time`, or until SIGINT or SIGTERM is received.
+    /// Ends early after a signal.
     pub(super) fn pause(&self, time: Duration) {
         self.stop.sleep(time);
     }
 
-    /// Waits until the next item of the run may start; `None` if no item is left or may start any more. `bytes` returns the size of an item's source,
-    /// for the read rate. The caller has to call [`finish`](Self::finish) when the attempt has ended.
+    /// Waits; `None` if no item is left or may start any more. `bytes` are those of a source, for the read rate. Each
+    /// attempt has to end with [`finish`](Self::finish).
     pub(super) fn next(&self, bytes: impl Fn(u32) -> u64) -> Option<Attempt> {
         loop {
             if self.has_ended() {
                 return None;
             }
             let wait = {
-                let mut inner = locked(&self.inner);
+                let mut inner = self.inner.lock_unpoisoned();
                 let now = Instant::now();
                 if inner.pace.next() > now {
                     inner.pace.next() - now
@@ -95,10 +94,9 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Ends an attempt at an item. `again`: the pause after which the item is tried once more; `None`: the item is not
-    /// tried again.
+    /// `again`: pause before the item is tried once more.
     pub(super) fn finish(&self, attempt: Attempt, again: Option<Duration>) {
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock_unpoisoned();
         inner.running -= 1;
         if let Some(due) = again.and_then(|pause| Instant::now().checked_add(pause)) {
             inner.later.push(Reverse((due, Attempt { number: attempt.number + 1, ..attempt })));

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ctds_hdf5::program::files_below;
+use ctds_hdf5::program::{Hex, files_below};
 use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,18 +15,15 @@ use sha2::{Digest, Sha256};
 use super::checksum::{self, Checksum, Checksums};
 use super::item::Id;
 
-/// Suffix that, appended to the name of an output of `h5bridge batch`, gives the name of its receipt, the file that
-/// records how the output was made.
 const SUFFIX: &str = ".receipt.json";
 
-/// Suffix that, appended to the temporary path of an unfinished output, gives the temporary path of its receipt, the
-/// JSON file that records how the output was made. After a crash, both are removed with their temporary directory.
+/// Appended to the temporary path of an output; after a crash both are removed with their temporary directory.
 const PART: &str = ".0";
 
-/// File of a table that casacore changes even when it only reads the table; not part of the fingerprint of a source.
+/// Casacore changes this file even when it only reads; not part of a fingerprint.
 const CHANGED_BY_READING: &str = "table.lock";
 
-/// Size and checksums of one file of a target that is a directory.
+/// One file of a target that is a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Part {
     path: String,
@@ -35,36 +32,31 @@ pub(crate) struct Part {
     checksums: Checksums,
 }
 
-/// Content of a receipt, the JSON file beside a target (output) of `h5bridge batch` that records how it was made: the
-/// item (job) that wrote the target, the fingerprint of the source, size and checksums of the target.
+/// How a target was made: item, fingerprint of the source, size and checksums.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// Identity of the item of the batch that wrote the target.
     pub(crate) id: Id,
     pub(crate) verb: String,
-    /// Fingerprint of the source of the target: SHA-256 of paths, sizes and modification times of its files but
-    /// `table.lock`. `None` if the source was not a readable file or directory.
+    /// SHA-256 of paths, sizes and modification times of files but `table.lock`, if the source was readable.
     #[serde(default)]
     pub(crate) source: Option<String>,
-    /// Size of the target in bytes: of all its files if it is a directory.
+    /// All files of a directory.
     pub(crate) file_bytes: u64,
-    /// CTFP-2 digest (content fingerprint) of the main table in the target; `None` if the subcommand of `h5bridge` that
-    /// made the target printed none.
+    /// CTFP-2 of the main table, if the subcommand printed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Checksums of the target; empty if it is a directory.
+    /// Empty for a directory.
     #[serde(default, skip_serializing_if = "Checksums::is_empty")]
     pub(crate) checksums: Checksums,
-    /// Size and checksums of each file of a target that is a directory; empty if the target is a single file.
+    /// Empty unless the target is a directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<Part>,
-    /// Version of the program that wrote the target.
     pub(crate) version: String,
 }
 
-/// Size and checksums of an output that was just written.
+/// An output that was just written.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) bytes: u64,
@@ -73,8 +65,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Measures an output, a file or a directory: its size in bytes, and the checksums `kinds` of the file or of each
-    /// file in the directory.
+    /// Size, and `kinds` of the file or of each file in the directory.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -94,8 +85,6 @@ impl Measured {
     }
 }
 
-/// The path of the receipt (the file that records how `target` was made): the path of `target` with the suffix
-/// `.receipt.json`.
 pub(crate) fn path_of(target: &Path) -> PathBuf {
     let mut path = OsString::from(target);
     path.push(SUFFIX);
@@ -103,21 +92,18 @@ pub(crate) fn path_of(target: &Path) -> PathBuf {
 }
 
 impl Receipt {
-    /// Reads the receipt file beside `target`, which records how `target` was made; `None` if the receipt is missing or
-    /// cannot be read.
+    /// `None` if it is missing or cannot be read.
     pub(crate) fn of(target: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path_of(target)).ok()?).ok()
     }
 
-    /// The kinds of checksums, such as MD5, that this receipt (the JSON file beside a target) has of the target.
     pub(crate) fn kinds(&self) -> Vec<Checksum> {
         let part = self.files.first().map(|part| &part.checksums);
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Writes this receipt, the JSON file that records how `target` was made, as `TARGET.receipt.json`. The file is
-    /// written beside `staged` (the temporary path at which `target` was written) and then renamed. If the process is
-    /// killed, it is removed later with the temporary directory of `staged`.
+    /// Written beside `staged`, the temporary path of `target`, and then renamed; after a kill it is removed with the
+    /// temporary directory.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -137,7 +123,7 @@ impl Receipt {
     }
 }
 
-/// The size in bytes of a file, or of all files below a directory.
+/// All files below a directory.
 ///
 /// # Errors
 /// `NotFound`, `Io`.
@@ -153,8 +139,7 @@ pub(crate) fn size_of(path: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The part of a source path that exists on disk: the path itself, or for a path into a container
-/// (`archive.h5/ANTENNA`) that of the container file.
+/// A path into a container (`archive.h5/ANTENNA`) leads to the container file.
 fn on_disk(source: &Path) -> Result<&Path> {
     for path in source.ancestors() {
         match path.symlink_metadata() {
@@ -166,9 +151,8 @@ fn on_disk(source: &Path) -> Result<&Path> {
     Err(Error::new(ErrorKind::NotFound, "the source does not exist").context(source))
 }
 
-/// Fingerprint of a source, as receipts record it: the SHA-256 of path (below the source), size and modification time
-/// of each of its files but `table.lock`, without their content. For a path into a container: that of the container
-/// file.
+/// SHA-256 of path (below the source), size and modification time of each file but `table.lock`, without content. For a
+/// path into a container: that of the container file.
 ///
 /// # Errors
 /// `NotFound` if the source is missing, `Io`.
@@ -185,7 +169,7 @@ pub(crate) fn fingerprint(source: &Path) -> Result<String> {
         hash.update(name);
         hash.update(format!("\0{} {}.{:09}\n", metadata.len(), metadata.mtime(), metadata.mtime_nsec()));
     }
-    Ok(checksum::hex(&hash.finalize()))
+    Ok(Hex(&hash.finalize()).to_string())
 }
 
 #[cfg(test)]

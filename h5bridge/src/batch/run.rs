@@ -6,6 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use ctds_hdf5::Result;
+use ctds_hdf5::program::LockUnpoisoned;
 
 use super::check::Trust;
 use super::item::{Effect, Verb};
@@ -18,65 +19,75 @@ use super::work::Work;
 use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{bytes, warning};
-use crate::sync::locked;
 
-/// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Maximum number of records (results of attempts at items, the jobs of a batch) that wait to be printed; then threads
-/// that finish an item wait until a record is printed.
+/// Records that wait to be printed; then threads that finish an item wait as well.
 const SHOWN_LATER: usize = 1024;
 
-/// One run of `h5bridge batch run` over a manifest (list of jobs), or over one shard, a share of the manifest's items
-/// (jobs).
+/// A run over a manifest, or over one shard of it.
 pub(crate) struct Run<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) ledger: &'a Path,
     pub(crate) work: &'a Work,
     pub(crate) limits: &'a Limits,
     pub(crate) shard: Shard,
-    /// Whether the ledger (the directory with the results of all runs) is read. If not, only the receipts (files beside
-    /// the targets) tell which items (jobs) are done.
+    /// If not, only receipts tell which items are done.
     pub(crate) with_ledger: bool,
-    /// Whether items (jobs) that failed for good in earlier runs are tried again.
+    /// Items that failed for good are tried again.
     pub(crate) again: bool,
 }
 
-/// Counts of the items (jobs) of a batch run at its end: by state, and in bytes.
+/// Counts at the end of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Number of the run's items (jobs) in each state at its end, in the order of `State::ALL`.
+    /// In the order of `State::ALL`.
     counts: [u64; State::ALL.len()],
-    /// Number of items (jobs) that are done but had warnings or left out damaged parts.
+    /// Done, with warnings or left out damage.
     pub(crate) warned: u64,
-    /// Number of these that ended with the exit code of warnings: damaged parts were left out, or `--strict` was given.
+    /// Of these, with the exit code of warnings: damage was left out, or `--strict` was given.
     pub(crate) incomplete: u64,
-    /// Number of items (jobs) that this run itself has done.
     pub(crate) done_now: u64,
-    /// Bytes of the sources of the items (jobs) that this run has done.
+    /// Sources of the items that this run has done.
     pub(crate) bytes: u64,
-    /// Bytes of the targets that this run has written.
+    /// Targets that this run has written.
     pub(crate) file_bytes: u64,
 }
 
 impl Tally {
-    /// Number of the run's items (jobs) that are in `state` at its end.
+    /// Adds a record of this run.
+    fn add(&mut self, record: &Record) {
+        if record.state == State::Done {
+            self.done_now += 1;
+            self.bytes += record.bytes;
+            self.file_bytes += record.file_bytes.unwrap_or(0);
+        }
+    }
+
+    /// Adds an item as it is at the end of the run.
+    fn end(&mut self, Standing { state, warned, code }: Standing) {
+        let is_incomplete = code == i32::from(Status::Warnings.code());
+        let slot = State::ALL.iter().zip(&mut self.counts).find(|(other, _)| **other == state);
+        slot.into_iter().for_each(|(_, count)| *count += 1);
+        self.warned += u64::from((warned || is_incomplete) && state.is_finished());
+        self.incomplete += u64::from(is_incomplete && state.is_finished());
+    }
+
     pub(crate) fn count(&self, state: State) -> u64 {
         State::ALL.iter().zip(self.counts).find(|(other, _)| **other == state).map_or(0, |(_, count)| count)
     }
 
-    /// Number of all items (jobs) of the run, in any state.
     pub(crate) fn items(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Whether all items (jobs) of the run are done, by this run or an earlier one.
+    /// Earlier runs count.
     pub(crate) fn is_finished(&self) -> bool {
         self.count(State::Done) + self.count(State::Skipped) == self.items()
     }
 }
 
-/// State of an item of a batch run, and whether it was done with warnings.
+/// State of an item, and whether it was done with warnings.
 #[derive(Clone, Copy)]
 struct Standing {
     state: State,
@@ -84,9 +95,15 @@ struct Standing {
     code: i32,
 }
 
+impl Standing {
+    fn of(record: &Record) -> Self {
+        Standing { state: record.state, warned: !record.warnings.is_empty(), code: record.code }
+    }
+}
+
 impl Run<'_> {
-    /// Does the items (jobs) until none is left, the time limit is over, or SIGINT or SIGTERM comes. `show` is called
-    /// with each record (result of an attempt) after it is in the ledger, the directory with the results of all runs.
+    /// Does items until none is left, the time is over, or a signal comes. `show` gets each record after it is in the
+    /// ledger.
     ///
     /// # Errors
     /// Those of the ledger and the manifest; items that fail are in the tally.
@@ -118,21 +135,15 @@ impl Run<'_> {
                     let is_finished = |item: u32| states[item as usize].state.is_finished();
                     if let Err(error) = self.work_off(queue, ledger, &is_finished, &send) {
                         queue.close();
-                        locked(failure).get_or_insert(error);
+                        failure.lock_unpoisoned().get_or_insert(error);
                     }
                 });
             }
             drop(send);
             let mut shown = Ok(());
             for (item, record) in records {
-                let record: Record = record;
-                let (warned, code) = (!record.warnings.is_empty(), record.code);
-                standings[item as usize] = Standing { state: record.state, warned, code };
-                if record.state == State::Done {
-                    tally.done_now += 1;
-                    tally.bytes += record.bytes;
-                    tally.file_bytes += record.file_bytes.unwrap_or(0);
-                }
+                standings[item as usize] = Standing::of(&record);
+                tally.add(&record);
                 if shown.is_ok() {
                     shown = show(&record);
                     if shown.is_err() {
@@ -142,17 +153,10 @@ impl Run<'_> {
             }
             shown
         })?;
-        if let Some(error) = locked(&failure).take() {
+        if let Some(error) = failure.lock_unpoisoned().take() {
             return Err(error);
         }
-        for item in items {
-            let Standing { state, warned, code } = standings[item as usize];
-            let is_incomplete = code == i32::from(Status::Warnings.code());
-            let slot = State::ALL.iter().zip(&mut tally.counts).find(|(other, _)| **other == state);
-            slot.into_iter().for_each(|(_, count)| *count += 1);
-            tally.warned += u64::from((warned || is_incomplete) && state.is_finished());
-            tally.incomplete += u64::from(is_incomplete && state.is_finished());
-        }
+        items.iter().for_each(|&item| tally.end(standings[item as usize]));
         Ok(tally)
     }
 
@@ -164,7 +168,7 @@ impl Run<'_> {
         }
     }
 
-    /// Work of one thread of a batch run: does items until none is left.
+    /// Work of one thread.
     fn work_off(
         &self,
         queue: &Queue<'_>,
@@ -192,8 +196,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does one attempt at an item (job), and returns its record for the ledger. `None` without anything to record: an
-    /// earlier run has done the item (`is_finished`), or this run has ended.
+    /// `None` without anything to record: the item is finished, or the run has ended.
     fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
         let item = self.manifest.read(attempt.item as usize)?;
         let writes = Verb::find(&item.verb)?.effect == Effect::Writes;
@@ -211,7 +214,7 @@ impl Run<'_> {
         Ok(Some(record).filter(|record| !(is_finished && record.state == State::Skipped)))
     }
 
-    /// Waits until the disk of a target has the free space that the limits demand, or the run ends; warns once.
+    /// Waits for the free space that the limits demand, or the end of the run; warns once.
     fn wait_for_space(&self, queue: &Queue<'_>, directory: &Path) {
         let mut told = false;
         while !self.limits.has_space(directory) && !queue.has_ended() {

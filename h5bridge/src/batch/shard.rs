@@ -7,8 +7,7 @@ use std::str::FromStr;
 
 use super::manifest::Manifest;
 
-/// Share of a manifest (list of jobs of `h5bridge batch`) that one process does: number `number`, counted from 0, of
-/// `count` shares.
+/// Share `number`, from 0, of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
     number: u32,
@@ -35,9 +34,8 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// The numbers (from 0, in the manifest) of the items that this shard does. The item with the largest source in
-    /// bytes comes first. In this order all items of the manifest are dealt out, each to the shard with the fewest
-    /// bytes so far, and among equal ones to that with the fewest items.
+    /// Items of this shard, the largest source first. In this order all items are dealt out, each to the shard with the
+    /// fewest bytes so far, and among equal ones to that with the fewest items.
     pub(crate) fn items(self, manifest: &Manifest) -> Vec<u32> {
         let mut order: Vec<u32> = (0..manifest.len() as u32).collect();
         order.sort_by_key(|&item| Reverse(manifest.bytes(item as usize)));

@@ -6,33 +6,28 @@ use std::fmt::Write as _;
 use super::ledger::{Folded, State};
 use super::manifest::Manifest;
 
-/// Number of items (jobs) of a batch in some state, and the bytes of their sources.
+/// Items in some state, and the bytes of their sources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) items: u64,
-    /// Bytes of the sources of the counted items (jobs).
     pub(crate) bytes: u64,
 }
 
-/// Progress of a batch: number of items (jobs) and bytes of their sources by state, exit codes and times.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     states: BTreeMap<&'static str, Count>,
-    /// Number of items (jobs) that were tried and are not done, by the exit code of their last attempt.
+    /// Items that were tried and are not done, by the last exit code.
     pub(crate) codes: BTreeMap<i32, u64>,
-    /// Number of all items (jobs) of the batch, in any state, and the bytes of their sources.
     pub(crate) all: Count,
-    /// Bytes of the targets that the batch has written.
+    /// Targets written.
     pub(crate) file_bytes: u64,
-    /// Sum of the durations of the last attempts at all items (jobs), in seconds.
+    /// Durations of the last attempts together.
     pub(crate) seconds: f64,
-    /// Time in seconds from the start of the earliest attempt to the end of the latest that the ledger (the directory
-    /// with the results of all runs) records; 0 without records.
+    /// Seconds from the earliest attempt's start to the latest's end; 0 without records.
     pub(crate) span: f64,
 }
 
 impl Counts {
-    /// Counts the items (jobs) of a manifest by the state after the last attempt at each, as `folded` has it.
     pub(crate) fn new(manifest: &Manifest, folded: &Folded) -> Self {
         let mut counts = Counts { span: folded.span.map_or(0., |(first, last)| last - first), ..Counts::default() };
         counts.states = State::ALL.iter().map(|state| (state.name(), Count::default())).collect();
@@ -51,20 +46,17 @@ impl Counts {
         counts
     }
 
-    /// Number of the batch's items (jobs) in the given state, and the bytes of their sources.
     pub(crate) fn of(&self, state: State) -> Count {
         self.states.get(state.name()).copied().unwrap_or_default()
     }
 
-    /// Number of items (jobs) of the batch that are done (state `Done`, or `Skipped` because the target existed
-    /// already), and the bytes of their sources.
+    /// `Done`, or `Skipped` because the target existed already.
     pub(crate) fn finished(&self) -> Count {
         let (done, skipped) = (self.of(State::Done), self.of(State::Skipped));
         Count { items: done.items + skipped.items, bytes: done.bytes + skipped.bytes }
     }
 
-    /// Expected time in seconds until all items (jobs) that wait or will be tried again are done, at the rate so far;
-    /// `None` while no item is done.
+    /// Expected seconds at the rate so far; `None` while no item is done.
     pub(crate) fn left(&self) -> Option<f64> {
         let (finished, wait, again) = (self.of(State::Done), self.of(State::Waiting), self.of(State::Retry));
         let share = if finished.bytes > 0 {
@@ -78,8 +70,7 @@ impl Counts {
     }
 }
 
-/// The counts of a batch's items (jobs) in the text format of Prometheus, for example for the textfile collector of a
-/// node exporter.
+/// Text format of Prometheus, for example for the textfile collector of a node exporter.
 pub(crate) fn prometheus(counts: &Counts) -> String {
     let mut text = String::new();
     let mut family = |name: &str, help: &str, samples: &[(String, f64)]| {

@@ -17,16 +17,14 @@ use super::ledger::{Record, State, host, now};
 use super::receipt::{Measured, Receipt, fingerprint};
 use crate::exit::Status;
 
-/// Maximum number of warnings that the ledger (the directory with the results of all runs) keeps of one attempt at an
-/// item (job).
+/// Kept of one attempt.
 const MAX_WARNINGS: usize = 10;
 const MAX_CHARACTERS: usize = 500;
 
-/// How the items (jobs) of a batch are done: by which program, with which options, and how results are checked.
+/// How items are done and results checked.
 #[derive(Debug)]
 pub(crate) struct Work {
     program: Program,
-    /// Global options that every child process gets.
     global: Vec<OsString>,
     threads: usize,
     trust: Trust,
@@ -34,13 +32,12 @@ pub(crate) struct Work {
     host: String,
 }
 
-/// Result of one attempt at an item (one job of a batch): from the JSON output and the exit code of its child process,
-/// or from a check or an error of this process.
+/// Result of an attempt by a child process, or of a check or an error of this process.
 #[derive(Debug, Default)]
 struct Outcome {
     state: Option<State>,
     code: i32,
-    /// Whether the child process was ended by a signal.
+    /// Whether a signal ended the child.
     killed: bool,
     error: Option<String>,
     file_bytes: Option<u64>,
@@ -60,8 +57,7 @@ impl Outcome {
         Outcome { code, error: Some(error.to_string()), ..Outcome::default() }
     }
 
-    /// Reads the result of an attempt at an item (job) from the JSON document that its child process has printed, and
-    /// from the exit code of that process.
+    /// Reads the JSON document and the exit code.
     fn of_child(ended: &Ended) -> Self {
         let document: Json = serde_json::from_str(&ended.stdout).unwrap_or(Json::Null);
         let text = |name: &str| document[name].as_str().map(str::to_owned);
@@ -99,15 +95,13 @@ fn shortened(text: &str) -> String {
 }
 
 impl Work {
-    /// Work whose items (jobs) are done by child processes that run `program`, each with the options `global` and
-    /// `threads` threads; `trust` decides when an item counts as done.
+    /// `trust` decides when an item counts as done.
     pub(crate) fn new(program: Program, global: &[String], threads: usize, trust: Trust) -> Self {
         let global = words(["--json", "--quiet"].into_iter().chain(global.iter().map(String::as_str)));
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
     }
 
-    /// Sets the kinds of checksums that are computed of each target and recorded in its receipt, a small file beside
-    /// the target.
+    /// Recorded in receipts.
     pub(crate) fn checksums(mut self, checksums: &[Checksum]) -> Self {
         self.checksums = checksums.to_vec();
         self.checksums.sort_unstable();
@@ -115,15 +109,12 @@ impl Work {
         self
     }
 
-    /// The evidence by which an item (job) is accepted as done: the ledger, the receipt (the JSON
-    /// file beside the target), or digests and checksums.
+    /// Evidence by which an item is accepted as done.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Does attempt number `attempt` (from 1) at an item (job), unless the item is done already. Returns the result as
-    /// a record for the ledger, the directory with the results of all runs. `is_last`: this run makes no further
-    /// attempt.
+    /// Attempt number `attempt`, from 1, unless the item is done already. `is_last`: this run makes no further one.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));
@@ -159,9 +150,8 @@ impl Work {
         }
     }
 
-    /// Runs `verb`, a subcommand such as `to-hdf5` or `verify`, on the source of an item (job) in a child process, with
-    /// `target` as the second path: where it writes, or what it reads as well. When `stop` becomes true, SIGTERM is
-    /// sent.
+    /// Runs `verb` on the item's source, with `target` as the second path, written or read. When `stop` becomes true,
+    /// SIGTERM is sent.
     fn child(&self, item: &Item, verb: Verb, target: Option<&Path>, stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut line = self.global.clone();
         line.extend([verb.name.into(), item.source.as_str().into()]);
@@ -232,9 +222,8 @@ impl Work {
         Ok(outcome)
     }
 
-    /// Whether `target`, written by the subcommand `verb`, is intact; true without a check unless `Trust::Digest` is
-    /// set. `h5bridge verify` checks it if `verb` stores digests in its output. Else its checksums are compared with
-    /// those in the receipt, the JSON file beside `target`.
+    /// Whether `target` is intact; true without a check unless `Trust::Digest` is set. `h5bridge verify` checks it if
+    /// `verb` stores digests, else the checksums of the receipt do.
     fn agrees(&self, verb: Verb, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool> {
         if self.trust != Trust::Digest {
             return Ok(true);

@@ -39,7 +39,6 @@ enum Verb {
     Clean(clean::Args),
 }
 
-/// Runs `h5bridge batch plan`, `run`, `status` or `clean`.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match args.verb {
         Verb::Plan(args) => plan::run(args, global, out),

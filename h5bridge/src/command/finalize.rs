@@ -10,7 +10,7 @@ use ctds_hdf5::live::{Finalize, NotFollowed};
 use serde_json::json;
 
 use super::to_hdf5::{compress, compress_help, memory};
-use crate::args::{Durable, Global, if_exists};
+use crate::args::{Global, Publishing};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -39,11 +39,8 @@ pub(crate) struct Args {
     quicklook: bool,
     #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -67,8 +64,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .quicklook(args.quicklook)
         .threads(args.threads)
         .max_memory(args.max_memory)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable);
     if let Some(source) = &args.source {
         finalize = finalize.source(source);

@@ -31,7 +31,7 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
-/// If the main table has more rows than this, `info` looks for HDF5 filter plugins in the datasets of the main table only, to save time.
+/// Above this number of rows, plugins are looked for in the main table only, to save time.
 const LONG: u64 = 10_000;
 
 /// Command-line arguments of `h5bridge info`.
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Runs `h5bridge info`: prints the tables, arrays or files at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
+/// Prints the tables, arrays or files at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     // a table of a native file may be named by its path
     if let Some((file, table)) = Source::split_path(&args.source) {
@@ -114,7 +114,7 @@ pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Resu
 }
 
 impl Args {
-    /// The indices of the tables that `--table` names; all tables without it.
+    /// All tables without `--table`.
     fn chosen(&self, source: &Source) -> Result<Vec<usize>> {
         if self.table.is_empty() {
             return Ok((0..source.tables().len()).collect());
@@ -132,9 +132,8 @@ impl Args {
     }
 }
 
-/// Collects the facts about a source that `info` shows as text or JSON. `others`: findings about other programs that
-/// use the source. Unless `all` is set, only the datasets of the main table are described if it has more than 10,000
-/// rows.
+/// `others` are findings about other programs. Unless `all` is set, only datasets of the main table are described if it
+/// has more than [`LONG`] rows.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;
@@ -147,7 +146,7 @@ fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool
     Ok(Facts { path, source, summary, findings, usage, thin, plugins })
 }
 
-/// Prints the JSON document of `h5bridge info --json`, which docs/info.md describes.
+/// docs/info.md describes the document.
 fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     let source = facts.source;
     let mut tables = Map::new();
@@ -188,8 +187,7 @@ fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// The datasets of all columns of tables, each with table and column as in `MAIN/DATA`. Datasets that cannot be described are
-/// left out.
+/// Named `MAIN/DATA`. Datasets that cannot be described are left out.
 fn datasets(tables: &[SourceTable]) -> Vec<(String, DatasetInfo)> {
     let mut found = Vec::new();
     for table in tables {

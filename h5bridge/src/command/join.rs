@@ -10,7 +10,7 @@ use ctds_hdf5::convert::{JoinCheck, JoinParts, JoinSummary};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
-use crate::args::{Durable, Global, if_exists, size};
+use crate::args::{Global, Publishing, size};
 use crate::batch::Manifest;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
@@ -39,11 +39,8 @@ pub(crate) struct Args {
     /// Rows of each input file that are compared with OUT before OUT appears: the first and last one (edges), or all
     #[arg(long, value_name = "ROWS", default_value = "edges", value_parser = ["edges", "all"])]
     check: String,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
 }
 
 /// Error message if `join` is called without `--virtual`: why the option is required, and other ways to read files with ranges of rows as one table.
@@ -64,7 +61,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     }
     let none = (Path::new(""), &[][..]);
     let (target, parts) = args.paths.split_last().map_or(none, |(target, parts)| (target.as_path(), parts));
-    report::check_target(target, args.overwrite)?;
+    report::check_target(target, args.publishing.overwrite)?;
     let parts = parts.iter().map(|part| parts_of(part)).collect::<Result<Vec<_>>>()?.concat();
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
@@ -73,8 +70,8 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         .open_options(global.open_options())
         .copy_below(args.copy_below)
         .check(if args.check == "all" { JoinCheck::All } else { JoinCheck::Edges })
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable)
         .write(target);
     bar.finish();

@@ -9,7 +9,7 @@ use anyhow::Result;
 use ctds_hdf5::convert::{LinkSummary, LinkTable, ReplaceTable};
 use serde_json::json;
 
-use crate::args::{Durable, Global, if_exists};
+use crate::args::{Global, Publishing};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -30,11 +30,8 @@ pub(crate) struct Args {
     /// Let programs write to the table: values written to linked columns change the HDF5 file; rows cannot be added
     #[arg(long)]
     writable: bool,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Threads that read and write; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -47,15 +44,15 @@ const HAZARD: &str = "the table can be written to: a program that adds rows to i
 /// Runs `h5bridge link`: makes a thin table, whose files with large tiles are symbolic links to a native HDF5 file.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    report::check_target(&args.out, args.overwrite)?;
+    report::check_target(&args.out, args.publishing.overwrite)?;
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let linked = LinkTable::new(&args.source)
         .writable(args.writable)
         .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable)
         .write(&args.out);
     bar.finish();
@@ -73,9 +70,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
 /// tiles are symbolic links to the new HDF5 file.
 pub(super) struct Replacement {
     pub(super) writable: bool,
-    pub(super) overwrite: bool,
     pub(super) threads: usize,
-    pub(super) durable: Durable,
+    pub(super) publishing: Publishing,
 }
 
 /// Converts a table to HDF5, and then replaces the table directory by a thin table, whose files with large tiles are
@@ -95,8 +91,8 @@ pub(super) fn replace(
         .open_options(global.open_options())
         .writable(options.writable)
         .threads(options.threads)
-        .if_exists(if_exists(options.overwrite))
-        .sync(options.durable.policy())
+        .if_exists(options.publishing.if_exists())
+        .sync(options.publishing.sync)
         .progress(&stoppable)
         .write(hdf5);
     bar.finish();

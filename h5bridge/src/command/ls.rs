@@ -301,7 +301,6 @@ pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = St
     properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
 }
 
-/// The JSON document of a file in a container.
 pub(super) fn file_json(file: &ListedFile) -> Json {
     let layout = &file.layout;
     let hash_of = |kind: HashKind| layout.hash.as_ref().filter(|(stored, _)| *stored == kind).map(|(_, hash)| hash);

@@ -2,14 +2,14 @@
 //! kerchunk, with which Zarr libraries read them in place.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{LeftOutColumn, ToManifest};
-use serde_json::json;
+use ctds_hdf5::convert::{LeftOutColumn, ManifestSummary, ToManifest};
+use serde_json::{Value as Json, json};
 
-use crate::args::{Durable, Global, if_exists};
+use crate::args::{Global, Publishing};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -23,6 +23,7 @@ use crate::report::{self, Ending};
   h5bridge manifest my.ms main.json --table MAIN
   h5bridge manifest my.ms my.json --base s3://archive/2026
   h5bridge verify my.json")]
+#[command(mut_arg("overwrite", |arg| arg.help("Replace OUT and OUT.rest.h5 if they exist")))]
 pub(crate) struct Args {
     /// A table directory, or a native HDF5 file
     source: PathBuf,
@@ -36,11 +37,8 @@ pub(crate) struct Args {
     /// without it, references have absolute paths
     #[arg(long, value_name = "URL")]
     base: Option<String>,
-    /// Replace OUT and OUT.rest.h5 if they exist
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Threads that decode and compress the data for OUT.rest.h5; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -50,15 +48,15 @@ pub(crate) struct Args {
 /// table directory, an HDF5 file with its Bools and the numbers that are not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    report::check_target(&args.out, args.overwrite)?;
+    report::check_target(&args.out, args.publishing.overwrite)?;
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let mut manifest = ToManifest::new(&args.source)
         .open_options(global.open_options())
         .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable);
     if let Some(base) = args.base {
         manifest = manifest.base(base);
@@ -76,43 +74,50 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     };
     let mut warnings = written.warnings.clone();
     warnings.extend(written.left_out.iter().map(left_out));
-    let (tables, columns, rows) = (written.tables, written.columns, written.rows);
-    let (references, size) = (written.references, report::bytes(written.file_bytes));
-    let mut summary = vec![format!(
-        "{}: {tables} tables, {columns} columns, {rows} rows; {references} chunks in {size}; {seconds:.2} s",
-        args.out.display()
+    Ending {
+        warnings: &warnings,
+        summary: lines(&args.out, &written, seconds),
+        fields: fields(&args.out, &written, seconds),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+fn lines(target: &Path, written: &ManifestSummary, seconds: f64) -> Vec<String> {
+    let ManifestSummary { tables, columns, rows, references, .. } = written;
+    let (target, size) = (target.display(), report::bytes(written.file_bytes));
+    let mut lines = vec![format!(
+        "{target}: {tables} tables, {columns} columns, {rows} rows; {references} chunks in {size}; {seconds:.2} s"
     )];
     if let Some((path, bytes)) = &written.companion {
         let (tiled, tile_bytes) = (written.tiled_columns, report::bytes(written.tile_bytes));
         let (path, bytes) = (path.display(), report::bytes(*bytes));
-        summary.push(format!(
+        lines.push(format!(
             "{tiled} columns are read from their tiles ({tile_bytes}), other numbers are in {path} ({bytes})"
         ));
     }
+    lines
+}
+
+fn fields(target: &Path, written: &ManifestSummary, seconds: f64) -> Json {
     let companion = written.companion.as_ref();
     let absent = written
         .left_out
         .iter()
         .map(|column| json!({"table": column.table, "column": column.column, "reason": column.reason}));
-    Ending {
-        warnings: &warnings,
-        summary,
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "tiled_columns": written.tiled_columns,
-            "inline_columns": written.inline_columns,
-            "rows": rows,
-            "references": references,
-            "tile_bytes": written.tile_bytes,
-            "file_bytes": written.file_bytes,
-            "companion": companion.map(|(path, _)| path.display().to_string()),
-            "companion_bytes": companion.map(|(_, bytes)| bytes),
-            "left_out": absent.collect::<Vec<_>>(),
-            "seconds": seconds,
-        }),
-        ..Ending::default()
-    }
-    .print(global, out)
+    json!({
+        "out": target.display().to_string(),
+        "tables": written.tables,
+        "columns": written.columns,
+        "tiled_columns": written.tiled_columns,
+        "inline_columns": written.inline_columns,
+        "rows": written.rows,
+        "references": written.references,
+        "tile_bytes": written.tile_bytes,
+        "file_bytes": written.file_bytes,
+        "companion": companion.map(|(path, _)| path.display().to_string()),
+        "companion_bytes": companion.map(|(_, bytes)| bytes),
+        "left_out": absent.collect::<Vec<_>>(),
+        "seconds": seconds,
+    })
 }

@@ -11,7 +11,7 @@ use ctds_hdf5::pack::{Contents, Elsewhere, Listing, Pack, PackFormat, PackSummar
 use ctds_hdf5::{Compression, Error, ErrorKind, HashKind};
 use serde_json::json;
 
-use crate::args::{Durable, Global, hash_kind, if_exists, size};
+use crate::args::{Global, Publishing, hash_kind, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -54,11 +54,8 @@ pub(crate) struct Args {
     /// Write one file for everything, subtables included; casacore cannot open it
     #[arg(long)]
     single_file: bool,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Leave out files that cannot be read, name them, and pack the rest; the exit code is then 6
     #[arg(long)]
     salvage: bool,
@@ -114,8 +111,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
                 export
                     .format(format)
                     .compression(args.compress)
-                    .if_exists(if_exists(args.overwrite))
-                    .sync(args.durable.policy())
+                    .if_exists(args.publishing.if_exists())
+                    .sync(args.publishing.sync)
             });
         }
         Some(Format::Container(format)) => Some(format),
@@ -127,8 +124,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             .single_file(args.single_file)
             .salvage(args.salvage)
             .follow_references(args.follow_references)
-            .if_exists(if_exists(args.overwrite))
-            .sync(args.durable.policy());
+            .if_exists(args.publishing.if_exists())
+            .sync(args.publishing.sync);
         if let Some(format) = format {
             pack = pack.format(format);
         }

@@ -121,22 +121,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let sources = Sources::new(&args.sources)?;
     let listener = bind(&args)?;
     let local = listener.local_addr()?;
-    let is_private = local.ip().is_loopback();
-    if args.no_token && !is_private {
-        let message = "--no-token is for 127.0.0.1 and ::1 only: other machines can reach this address";
-        return Err(Error::new(ErrorKind::Usage, message).into());
-    }
-    let token = if args.no_token { None } else { Some(guard::new_token()?) };
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from)).max(1);
-    let shared = Arc::new(Shared {
-        sources,
-        tables: Tables::default(),
-        // while one decodes, another one may wait for the lock of libhdf5
-        pool: Pool::new(threads.saturating_mul(2))?,
-        memory: Memory::new(args.max_memory),
-        limits: Limits { response: args.max_response },
-        rules,
-    });
+    let token = args.token(local)?;
+    let shared = args.shared(sources, rules)?;
     let guard = Guard::new(token.as_deref(), local.port(), &args.allow_host, &args.allow_origin, &args.base_path);
     let server = Arc::new(Server { guard, shared: Arc::clone(&shared), lives: Lives::default() });
     let url = guard::address(&shown_host(local, &args.allow_host), &args.base_path, token.as_deref());
@@ -147,15 +133,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         listener.set_nonblocking(true)?;
         tokio::net::TcpListener::from_std(listener)?
     };
-    if global.json {
-        writeln!(out, "{}", json!({"event": "listening", "url": url, "port": local.port()}))?;
-    } else {
-        writeln!(out, "{url}")?;
-    }
-    out.flush()?;
-    if !is_private && global.caller.is_none() {
-        report::warning("other machines can reach this address, and nothing is encrypted; ssh -L is better");
-    }
+    announce(&url, local, global, out)?;
     let opener = args.open.then(|| Opener::open(&url)).transpose();
     let _opener = opener.unwrap_or_else(|error| {
         report::warning(&format!("the browser was not opened: {error:#}"));
@@ -184,6 +162,48 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         signal_hook::low_level::exit(Status::Done.code().into());
     }
     Ok(Status::Done)
+}
+
+impl Args {
+    /// The token that requests to the address `local` must have; `None` with `--no-token`.
+    ///
+    /// # Errors
+    /// `Usage` with `--no-token` if other machines can reach the address.
+    fn token(&self, local: SocketAddr) -> Result<Option<String>> {
+        if self.no_token && !local.ip().is_loopback() {
+            let message = "--no-token is for 127.0.0.1 and ::1 only: other machines can reach this address";
+            return Err(Error::new(ErrorKind::Usage, message).into());
+        }
+        if self.no_token { Ok(None) } else { guard::new_token().map(Some) }
+    }
+
+    fn shared(&self, sources: Sources, rules: Vec<Rule>) -> Result<Arc<Shared>> {
+        let processors = || std::thread::available_parallelism().map_or(2, usize::from);
+        let threads = self.threads.unwrap_or_else(processors).max(1);
+        Ok(Arc::new(Shared {
+            sources,
+            tables: Tables::default(),
+            // while one decodes, another one may wait for the lock of libhdf5
+            pool: Pool::new(threads.saturating_mul(2))?,
+            memory: Memory::new(self.max_memory),
+            limits: Limits { response: self.max_response },
+            rules,
+        }))
+    }
+}
+
+/// Prints the address of the server, and warns if other machines can reach it.
+fn announce(url: &str, local: SocketAddr, global: &Global, out: &mut impl Write) -> Result<()> {
+    if global.json {
+        writeln!(out, "{}", json!({"event": "listening", "url": url, "port": local.port()}))?;
+    } else {
+        writeln!(out, "{url}")?;
+    }
+    out.flush()?;
+    if !local.ip().is_loopback() && global.caller.is_none() {
+        report::warning("other machines can reach this address, and nothing is encrypted; ssh -L is better");
+    }
+    Ok(())
 }
 
 /// Listens at the port that `--port` gives, or without it at the first free one of the default ports.

@@ -1,6 +1,7 @@
 //! `to-hdf5` writes a native HDF5 file from a table and its subtables.
 
 mod describe;
+mod written;
 
 use std::io::Write;
 use std::ops::Range;
@@ -12,17 +13,19 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Hash, HashKind, Hdf5Version, Predicate, Prediction,
-    Profile, Reflink, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, HashKind, Hdf5Version, Predicate, Prediction, Profile,
+    Reflink, TablePlan, ToHdf5, ToHdf5Plan,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::json;
 
 use self::describe::{
-    averaged_json, averaged_lines, expected_json, profile_line, sharing_json, sharing_lines, table_json, table_lines,
+    averaged_json, averaged_lines, expected_json, profile_line, rounded, sharing_json, sharing_lines, table_json,
+    table_lines,
 };
+use self::written::Written;
 use super::{link, pack};
-use crate::args::{Durable, External, Global, SOURCE, hash_kind, if_exists, size};
+use crate::args::{External, Global, Publishing, SOURCE, hash_kind, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -90,11 +93,8 @@ pub(crate) struct Args {
     /// named as in numpy: f4, int32
     #[arg(long, value_name = "f4")]
     dtype: Option<String>,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Print what would be written: tables, columns, chunks, and the expected size, time and memory. If OUT would have more than
     /// 16 MiB, its disk is measured with 32 MiB that are not kept
     #[arg(long)]
@@ -177,14 +177,6 @@ impl From<ProfileName> for Profile {
     }
 }
 
-impl Args {
-    /// The options of `--replace`, which replaces SOURCE by a thin table (a table directory whose large data files refer to the HDF5 file).
-    fn replacement(&self) -> link::Replacement {
-        let Args { writable, overwrite, threads, durable, .. } = self;
-        link::Replacement { writable: *writable, overwrite: *overwrite, threads: *threads, durable: *durable }
-    }
-}
-
 /// Parses a range of rows `A..B`: from row A, counted from 0, up to but without row B.
 fn row_range(text: &str) -> Result<Range<u64>> {
     let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
@@ -224,80 +216,220 @@ fn keep_help() -> String {
     format!("{}; keep, for arrays in Blosc chunks: as they are", compress_help())
 }
 
-/// The compression that `--compress` gives for tables and files; an error for `keep`, which only arrays in Blosc chunks can have.
-fn without_keep(args: &Args) -> Result<Compress> {
-    match args.compress {
-        CompressOrKeep::Compress(compress) => Ok(compress),
-        CompressOrKeep::Keep => {
-            let message = format!("--compress keep is for arrays; {} is none", args.source.display());
-            Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into())
-        }
-    }
-}
-
 /// Parses `--max-memory`: the memory in bytes that a conversion may hold.
 pub(crate) fn memory(text: &str) -> Result<u64> {
     let bytes = size(text)?;
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 
-/// Refuses command-line options that only tables have, for a source that is not a table; `what` is the kind of source in the message.
-fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
-    let of_tables = [
-        (!args.chosen.columns.is_empty(), "--columns"),
-        (!args.chosen.exclude.is_empty(), "--exclude"),
-        (args.chosen.rows.is_some(), "--rows"),
-        (args.predicate.is_some(), "--where"),
-        (args.average.is_some(), "--average"),
-        (!args.chosen.tables.is_empty(), "--tables"),
-        (args.profile != ProfileName::Default, "--profile"),
-        (args.hdf5 != Hdf5Version::V110, "--hdf5"),
-        (args.appendable, "--appendable"),
-        (args.restorable, "--restorable"),
-        (args.quicklook, "--quicklook"),
-        (args.reflink != Reflink::Auto, "--reflink"),
-        (args.dry_run, "--dry-run"),
-        (args.digest, "--digest"),
-    ];
-    if let Some((_, option)) = of_tables.iter().find(|(given, _)| *given) {
-        let message = format!("{option} is for tables; {} is {what}", args.source.display());
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
+impl Args {
+    /// Refuses an existing OUT, and options that exclude each other for every kind of source.
+    fn validate(&self) -> Result<()> {
+        if !self.dry_run {
+            report::check_target(&self.out, self.publishing.overwrite)?;
+        }
+        if self.replace && self.hdf5 == Hdf5Version::V18 {
+            return Err(usage("--replace: a thin table needs datasets in one block, which HDF5 1.8 does not have"));
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// The options of `--replace`, which replaces SOURCE by a thin table (a table directory whose large data files refer to the HDF5 file).
+    fn replacement(&self) -> link::Replacement {
+        link::Replacement { writable: self.writable, threads: self.threads, publishing: self.publishing }
+    }
+
+    /// Whether SOURCE is a container or a file that does not hold a table.
+    fn is_of_files(&self) -> Result<bool> {
+        match Contents::of(&self.source) {
+            Ok(Contents::Container(_) | Contents::File(_)) => Ok(true),
+            Ok(_) => Ok(false),
+            Err(_) if self.salvage && Contents::can_be_salvaged(&self.source) => Ok(true),
+            Err(error) => Err(pack::suggest(error, self.salvage, &self.source)),
+        }
+    }
+
+    /// The compression of tables. Refuses options that a table does not have.
+    fn compression_of_tables(&self) -> Result<Compress> {
+        if self.dtype.is_some() {
+            let message = format!("--dtype is for files of a container; {} is a table", self.source.display());
+            return Err(usage(message));
+        }
+        let compress = self.without_keep()?;
+        if self.reflink == Reflink::Always && compress != Compress::Shared {
+            return Err(usage(
+                "--reflink always: only a file made with --compress shared shares bytes with its source",
+            ));
+        }
+        Ok(compress)
+    }
+
+    /// The compression of the files of a container that is not a table; without the option, none.
+    fn compression_of_files(&self) -> Result<Compression> {
+        match self.without_keep()? {
+            Compress::With(compression) => Ok(compression),
+            Compress::Auto => Ok(Compression::NONE),
+            Compress::Shared => {
+                Err(usage(format!("--compress shared is for tables; {} is none", self.source.display())))
+            }
+        }
+    }
+
+    /// The compression that `--compress` gives for tables and files; an error for `keep`, which only arrays in Blosc chunks can have.
+    fn without_keep(&self) -> Result<Compress> {
+        match self.compress {
+            CompressOrKeep::Compress(compress) => Ok(compress),
+            CompressOrKeep::Keep => {
+                Err(usage(format!("--compress keep is for arrays; {} is none", self.source.display())))
+            }
+        }
+    }
+
+    /// Refuses options that only tables have, for a source that is not a table; `what` is the kind of source in the message.
+    fn check_no_table_options(&self, what: &str) -> Result<()> {
+        let of_tables = [
+            (!self.chosen.columns.is_empty(), "--columns"),
+            (!self.chosen.exclude.is_empty(), "--exclude"),
+            (self.chosen.rows.is_some(), "--rows"),
+            (self.predicate.is_some(), "--where"),
+            (self.average.is_some(), "--average"),
+            (!self.chosen.tables.is_empty(), "--tables"),
+            (self.profile != ProfileName::Default, "--profile"),
+            (self.hdf5 != Hdf5Version::V110, "--hdf5"),
+            (self.appendable, "--appendable"),
+            (self.restorable, "--restorable"),
+            (self.quicklook, "--quicklook"),
+            (self.reflink != Reflink::Auto, "--reflink"),
+            (self.dry_run, "--dry-run"),
+            (self.digest, "--digest"),
+        ];
+        match of_tables.iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err(usage(format!("{option} is for tables; {} is {what}", self.source.display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// The conversion of a table.
+    fn conversion<'a>(&self, compress: Compress, global: &Global) -> ToHdf5<'a> {
+        let digest = match (self.digest, self.no_digest) {
+            (true, _) => DigestPolicy::Always,
+            (_, true) => DigestPolicy::Never,
+            _ => DigestPolicy::Auto,
+        };
+        let mut to_hdf5 = self
+            .chosen
+            .of(ToHdf5::new(&self.source))
+            .open_options(self.external.open_options(global))
+            .compression(compress)
+            .reflink(self.reflink)
+            .profile(self.profile.into())
+            .hdf5(self.hdf5)
+            .appendable(self.appendable)
+            .restorable(self.restorable)
+            .checksum(self.checksum)
+            .quicklook(self.quicklook)
+            .digest(digest)
+            .salvage(self.salvage)
+            .threads(self.threads)
+            .max_memory(self.max_memory)
+            .if_exists(self.publishing.if_exists())
+            .sync(self.publishing.sync);
+        if let Some(predicate) = &self.predicate {
+            to_hdf5 = to_hdf5.rows_where(predicate.clone());
+        }
+        if let Some(averaging) = self.average {
+            to_hdf5 = to_hdf5.average(averaging);
+        }
+        to_hdf5
+    }
+
+    /// The line of the summary with the command that compares OUT. Averages are compared with their digests only.
+    fn next_step(&self, is_averaged: bool) -> String {
+        let (source, target) = (self.source.display(), self.out.display());
+        if is_averaged {
+            return format!("next: h5bridge verify {target}");
+        }
+        let quoted = |predicate: &Predicate| format!(" --where {}", report::quoted(&predicate.to_string()));
+        let condition = self.predicate.as_ref().map(quoted).unwrap_or_default();
+        format!("next: h5bridge verify {source} {target}{condition}")
+    }
 }
 
-/// Compression of the files of a container that is not a table, as `--compress` gives it; without the option, none.
-fn compression(args: &Args) -> Result<Compression> {
-    Ok(match without_keep(args)? {
-        Compress::With(compression) => compression,
-        Compress::Auto => Compression::NONE,
-        Compress::Shared => {
-            let message = format!("--compress shared is for tables; {} is none", args.source.display());
-            return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
-        }
-    })
+fn usage(message: impl Into<String>) -> anyhow::Error {
+    ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into()
+}
+
+/// Runs `h5bridge to-hdf5`: converts the source, or with `--dry-run` prints the tables, columns and chunks that it
+/// would write.
+pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    args.validate()?;
+    if args.replace {
+        return link::replace(&args.source, &args.out, &args.replacement(), global, out);
+    }
+    if Arrays::are_at(&args.source) {
+        return arrays_to_hdf5(&args, global, out);
+    }
+    if args.is_of_files()? {
+        return files_to_hdf5(&args, global, out);
+    }
+    tables_to_hdf5(&args, started, global, out)
+}
+
+/// Converts a table and its subtables.
+fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let compress = args.compression_of_tables()?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    // a search for damage and for bins takes long
+    let stoppable = interrupts.stoppable(&());
+    let suggest = |error: ctds_hdf5::Error| {
+        let options = options_after(&error, args.restorable);
+        report::suggest(error, Salvaging::of_tables(args.salvage, &args.source), options)
+    };
+    let plan = args.conversion(compress, global).progress(&stoppable).plan().map_err(suggest)?;
+    if args.dry_run {
+        return print_plan(&plan, &args.out, global, out);
+    }
+    let (left, expected) = (left_uncompressed(&plan), plan.prediction());
+    let bar = Bar::new(plan.bytes(), global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let plan = plan.progress(&stoppable);
+    let summary = plan.write(&args.out);
+    bar.finish();
+    let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
+    let seconds = started.elapsed().as_secs_f64();
+    let written = Written { plan: &plan, summary: &summary, target: &args.out, left, expected, seconds };
+    let mut lines = written.lines();
+    lines.push(args.next_step(plan.averaged().is_some()));
+    Ending {
+        warnings: &summary.warnings,
+        summary: lines,
+        fields: written.fields(),
+        plugins: compress.plugin().into_iter().collect(),
+        damage: &summary.damage,
+        ..Ending::default()
+    }
+    .print(global, out)
 }
 
 /// Converts arrays in the formats BLZ, bcolz or bloscpack to HDF5 datasets, with the same chunks.
 fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    check_no_table_options(args, "an array")?;
+    args.check_no_table_options("an array")?;
     if args.dtype.is_some() {
-        return Err(
-            ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, "an array has a type: --dtype is for files").into()
-        );
+        return Err(usage("an array has a type: --dtype is for files"));
     }
     let arrays = Arrays::open(&args.source)?;
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(arrays.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let keep = matches!(args.compress, CompressOrKeep::Keep);
-    let compression = if keep { Compression::NONE } else { compression(args)? };
+    let compression = if keep { Compression::NONE } else { args.compression_of_files()? };
     let to_hdf5 = blz::ToHdf5::new(&arrays)
         .compression(compression)
         .keep_chunks(keep)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy());
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync);
     let summary = to_hdf5.progress(&stoppable).write(&args.out);
     bar.finish();
     let summary = summary.map_err(|error| report::stopped(error, &args.source, &args.out))?;
@@ -325,168 +457,16 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
 
 /// Writes the files of a container that is not a table as datasets of bytes.
 fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    check_no_table_options(args, "a container of other files")?;
-    pack::write(&args.source, &args.out, global, out, compression(args)?, |mut pack| {
+    args.check_no_table_options("a container of other files")?;
+    pack::write(&args.source, &args.out, global, out, args.compression_of_files()?, |mut pack| {
         if let Some(dtype) = &args.dtype {
             pack = pack.dtype(dtype);
         }
         pack.format(PackFormat::HDF5)
             .salvage(args.salvage)
-            .if_exists(if_exists(args.overwrite))
-            .sync(args.durable.policy())
+            .if_exists(args.publishing.if_exists())
+            .sync(args.publishing.sync)
     })
-}
-
-/// Runs `h5bridge to-hdf5`: converts the source, or with `--dry-run` prints the tables, columns and chunks that it
-/// would write.
-pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let started = Instant::now();
-    if !args.dry_run {
-        report::check_target(&args.out, args.overwrite)?;
-    }
-    if args.replace && args.hdf5 == Hdf5Version::V18 {
-        let message = "--replace: a thin table needs datasets in one block, which HDF5 1.8 does not have";
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
-    }
-    if args.replace {
-        return link::replace(&args.source, &args.out, &args.replacement(), global, out);
-    }
-    if Arrays::are_at(&args.source) {
-        return arrays_to_hdf5(&args, global, out);
-    }
-    match Contents::of(&args.source) {
-        Ok(Contents::Container(_) | Contents::File(_)) => return files_to_hdf5(&args, global, out),
-        Ok(_) => {}
-        Err(_) if args.salvage && Contents::can_be_salvaged(&args.source) => return files_to_hdf5(&args, global, out),
-        Err(error) => return Err(pack::suggest(error, args.salvage, &args.source)),
-    }
-    if args.dtype.is_some() {
-        let message = format!("--dtype is for files of a container; {} is a table", args.source.display());
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
-    }
-    let compress = without_keep(&args)?;
-    if args.reflink == Reflink::Always && compress != Compress::Shared {
-        let message = "--reflink always: only a file made with --compress shared shares bytes with its source";
-        return Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into());
-    }
-    let interrupts = Interrupts::listen(global.caller.as_ref())?;
-    let digest = match (args.digest, args.no_digest) {
-        (true, _) => DigestPolicy::Always,
-        (_, true) => DigestPolicy::Never,
-        _ => DigestPolicy::Auto,
-    };
-    let mut to_hdf5 = args
-        .chosen
-        .of(ToHdf5::new(&args.source))
-        .open_options(args.external.open_options(global))
-        .compression(compress)
-        .reflink(args.reflink)
-        .profile(args.profile.into())
-        .hdf5(args.hdf5)
-        .appendable(args.appendable)
-        .restorable(args.restorable)
-        .checksum(args.checksum)
-        .quicklook(args.quicklook)
-        .digest(digest)
-        .salvage(args.salvage)
-        .threads(args.threads)
-        .max_memory(args.max_memory)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy());
-    let condition =
-        args.predicate.as_ref().map(|predicate| format!(" --where {}", report::quoted(&predicate.to_string())));
-    if let Some(predicate) = args.predicate {
-        to_hdf5 = to_hdf5.rows_where(predicate);
-    }
-    if let Some(averaging) = args.average {
-        to_hdf5 = to_hdf5.average(averaging);
-    }
-    // a search for damage and for bins takes long
-    let stoppable = interrupts.stoppable(&());
-    let plan = to_hdf5.progress(&stoppable).plan();
-    let go_on = |error: ctds_hdf5::Error| {
-        let options = options_after(&error, args.restorable);
-        report::suggest(error, Salvaging::of_tables(args.salvage, &args.source), options)
-    };
-    let plan = plan.map_err(go_on)?;
-    if args.dry_run {
-        return print_plan(&plan, &args.out, global, out);
-    }
-    let left = left_uncompressed(&plan);
-    let expected = plan.prediction();
-    let bar = Bar::new(plan.bytes(), global.quiet || global.json);
-    let stoppable = interrupts.stoppable(&bar);
-    let plan = plan.progress(&stoppable);
-    let summary = plan.write(&args.out);
-    bar.finish();
-    let summary = summary.map_err(|error| report::stopped(go_on(error), &args.source, &args.out))?;
-    let seconds = started.elapsed().as_secs_f64();
-    let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
-    let digest = digest.as_ref().map(Hash::to_string);
-    let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
-    let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
-    let known = digest.as_ref().map_or(String::new(), |digest| format!(", digest {}", &digest[..16]));
-    let mut lines = vec![
-        format!(
-            "{}: {tables} tables, {columns} columns, {rows} rows; {size} of data in {stored} ({ratio:.2})",
-            args.out.display()
-        ),
-        format!(
-            "{}{known}; expected: {} in {}",
-            report::speed(*bytes, seconds),
-            report::bytes(expected.file_bytes),
-            rounded(expected.seconds)
-        ),
-    ];
-    let sharing = summary.sharing.as_ref();
-    lines.extend(sharing.into_iter().flat_map(|sharing| sharing_lines(sharing, *file_bytes)));
-    let averaged = plan.averaged();
-    lines.extend(profile_line(&plan));
-    lines.extend(averaged.map(averaged_lines).unwrap_or_default());
-    if !left.is_empty() {
-        lines.push(format!("not compressed, because samples hardly shrank: {}", left.join(", ")));
-    }
-    let condition = condition.unwrap_or_default();
-    // averages are compared with their digests only
-    lines.push(match averaged {
-        Some(_) => format!("next: h5bridge verify {}", args.out.display()),
-        None => format!("next: h5bridge verify {} {}{condition}", args.source.display(), args.out.display()),
-    });
-    let mut fields = json!({
-        "out": args.out.display().to_string(),
-        "tables": tables,
-        "columns": columns,
-        "columns_missing": missing,
-        "rows": rows,
-        "bytes": bytes,
-        "file_bytes": file_bytes,
-        "seconds": seconds,
-        "peak_memory": report::peak_memory(),
-        "digest": digest,
-        "not_compressed": left,
-        "expected": expected_json(&expected),
-    });
-    if let Some(averaged) = averaged {
-        fields["averaged"] = averaged_json(averaged);
-    }
-    if plan.profile() == Profile::Cloud {
-        fields["profile"] = "cloud".into();
-    }
-    if plan.hdf5() == Hdf5Version::V18 {
-        fields["hdf5"] = "1.8".into();
-    }
-    if let Some(sharing) = sharing {
-        fields["sharing"] = sharing_json(sharing, *file_bytes);
-    }
-    Ending {
-        warnings,
-        summary: lines,
-        fields,
-        plugins: compress.plugin().into_iter().collect(),
-        damage: &summary.damage,
-        ..Ending::default()
-    }
-    .print(global, out)
 }
 
 /// Names of the columns that `--compress auto` leaves uncompressed because their samples did not shrink enough.
@@ -515,11 +495,6 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
         Some(column) => format!("--exclude {column} leaves out the column, {}", report::SALVAGE),
         None => report::SALVAGE.to_owned(),
     }
-}
-
-/// A predicted time in seconds, with two digits if it is short.
-fn rounded(seconds: f64) -> String {
-    if seconds < 1.0 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
 }
 
 /// Prints the plan of a conversion: the tables, columns and chunks that it would write.

@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary};
 use ctds_hdf5::io::ByteOrder;
 use serde_json::json;
 
-use crate::args::{Durable, External, Global, SOURCE, if_exists};
+use crate::args::{External, Global, Publishing, SOURCE};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -27,11 +27,8 @@ pub(crate) struct Args {
     source: PathBuf,
     /// The table directory to write
     out: PathBuf,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Restore the original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
     #[arg(long, conflicts_with = "byte_order")]
     exact: bool,
@@ -60,7 +57,7 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
 /// Runs `h5bridge to-ms`: writes a casacore table from a native HDF5 file or another table.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    report::check_target(&args.out, args.overwrite)?;
+    report::check_target(&args.out, args.publishing.overwrite)?;
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     if args.exact {
         return run_exact(&args, &interrupts, started, global, out);
@@ -72,8 +69,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .salvage(args.salvage)
         .engines(args.engines)
         .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable);
     if let Some(order) = args.byte_order {
         to_table = to_table.byte_order(order);
@@ -121,8 +118,8 @@ fn run_exact(
     let stoppable = interrupts.stoppable(&bar);
     let to_original = ToOriginal::new(&args.source)
         .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable);
     let restored = to_original.write(&args.out);
     bar.finish();

@@ -10,7 +10,7 @@ use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::pack::Unpack;
 
 use super::pack;
-use crate::args::{Durable, Global, if_exists};
+use crate::args::{Global, Publishing};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -21,17 +21,15 @@ use crate::report;
 #[command(before_help = "Examples:
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
+#[command(mut_arg("overwrite", |arg| arg.help("Replace OUT if it exists and is a table")))]
 pub(crate) struct Args {
     /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or
     /// an HDF5 file made from BLZ, bcolz or bloscpack arrays, which are restored in their original format
     source: PathBuf,
     /// The directory to create, or the file if arrays are restored in bloscpack's format
     out: PathBuf,
-    /// Replace OUT if it exists and is a table
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Leave out files that cannot be read, name them, and unpack the rest; the exit code is then 6
     #[arg(long)]
     salvage: bool,
@@ -43,7 +41,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let is_for_arrays = !args.salvage && Arrays::are_at(&args.source);
     if is_for_arrays && Arrays::open(&args.source)?.are_datasets() {
         return pack::export(&args.source, &args.out, global, out, |export| {
-            export.if_exists(if_exists(args.overwrite)).sync(args.durable.policy())
+            export.if_exists(args.publishing.if_exists()).sync(args.publishing.sync)
         });
     }
     let started = Instant::now();
@@ -53,8 +51,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let unpack = Unpack::new(&args.source)
         .open_options(global.open_options())
         .salvage(args.salvage)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable);
     let summary = unpack.write(&args.out);
     bar.finish();

@@ -210,7 +210,7 @@ fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: 
     let equal = result.differences.is_empty();
     let failed = (!equal).then_some(Status::Different);
     let mut warnings: Vec<_> = result.skipped.iter().map(|name| format!("not compared: {name}")).collect();
-    // what only one side left out is among the differences
+    // damage that only one side left out is among the differences
     if equal {
         warnings.extend(result.damage.iter().map(|damage| format!("left out when the file was made: {damage}")));
     }

@@ -15,7 +15,7 @@ use ctds_hdf5_testing::{Mutation, mutations, property};
 use crate::server::Server;
 use crate::{small, text};
 
-/// What stands in the files that no answer may show.
+/// Content of the files that no answer may show.
 const SECRET: &str = "nobody may read this";
 
 /// The type of a stream of events.
@@ -265,7 +265,7 @@ impl<'a> Client<'a> {
                 ("content-length", value) => length = value.parse().ok()?,
                 ("transfer-encoding", "chunked") => is_chunked = true,
                 ("connection", "close") => is_kept = false,
-                // it has no end
+                // a stream of events has no end
                 ("content-type", EVENTS) => return Some((status, Vec::new())),
                 _ => {}
             }

@@ -48,7 +48,7 @@ pub(crate) fn small() -> tempfile::TempDir {
 }
 
 #[test]
-fn who_may_ask() {
+fn access_rules_hold() {
     let folder = small();
     let server = Server::start(&[text(folder.path())]);
     let (port, token) = (server.port, server.token().to_owned());
@@ -361,7 +361,7 @@ fn large_answers() {
     let after = server.memory();
     assert!(after < before + (40 << 10), "{before} KiB before, {after} KiB after");
     drop(stalled);
-    // what they held is free again
+    // memory of the stalled clients is free again
     let start = Instant::now();
     while server.get(data).status != 200 {
         assert!(start.elapsed() < TIME);
@@ -457,7 +457,7 @@ fn refused(words: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_does_not_start() {
+fn invalid_servers_do_not_start() {
     let folder = small();
     let source = text(folder.path());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -633,7 +633,7 @@ fn events_of_a_file_that_grows() {
     assert_eq!(first.next().1["rows"], 303);
     assert!((Duration::from_secs(3)..Duration::from_secs(8)).contains(&start.elapsed()), "{:?}", start.elapsed());
 
-    // what is there is what was committed
+    // the committed rows are listed
     assert_eq!(server.get("/api/files").json()[0]["rows"], 303);
     fs::remove_file(&path).unwrap();
     for events in [&mut first, &mut second] {
@@ -727,7 +727,7 @@ fn plots() {
 }
 
 #[test]
-fn plots_of_what_does_not_exist() {
+fn plots_of_missing_data() {
     let folder = small();
     let server = Server::start(&[text(folder.path())]);
     let words = |parameter: &str| {

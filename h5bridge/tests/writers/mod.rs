@@ -37,7 +37,7 @@ pub struct Writer {
     pub options: &'static [&'static str],
     /// The file name of the target.
     pub target: &'static str,
-    /// What the target holds when it is whole: the output is the same in every run.
+    /// Content of a whole target: the output is the same in every run.
     pub whole: Content,
 }
 
@@ -65,7 +65,7 @@ impl Debug for Content {
 }
 
 impl Content {
-    /// What is at `path`; `None` if nothing is, or if it went away while it was read.
+    /// Content at `path`; `None` if nothing is there, or if it went away while it was read.
     pub fn of(path: &Path) -> Option<Self> {
         let identity = identity(path)?;
         let mut found = BTreeMap::new();
@@ -99,7 +99,7 @@ impl Content {
         }
     }
 
-    /// How this differs from what is whole, for messages.
+    /// How this differs from a whole target, for messages.
     pub fn difference(&self, whole: &Content) -> String {
         let missing =
             whole.0.keys().filter(|name| !self.0.contains_key(*name)).map(|name| format!("{name} is missing"));
@@ -129,7 +129,7 @@ fn read_below(path: &Path, name: String, found: &mut BTreeMap<String, Vec<u8>>) 
     Ok(())
 }
 
-/// What is in a directory, sorted.
+/// Names in a directory, sorted.
 pub fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = entries.collect();

@@ -4,10 +4,10 @@ use crate::container::{Announced, Properties, Property};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::DataType;
 
-/// Name of the file property, and of the HDF5 attribute, that holds numpy's name of the element type of a file (`f4`).
+/// The file property and HDF5 attribute with numpy's name of the element type, such as `f4`.
 const DTYPE: &str = "dtype";
 
-/// Types that the elements of a file may have, each after its short and its long name in numpy.
+/// Each type after its short and its long name in numpy.
 const TYPES: [(&str, &str, DataType); 10] = [
     ("u1", "uint8", DataType::UChar),
     ("i2", "int16", DataType::Short),
@@ -21,15 +21,14 @@ const TYPES: [(&str, &str, DataType); 10] = [
     ("c16", "complex128", DataType::DComplex),
 ];
 
-/// Short numpy name and element type for a numpy name such as `<f4` or `float32`; `None` if it is unknown or big-endian.
+/// `name` is numpy's, such as `<f4` or `float32`; `None` if it is unknown or big-endian.
 fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     let plain = name.strip_prefix(['<', '|', '=']).unwrap_or(name);
     let found = TYPES.iter().find(|(short, long, _)| [*short, *long].contains(&plain));
     found.map(|&(short, _, element)| (short, element))
 }
 
-/// Sets the element type of all files that are going to be written to a container (`files`), nested containers included;
-/// `name` is numpy's name of the type.
+/// Sets the element type of all files that will be written, by numpy's name; nested containers included.
 ///
 /// # Errors
 /// `Usage` if the type is unknown, or a file is not a whole number of elements.
@@ -54,15 +53,13 @@ pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
         .try_for_each(|(inner, files)| set_dtype(files, name).with_context(|| Context::member(&**inner)))
 }
 
-/// Element type of the dataset for a file of `len` bytes: the type that the file's properties name, or bytes if they name
-/// none or `len` is not a multiple of the type's size.
+/// The type that the file's properties name; bytes if there is none, or `len` is not a multiple of its size.
 pub(super) fn element_of(properties: &Properties, len: u64) -> DataType {
     let named = properties.text(DTYPE).and_then(type_of).map(|(_, element)| element);
     named.filter(|element| len.is_multiple_of(element.size() as u64)).unwrap_or(DataType::UChar)
 }
 
-/// Whether a dataset with elements of the type `found` holds a file of the container: bytes (UChar) always do, another type
-/// only if the dataset's attribute `dtype` names it.
+/// Bytes always are; another type only if the attribute `dtype` names it.
 pub(super) fn is_declared(properties: &Properties, found: DataType) -> bool {
     found == DataType::UChar || properties.text(DTYPE).and_then(type_of).is_some_and(|(_, element)| element == found)
 }

@@ -34,22 +34,18 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("hdf5", is_files, |inside, name| Ok(read::Files::open(inside, name)?))
 };
 
-/// Root attribute that marks an HDF5 file as a container of files, stored as datasets.
 const MARK: &str = "ctds_files";
 
-/// Version of the layout of files as HDF5 datasets, in the root attribute `ctds_files`.
+/// Version of the layout, in the root attribute.
 const VERSION: i64 = 1;
 
-/// Name of the HDF5 attribute with the identity (such as a hash) of the bytes of a file: files of the same identity have equal bytes.
 const CONTENT: &str = "hash";
 
-/// Name of the group attribute with the properties of the virtual file `name`, if it shares the dataset of another file of
-/// equal bytes: the attributes of the dataset itself belong to that other file.
 fn link_attribute(name: &str) -> String {
     format!("link.{name}")
 }
 
-/// Size of a chunk in bytes, before compression, of a file that is stored as a compressed dataset.
+/// Size in bytes, before compression.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
@@ -63,11 +59,8 @@ fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(is_hdf5_files(&path).unwrap_or(false))
 }
 
-/// Whether the HDF5 file at `path` holds files as datasets (root attribute `ctds_files`). It must not be called for a
-/// file with a seal (checksums after its end), which may be too damaged for libhdf5.
-///
-/// # Errors
-/// Those of opening it.
+/// Whether the HDF5 file at `path` has the root attribute; not for a file with a seal, which may be too damaged for
+/// libhdf5.
 pub(crate) fn is_hdf5_files(path: &Path) -> Result<bool> {
     Ok(h5::File::open_shared(path)?.root()?.attribute(MARK)?.is_some())
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::h5::Attribute;
 use crate::value::Values;
 
-/// Stores the properties of a file or container as HDF5 attributes: calls `set` with the name and value of each.
+/// Calls `set` with the name and value of each attribute.
 pub(super) fn write(properties: &Properties, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     if let Some(content) = &properties.content {
         set(CONTENT, &Attribute::string(content.as_str()))?;
@@ -25,8 +25,7 @@ fn attribute(value: &Property) -> Attribute {
     }
 }
 
-/// Reads the properties of a file or container from the HDF5 attributes `names`. Attributes that no [`Property`] can hold,
-/// such as arrays of floats, are skipped.
+/// Attributes that no [`Property`] can hold, such as arrays of floats, are skipped.
 pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Properties> {
     let mut found = Properties::default();
     for name in names {
@@ -50,8 +49,7 @@ pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attri
     Ok(found)
 }
 
-/// Encodes the named properties of a file as a JSON object of numbers, lists and strings. Leaves out the field `content`, the hash of the
-/// file's bytes.
+/// The named properties as an object; without the field `content`.
 pub(super) fn to_json(properties: &Properties) -> String {
     let json = |value: &Property| match value {
         Property::Int(value) => Json::from(*value),
@@ -63,10 +61,7 @@ pub(super) fn to_json(properties: &Properties) -> String {
     Json::Object(values.collect()).to_string()
 }
 
-/// Decodes the properties of a file from a JSON object of numbers, lists of integers and strings.
-///
-/// # Errors
-/// `Format` if it is not an object of numbers, lists of integers, and strings.
+/// Errors are `Format`, unless the text is an object of numbers, lists of integers, and strings.
 pub(super) fn of_json(text: &str) -> Result<Properties> {
     let wrong = || Error::format("the properties are not a JSON object of numbers, lists of integers and strings");
     let Ok(Json::Object(members)) = serde_json::from_str(text) else { return Err(wrong()) };

@@ -14,19 +14,17 @@ use crate::limits;
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The open HDF5 file of a container whose files are datasets.
 #[derive(Debug)]
 struct Opened {
     _file: h5::File,
     source: FileSource,
 }
 
-/// A group of the HDF5 file as a container: the root group, or a nested one.
+/// The root group as a container, or a nested one.
 pub(super) struct Files {
     opened: Arc<Opened>,
     group: Group,
-    /// Names of the entries in the container's HDF5 group, in order of creation, each with the kind of its link: datasets
-    /// are files, groups are nested containers.
+    /// Entries in order of creation; datasets are files, groups nested containers.
     links: Vec<(String, LinkKind)>,
     by_name: HashMap<String, usize>,
     depth: usize,
@@ -69,8 +67,7 @@ impl Files {
         self.by_name.get(name).is_some_and(|&at| self.links[at].1 == wanted)
     }
 
-    /// Opens the dataset in which the container keeps the bytes of its file `name`; returns it with the type of its elements and the length
-    /// of that file in bytes.
+    /// Dataset, element type and length in bytes of the file `name`.
     fn dataset(&self, name: &str) -> Result<(Dataset, DataType, u64)> {
         let open = || {
             if !self.is(name, LinkKind::Dataset) {
@@ -100,7 +97,6 @@ impl Files {
 }
 
 impl Files {
-    /// Reads the properties of the file `name` from the attributes of its dataset.
     fn own_properties(&self, name: &str) -> Result<Properties> {
         let dataset = self.group.header(name)?;
         properties::read(dataset.attributes()?, |name| dataset.attribute(name))
@@ -178,7 +174,7 @@ impl Container for Files {
         }
     }
 
-    /// Whether checksums protect the files: always false, because HDF5's own checksums cover only its metadata.
+    /// Always false: HDF5's own checksums cover only its metadata.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }
@@ -190,14 +186,12 @@ impl fmt::Debug for Files {
     }
 }
 
-/// A file of the container, open for reading: the bytes of a dataset.
 #[derive(Debug)]
 struct StoredBytes {
     opened: Arc<Opened>,
     dataset: Mutex<Dataset>,
     element: DataType,
-    /// Offset in the HDF5 file, in bytes, of the first byte of the virtual file, if its dataset is contiguous; `None` if libhdf5
-    /// has to read it.
+    /// Offset of a contiguous dataset's first byte; `None` if libhdf5 has to read it.
     position: Option<u64>,
     len: u64,
 }

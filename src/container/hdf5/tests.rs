@@ -64,7 +64,7 @@ fn only_what_was_announced_is_written() {
     }
 }
 
-/// Makes a container of the file `f`, changes the HDF5 file by `damage`, and reads all files of it.
+/// Reads all files of a container with a file `f` and this damage.
 fn damaged(damage: impl FnOnce(&Group)) -> Result<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h5");

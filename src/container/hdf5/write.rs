@@ -16,32 +16,30 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Number of zero bytes that are written to a new dataset to make libhdf5 allocate its space in the file. It exceeds
-/// libhdf5's write buffer: zeros left there would later overwrite bytes that this program writes without libhdf5.
+/// Zeros written to a new dataset, to make libhdf5 allocate its space; more than its write buffer, since zeros left
+/// there would overwrite later bytes.
 const RESERVING_BYTES: u64 = 128 << 10;
 
-/// The HDF5 file that is being written, shared by the container and its nested containers.
+/// Shared by the container and its nested ones.
 #[derive(Debug)]
 struct Open {
     file: h5::File,
-    /// The HDF5 file opened a second time: the bytes of virtual files of at least 256 KiB in contiguous datasets are
-    /// written to it without libhdf5.
+    /// The HDF5 file opened a second time, for bytes that are written without libhdf5.
     target: Arc<FileTarget>,
-    /// The first written file of each content: path of its dataset, and its announced length and properties. The key is the
-    /// identity of the content, such as a hash.
+    /// The first file of each content, by identity: path of its dataset, and what was announced of it.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 
-/// The open HDF5 file that a container shares with its nested containers; `None` after the commit.
+/// `None` after the commit.
 type Shared = Arc<Mutex<Option<Open>>>;
 
-/// A container that is being written as datasets of an HDF5 file: the root group, or a nested group.
+/// The root group, or a nested one.
 #[derive(Debug)]
 pub(super) struct FilesMut {
     shared: Shared,
     group: Group,
     announced: Announced,
-    /// Index of each file in the list of the files that were announced for this container (`announced.files`), by name.
+    /// Indices into `announced.files`.
     by_name: HashMap<String, usize>,
     compression: Compression,
     is_outermost: bool,
@@ -126,8 +124,8 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Stores the file `name` as a link to the dataset of an earlier file with the same content, and returns true: no
-    /// bytes need to be written. Returns false if no earlier file has this content.
+    /// Links the file to the dataset of an earlier one with the same content, if there is one: then no bytes need to be
+    /// written.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();
@@ -169,8 +167,8 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Reserves the space of a contiguous dataset and returns the offset of its bytes in the HDF5 file; `None` if the
-/// dataset is not contiguous, or holds a virtual file of less than 256 KiB.
+/// Reserves a contiguous dataset; returns the offset of its bytes. `None` if libhdf5 has to write them: other layouts,
+/// and files of less than 256 KiB.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);
@@ -182,8 +180,7 @@ fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> 
     })
 }
 
-/// Writes `data` at byte `offset` of a file as elements of its dataset; an error unless `data` begins and ends at whole
-/// elements.
+/// Fails unless `data` begins and ends at whole elements.
 fn write_bytes(dataset: &Dataset, element: DataType, offset: u64, data: &[u8]) -> Result<()> {
     let size = element.size() as u64;
     let count = data.len() as u64;
@@ -198,19 +195,18 @@ fn write_bytes(dataset: &Dataset, element: DataType, offset: u64, data: &[u8]) -
     dataset.write_region(&region, &values)
 }
 
-/// A file that is being written as a dataset of an HDF5 file.
 #[derive(Debug)]
 struct DatasetBytes {
     shared: Shared,
     dataset: Dataset,
     element: DataType,
-    /// The HDF5 file, and the offset in it of the dataset's first byte; `None` if libhdf5 has to write the bytes.
+    /// Offset of the dataset's first byte; `None` if libhdf5 has to write the bytes.
     block: Option<(Arc<FileTarget>, u64)>,
     len: u64,
 }
 
 impl DatasetBytes {
-    /// Refuses to write `count` bytes from byte `offset` on if they would end after the length that was announced for the file.
+    /// Refuses bytes after the announced length.
     fn check(&self, offset: u64, count: u64) -> Result<()> {
         match offset.checked_add(count).is_some_and(|end| end <= self.len) {
             true => Ok(()),

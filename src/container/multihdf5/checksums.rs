@@ -3,24 +3,21 @@
 
 use std::collections::HashMap;
 
-/// Minimum number of bytes that are stored for a block whose checksum is kept, so that checksums take little memory; smaller
-/// blocks are read again.
+/// Least stored bytes of a block whose checksum is kept, to save memory; smaller blocks are read again.
 const LEAST_BYTES: usize = if cfg!(test) { 16 } else { 64 << 10 };
 
-/// CRC-32 and number of the bytes that were stored for a block.
+/// CRC-32 and number of the stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockChecksum {
     pub(super) crc: u32,
     pub(super) len: u64,
 }
 
-/// Checksums of blocks that were written since the last commit, by the path of the virtual file from the root of the HDF5 file
-/// and the number of the block from 0.
+/// Checksums since the last commit, by path of the virtual file and number of the block from 0.
 #[derive(Debug, Default)]
 pub(super) struct BlockChecksums(HashMap<String, HashMap<u64, BlockChecksum>>);
 
 impl BlockChecksums {
-    /// Notes that `bytes` were stored for a block.
     pub(super) fn wrote(&mut self, path: &str, number: u64, bytes: &[u8]) {
         let path = path.trim_start_matches('/');
         if !self.0.contains_key(path) {
@@ -34,12 +31,11 @@ impl BlockChecksums {
         }
     }
 
-    /// Forgets the blocks of a virtual file: they are no longer what the HDF5 file holds.
+    /// The blocks are no longer those of the HDF5 file.
     pub(super) fn forget(&mut self, path: &str) {
         self.0.remove(path.trim_start_matches('/'));
     }
 
-    /// The checksum of the bytes that were stored for a block; `None` if it is not known.
     pub(super) fn get(&self, path: &str, number: u64) -> Option<BlockChecksum> {
         self.0.get(path.trim_start_matches('/'))?.get(&number).copied()
     }

@@ -9,23 +9,19 @@ use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Size in bytes of a chunk of the dataset with the list of commits (a row of file sizes for each commit). A chunk is
-/// larger if a single row is.
+/// Least bytes of a chunk of the list; a row may need more.
 const CHUNK_BYTES: u64 = 1 << 12;
 
-/// The list of commits of a MultiHDF5 container that other processes read while it grows: a dataset in its root group, with
-/// a row of file sizes for each commit.
+/// A dataset in the root group, with a row for each commit.
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
-    /// Paths of all files of the container, those in nested containers included. A commit is a row in the dataset of
-    /// commits, with the sizes in bytes of the files in the order of these paths.
+    /// Paths of all files, nested containers included, in the order of a row's sizes.
     names: Vec<String>,
 }
 
 impl Commits {
-    /// Writes an empty list of commits to the root group, in place of an existing one: a dataset without rows, with a
-    /// column for the size of each file of the container and of the containers nested in it.
+    /// Replaces an existing list by one without rows.
     pub(super) fn create(root: &Group) -> Result<()> {
         if root.has(COMMITS) {
             root.remove(COMMITS)?;
@@ -44,7 +40,7 @@ impl Commits {
         dataset.set_attribute("names", &Attribute::Array(Values::String(names)))
     }
 
-    /// Opens the list of commits in the root group of a MultiHDF5 container; `None` if the container is not appendable.
+    /// `None` if the container is not appendable.
     pub(super) fn open(root: &Group) -> Result<Option<Self>> {
         if !root.has(COMMITS) {
             return Ok(None);
@@ -62,21 +58,18 @@ impl Commits {
         Ok(Some(Commits { dataset, names }))
     }
 
-    /// Sizes in bytes of all files of the container at its last commit, by path. Empty if the container has no list of
-    /// commits, or none was made yet.
+    /// Sizes in bytes at the last commit; empty without one.
     pub(super) fn sizes_by_path(root: &Group) -> Result<HashMap<String, u64>> {
         let Some(commits) = Self::open(root)? else { return Ok(HashMap::new()) };
         let sizes = commits.last()?.unwrap_or_default();
         Ok(commits.names.into_iter().zip(sizes).collect())
     }
 
-    /// Paths of the files in the container, in the order in which each commit lists their sizes.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Sizes in bytes of all files of the container at the last commit, in the order of the file paths in `names`;
-    /// `None` before the first commit.
+    /// Sizes in bytes at the last commit, in the order of `names`; `None` before the first one.
     pub(super) fn last(&self) -> Result<Option<Vec<u64>>> {
         let (dataset, count) = (&self.dataset, self.names.len());
         let shape = dataset.shape()?;
@@ -103,8 +96,7 @@ impl Commits {
         Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
     }
 
-    /// Appends a commit to the list of commits: a row with the sizes in bytes of all files, in the order of the file
-    /// paths in `names`.
+    /// Sizes are in the order of `names`.
     pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;
@@ -117,15 +109,13 @@ impl Commits {
         Ok(())
     }
 
-    /// Reads again from the HDF5 file how many rows the dataset of commits has, one for each commit. Commits that
-    /// another process has added since the last reading become visible.
+    /// Makes commits of other processes visible.
     pub(super) fn refresh(&self) -> Result<()> {
         self.dataset.refresh()
     }
 }
 
-/// Number of columns of the dataset of commits, in which a commit is a row of file sizes: one for each file, and at
-/// least one because HDF5 chunks cannot be empty.
+/// One at least, because HDF5 chunks cannot be empty.
 fn columns(files: usize) -> u64 {
     files.max(1) as u64
 }

@@ -48,7 +48,7 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub struct MultiHdf5Mut {
     store: Arc<Store>,
-    /// Path of the container's group in the HDF5 file; empty for the outermost container.
+    /// Path of the group in the HDF5 file; empty for the outermost container.
     path: String,
     content: Mutex<Content>,
 }
@@ -69,18 +69,16 @@ struct Entry {
 
 #[derive(Debug)]
 enum EntryKind {
-    /// A virtual file of the container: its size in bytes when it was last stored, and the file itself while it is
-    /// open.
+    /// Size in bytes when last stored, and the file while it is open.
     File(u64, Option<Arc<StoredFile>>),
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-/// Choice between an error and a replacement if a new entry of the container has the name of an existing one.
+/// Decides about a new entry with the name of an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,
-    /// A new entry of the container replaces an existing file of the same name; if a nested container has this name, the
-    /// new entry is an error.
+    /// Only a file is replaced; a nested container of this name is an error.
     ReplaceFile,
 }
 
@@ -174,8 +172,7 @@ impl MultiHdf5Mut {
         format!("{}/{name}", self.path)
     }
 
-    /// Returns the virtual file `name` of the container, which is opened if necessary. First stores and closes the
-    /// virtual files that no caller uses.
+    /// Opens it if necessary; first stores and closes files that no caller uses.
     fn file(&self, content: &mut Content, name: &str) -> Result<Arc<StoredFile>> {
         content.store_unused()?;
         let block_bytes = content.block_bytes;
@@ -189,8 +186,7 @@ impl MultiHdf5Mut {
         }
     }
 
-    /// Writes this container to the HDF5 file: the bytes of its files that are only in memory, its nested containers, and
-    /// its header if it has changed.
+    /// Writes files that are only in memory, nested containers, and the header if it has changed.
     fn write(&self) -> Result<()> {
         let content = &mut *self.content();
         for entry in &mut content.entries {
@@ -220,8 +216,7 @@ impl MultiHdf5Mut {
         Ok(())
     }
 
-    /// Checks that a new entry of the container can have the name `name`. An existing file of this name is removed if
-    /// `taken` says that it is replaced, else it is an error.
+    /// Checks that a new entry can have this name; removes an existing file if `taken` says so.
     fn claim_name(&self, content: &mut Content, name: &str, taken: IfTaken) -> Result<()> {
         check_name(name)?;
         if name == HEADER || (name == COMMITS && self.path.is_empty()) {
@@ -252,7 +247,7 @@ impl MultiHdf5Mut {
 }
 
 impl Content {
-    /// Stores and closes virtual files that no caller uses, so that memory does not grow with the number of files.
+    /// Memory does not grow with the number of files.
     fn store_unused(&mut self) -> Result<()> {
         for entry in &mut self.entries {
             if let EntryKind::File(size, Some(file)) = &mut entry.kind
@@ -275,8 +270,8 @@ impl Content {
     }
 }
 
-/// Options for files that are added to an existing MultiHDF5 container: its block size and hash, no checksums and no compression;
-/// `archive` as the container's header states, and `appendable` if it has a list of commits.
+/// Options for further files of an existing container: its block size and hash, no checksums and no compression;
+/// `archive` as in the header, and `appendable` if it has a list of commits.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, files, .. } = Header::read(root)?;
     // one archive has one kind of hash
@@ -360,8 +355,7 @@ impl ContainerMut for MultiHdf5Mut {
         Ok(create().context(Context::member(name))?)
     }
 
-    /// Writes this container to the HDF5 file. The commit of a nested container becomes visible to readers with that of the
-    /// outermost one.
+    /// The commit of a nested container becomes visible with that of the outermost one.
     fn commit(&self) -> Result<()> {
         self.write()?;
         if !self.path.is_empty() {

@@ -17,33 +17,31 @@ use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Shape, Values};
 
-/// Maximum number of bytes of a virtual file's blocks that are kept in memory, and of the blocks that are filtered
-/// together before they are written to the HDF5 file.
+/// Bytes of blocks kept in memory for each virtual file, and of blocks filtered together.
 const CACHE_BYTES: u64 = 8 << 20;
-/// Size in bytes of the buffer into which a virtual file of the container is read to compute its SHA-256.
+/// Buffer in which a hash is computed.
 const COPY_BYTES: u64 = 1 << 22;
 
-/// A virtual file of a MultiHDF5 container that is open for writing.
 pub(super) struct StoredFile {
     store: Arc<Store>,
-    /// Path of the virtual file's group from the root of the HDF5 file.
+    /// Group of the virtual file, from the root.
     path: String,
     block_bytes: u64,
     state: Mutex<FileState>,
 }
 
 struct FileState {
-    /// Length of the virtual file in bytes, including those that are only in memory.
+    /// Bytes, those only in memory included.
     len: u64,
-    /// Number of bytes at the start of the virtual file that its dataset in the HDF5 file holds.
+    /// Bytes that the dataset holds.
     stored_len: u64,
-    /// Whether bytes or length of the virtual file differ from those of the last commit.
+    /// Since the last commit.
     changed: bool,
     phase: Phase,
-    /// Blocks of the virtual file that are in memory, by number from 0; they replace those of the dataset, which may be older.
+    /// Blocks in memory, by number from 0; newer than the dataset's.
     blocks: BTreeMap<u64, Block>,
-    /// Running hash of the virtual file's bytes, as far as they were written in sequence from the start, and the number of
-    /// those bytes; `None` if it must be computed from the stored file.
+    /// Running hash of the first bytes, and their number, as long as they are written in sequence; `None` if the stored
+    /// file has to be read.
     hash: Option<(Hasher, u64)>,
 }
 
@@ -52,25 +50,20 @@ struct Block {
     dirty: bool,
 }
 
-/// State of a virtual file between its creation and its removal.
 enum Phase {
-    /// State of a virtual file of which nothing is stored and whose length can change. If casacore need not read the
-    /// container and files cannot grow later, a file of up to 8 MiB stays in memory until its length is final, so that
-    /// its dataset is created with this size.
+    /// Nothing is stored, and the length can change. A file of up to 8 MiB stays in memory until its length is final,
+    /// unless casacore has to read the container or files can grow later.
     New,
-    /// State of a virtual file of which nothing is stored, but whose final length is known: its dataset is created with that
-    /// length and need not grow.
+    /// Nothing is stored, but the length is final: the dataset need not grow.
     Buffered,
-    /// State of a virtual file that is stored in a dataset. The value is the open dataset; `None` until it is used for the first time.
+    /// The open dataset; `None` before it is used.
     Stored(Option<Box<StoredRows>>),
-    /// State of a virtual file that was removed from the container; it can no longer be read or written.
+    /// Removed from the container; any further access fails.
     Detached,
 }
 
-/// The open dataset of a stored virtual file: a row for each block.
 struct StoredRows {
-    /// [`Access::generation`] of the HDF5 file in which the dataset was opened: if the container has opened another
-    /// HDF5 file since, the dataset is opened again.
+    /// [`Access::generation`] when the dataset was opened; it is opened again in another HDF5 file.
     generation: u64,
     dataset: Dataset,
     pipeline: Pipeline,
@@ -79,29 +72,25 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// Whether the dataset of a virtual file is known to be stored as this program stores it (each row is a block of the
-/// virtual file and one chunk), and whether rows were written since the dataset was opened.
+/// Whether each row of the dataset is known to be one block and one chunk, and whether rows were written since it was
+/// opened.
 enum RowForm {
-    /// The dataset was only read since it was opened, and may have chunks of any shape: any program, casacore included,
-    /// may have made it. Before a block of the virtual file is stored, the dataset's chunks are checked, and the dataset
-    /// is replaced unless each of its rows is one chunk.
+    /// Only read so far, and maybe made by another program with chunks of any shape: they are checked before a block is
+    /// stored, and the dataset is replaced if they do not fit.
     Found(VirtualFile),
-    /// Each row of the dataset is a block of the virtual file and one chunk, and no row lies after the end of the
-    /// virtual file. No row was stored since the dataset was opened, so its reader, the value, is up to date.
+    /// Rows are blocks and chunks, none after the end; none was stored since, so that the reader is up to date.
     Ours(VirtualFile),
-    /// Each row of the dataset is a block of the virtual file and one chunk. Rows may have been stored since the
-    /// dataset was opened or created, so it is read through libhdf5.
+    /// Rows are blocks and chunks; some may have been stored since, so that libhdf5 reads them.
     Written,
 }
 
 impl RowForm {
-    /// Whether each row of the dataset is known to be one chunk, so that blocks of the virtual file can be stored
-    /// without replacing the dataset.
+    /// Blocks can be stored without replacing the dataset.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }
 
-    /// The reader of the virtual file made when its dataset was opened; `None` if blocks were stored since, so that it is out of date.
+    /// The reader of the dataset as opened; `None` once blocks were stored.
     fn unchanged(&self) -> Option<&VirtualFile> {
         match self {
             RowForm::Found(file) | RowForm::Ours(file) => Some(file),
@@ -118,7 +107,6 @@ impl Phase {
         }
     }
 
-    /// Records that the virtual file, of which nothing is stored yet, has its final length, so that its dataset can be created with it.
     fn fix_length(&mut self) {
         if matches!(self, Phase::New) {
             *self = Phase::Buffered;
@@ -127,9 +115,9 @@ impl Phase {
 }
 
 impl FileState {
-    /// The state of a virtual file whose dataset holds `len` bytes, and of which nothing is in memory.
+    /// Nothing is in memory.
     fn stored(len: u64) -> Self {
-        // there may be a dataset without bytes, which is found when it is needed
+        // a dataset without bytes may exist, and is found when it is needed
         let phase = if len == 0 { Phase::New } else { Phase::Stored(None) };
         FileState { len, stored_len: len, changed: false, phase, blocks: BTreeMap::new(), hash: None }
     }
@@ -143,7 +131,7 @@ impl FileState {
 }
 
 impl StoredFile {
-    /// Creates the state of a new virtual file without bytes; its group `path` exists already.
+    /// The group `path` exists already.
     pub(super) fn new(store: Arc<Store>, path: String, block_bytes: u64) -> Self {
         store.forget(&path);
         let hasher = Hasher::new(store.options.hash);
@@ -151,13 +139,12 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
     }
 
-    /// Opens an existing virtual file of `len` bytes in the group `path`.
     pub(super) fn existing(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens a virtual file that grew while other processes read it, so that the header of the container states an
-    /// older length: `len` bytes are committed. The next commit records this length and the new hash.
+    /// A virtual file that grew while others read it: `len` bytes are committed, while the header states fewer. The
+    /// next commit corrects it.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -167,7 +154,7 @@ impl StoredFile {
         self.state.lock_unpoisoned()
     }
 
-    /// Discards the blocks in memory of a virtual file that was removed.
+    /// Discards blocks in memory, after the file was removed.
     pub(super) fn detach(&self) {
         let mut state = self.state();
         state.blocks.clear();
@@ -175,8 +162,7 @@ impl StoredFile {
         state.changed = false;
     }
 
-    /// Stores everything of the virtual file that is in memory, for a commit. Returns whether it has changed since the last
-    /// commit.
+    /// Stores what is in memory; true if the file has changed since the last commit.
     pub(super) fn finish(&self) -> Result<bool> {
         let state = &mut *self.state();
         if !state.changed {
@@ -252,8 +238,8 @@ impl StoredFile {
         })
     }
 
-    /// Opens the virtual file's dataset for storing blocks, with at least `count` rows (blocks). It is created if it is
-    /// missing, and replaced if blocks cannot be stored in its chunks.
+    /// Opens the dataset with at least `count` rows; creates it, or replaces it if blocks cannot be stored in its
+    /// chunks.
     fn writable_rows<'a>(
         &self,
         state: &'a mut FileState,
@@ -291,8 +277,7 @@ impl StoredFile {
         }
     }
 
-    /// Prepares a MultiHDF5 dataset that was just opened, in which each row is a block of a virtual file, for writing: removes the
-    /// rows after the end of the virtual file, or replaces the dataset if it is not stored with one chunk for each row.
+    /// Removes rows after the end, or replaces a dataset that has not one chunk for each row.
     fn prepare_rows(&self, rows: &mut StoredRows, access: &Access<'_>, stored_len: u64) -> Result<()> {
         let shape = Shape::from([self.block_bytes, 1]);
         let is_ours = rows.dataset.storage()? == Storage::Chunks
@@ -322,7 +307,7 @@ impl StoredFile {
         Ok(StoredRows { generation: access.generation, dataset, pipeline, count, appendable, form: RowForm::Written })
     }
 
-    /// Copies the `len` bytes of the virtual file to a new dataset, which can grow and replaces the previous one.
+    /// Copies `len` bytes to a new dataset that can grow.
     fn replace(&self, rows: &mut StoredRows, access: &Access<'_>, len: u64) -> Result<()> {
         let group = access.group(&self.path)?;
         let source = Arc::new(FileSource::open(access.path)?);
@@ -345,7 +330,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Filters whole blocks of the virtual file on all threads and stores them in its dataset; each is given with its number from 0.
+    /// Filters blocks on all threads and stores them; each is given with its number.
     fn store_blocks(&self, state: &mut FileState, blocks: &[(u64, &[u8])]) -> Result<()> {
         let Some(last) = blocks.iter().map(|(number, _)| *number).max() else { return Ok(()) };
         let pipeline = self.store.change(|access| {
@@ -368,7 +353,6 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Stores the blocks of the virtual file that are only in memory so far.
     fn store_dirty(&self, state: &mut FileState) -> Result<()> {
         let mut blocks = std::mem::take(&mut state.blocks);
         let dirty: Vec<_> =
@@ -381,8 +365,7 @@ impl StoredFile {
         stored
     }
 
-    /// Fills `out` with the stored bytes of the virtual file from `offset` on, and zeros after the last of them; blocks in
-    /// memory are ignored.
+    /// Ignores blocks in memory; zeros after the last stored byte.
     fn read_stored(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let available = state.stored_len.saturating_sub(offset).min(out.len() as u64) as usize;
         let (out, after) = out.split_at_mut(available);
@@ -415,7 +398,6 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Returns the block `number` (from 0) of the virtual file in memory; it is read from the dataset if necessary.
     fn block<'a>(&self, state: &'a mut FileState, number: u64) -> Result<&'a mut Block> {
         let block = match state.blocks.remove(&number) {
             Some(block) => block,
@@ -424,8 +406,7 @@ impl StoredFile {
         Ok(state.blocks.entry(number).or_insert(block))
     }
 
-    /// Reads the block `number` of the virtual file, which is not in memory, from the dataset. If too many blocks are in
-    /// memory, all of them are stored and dropped before.
+    /// Reads the dataset; if too many blocks are in memory, all are stored and dropped before.
     fn load(&self, state: &mut FileState, number: u64) -> Result<Block> {
         if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
             self.store_dirty(state)?;
@@ -436,7 +417,7 @@ impl StoredFile {
         Ok(Block { bytes, dirty: false })
     }
 
-    /// Extends the virtual file with zeros to `len` bytes.
+    /// Zeros follow the existing bytes.
     fn grow(&self, state: &mut FileState, len: u64) -> Result<()> {
         if len > i64::MAX as u64 {
             return Err(Error::usage(format!("the file would have {len} bytes; at most 2^63 - 1 are possible")));
@@ -490,7 +471,6 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Computes the hash of the virtual file.
     fn hash(&self, state: &mut FileState) -> Result<Hash> {
         let new = || (Hasher::new(self.store.options.hash), 0);
         let (mut hash, mut at) = state.hash.take().unwrap_or_else(new);
@@ -506,7 +486,7 @@ impl StoredFile {
         Ok(hash.finish())
     }
 
-    /// Fills `out` with the bytes of the virtual file from `offset` on, from blocks in memory and from the dataset.
+    /// Reads blocks in memory and the dataset.
     fn read_through(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
@@ -564,8 +544,7 @@ impl WriteAt for StoredFile {
         written.with_context(|| Context::member(&self.path))
     }
 
-    /// Gives the dataset of a new virtual file its final length before the first byte is written, so that it need not grow, and
-    /// preallocates disk space.
+    /// The dataset of a new file gets its final length before the first byte, so that it need not grow.
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;
@@ -616,8 +595,7 @@ impl WriteAt for StoredFile {
         set().with_context(|| Context::member(&self.path))
     }
 
-    /// Writes the changed blocks of the virtual file from memory to the HDF5 file; they become durable with the commit
-    /// of the container.
+    /// Writes changed blocks to the HDF5 file; durable with the commit.
     fn sync(&self) -> Result<()> {
         let state = &mut *self.state();
         if matches!(state.phase, Phase::Detached) {
@@ -634,7 +612,7 @@ impl fmt::Debug for StoredFile {
     }
 }
 
-/// Blocks, each given with its number, as they are stored: `filtered` has the filtered bytes of each, or is empty.
+/// Blocks as they are stored; `filtered` has the filtered bytes of each, or is empty.
 fn stored<'a>(blocks: &'a [(u64, &'a [u8])], filtered: &'a [Vec<u8>]) -> impl Iterator<Item = (u64, &'a [u8])> {
     let stored = |(at, &(number, bytes)): (usize, &(u64, &'a [u8]))| {
         (number, filtered.get(at).map_or(bytes, |filtered| filtered.as_slice()))
@@ -642,7 +620,7 @@ fn stored<'a>(blocks: &'a [(u64, &'a [u8])], filtered: &'a [Vec<u8>]) -> impl It
     blocks.iter().enumerate().map(stored)
 }
 
-/// Applies the dataset's filters to blocks, each given with its number, on all threads; returns the filtered bytes of each.
+/// Filtered bytes of each block, made on all threads.
 fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
     let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();

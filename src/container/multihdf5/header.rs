@@ -19,7 +19,7 @@ const MAX_NAMES: usize = 4000;
 /// | `hdrCounter` | int64, goes up by one with every change                               |
 /// | `names`      | variable-length strings; ASCII where casacore is to read them         |
 /// | `sizes`      | int64, bytes of each file; 0 for a nested container                   |
-/// | `archive`    | int64 1 in what is not for casacore to change, else not there         |
+/// | `archive`    | int64 1 in files that casacore must not change, else missing          |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) block_bytes: u64,

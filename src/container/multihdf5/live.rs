@@ -21,8 +21,8 @@ const READ_BYTES: u64 = 1 << 20;
 /// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
 /// nothing else.
 ///
-/// Files of nested containers have paths: `ANTENNA/table.f0`. No file can be added or removed. What a process that is
-/// killed had committed stays readable, by [`LiveContainerReader`] and wherever containers are read; to append again,
+/// Files of nested containers have paths: `ANTENNA/table.f0`. No file can be added or removed. Commits of a killed
+/// process stay readable, by [`LiveContainerReader`] and wherever containers are read; to append again,
 /// copy it to a new container.
 ///
 /// ```

@@ -44,8 +44,7 @@ use names::HEADER;
 use read::Opened;
 use seal::Seal;
 
-/// The container format MultiHDF5. Recognition accepts every HDF5 file; opening the file reads its groups and fails if
-/// it is not a MultiHDF5 container.
+/// Every HDF5 file is recognised; opening it fails if it is not a MultiHDF5 container.
 pub(crate) static FORMAT: Format = Format {
     damage: |inside, name| Seal::damage(&*inside.open(name)?),
     create: Some(|path, options| Ok(MultiHdf5Mut::create(path, options)?)),
@@ -60,8 +59,7 @@ pub(crate) static FORMAT: Format = Format {
     )
 };
 
-/// Whether the HDF5 file at `path` is a MultiHDF5 container. A file that a process is writing counts only if it is a live
-/// container, which can be read while it grows.
+/// A file that a process is writing counts only if it is a live container, which can be read while it grows.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     // no other file has a seal, and libhdf5 need not see one that is damaged
     if Seal::find(&FileSource::open(path)?)?.is_some() {
@@ -74,8 +72,7 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     }
 }
 
-/// Path in the file system of the file `name` of `inside`; an error if `inside` is a container file, because libhdf5 cannot
-/// read a file inside another.
+/// Fails if `inside` is a container file: libhdf5 cannot read a file inside another.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
     inside
         .path(name)

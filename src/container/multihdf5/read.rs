@@ -18,19 +18,18 @@ use crate::io::{FileSource, ReadAt};
 use crate::limits;
 use crate::value::Values;
 
-/// An open HDF5 file with a MultiHDF5 container and the containers nested in it.
+/// The HDF5 file of a container and those nested in it.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Size in bytes of each file, by path, at the last commit of a container that grows while it is read: newer than
-    /// the sizes in the headers. Empty without commits.
+    /// Sizes in bytes by path at the last commit, newer than those in headers; empty without commits.
     committed: HashMap<String, u64>,
 }
 
 impl Opened {
-    /// Opens a MultiHDF5 container for reading; another process may be appending to it.
+    /// Another process may be appending to it.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if it is being changed.
@@ -45,20 +44,14 @@ impl Opened {
         Ok(Arc::new(open().context(Context::path(path))?))
     }
 
-    /// Opens the outermost container of the HDF5 file.
-    ///
-    /// # Errors
-    /// `Format` if this is another kind of HDF5 file.
+    /// The outermost container; `Format` for another kind of HDF5 file.
     pub(super) fn root(self: Arc<Self>) -> Result<Arc<dyn Container>> {
         let group = self.file.root()?;
         Ok(Arc::new(Node::new(self, group, 0)?))
     }
 
-    /// Whether the HDF5 file has a seal (checksums of every byte, after its end), even a damaged one; fails if other bytes
-    /// follow the end of the HDF5 file, such as the rest of a seal that was cut off.
-    ///
-    /// # Errors
-    /// `Format` if bytes that are not recognised as a seal follow the end; not for a container with commits.
+    /// Whether there is a seal, even a damaged one. Fails with `Format` if other bytes follow the end of the HDF5 file,
+    /// such as the rest of a seal that was cut off; not for a container with commits.
     fn check_seal(&self) -> Result<bool> {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {
@@ -70,19 +63,18 @@ impl Opened {
     }
 }
 
-/// Fails unless the number of HDF5 links to an object is 1: no two files may share their bytes, and no container may contain itself.
+/// Fails unless an object has one HDF5 link: no two files share bytes, and no container contains itself.
 fn check_links(links: usize) -> Result<()> {
     if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it, expected one"))) }
 }
 
-/// A MultiHDF5 container that is open for reading: the root group of an HDF5 file, or a nested container in a group below it.
+/// The root group, or that of a nested container.
 pub(super) struct Node {
     opened: Arc<Opened>,
     group: Group,
     header: Header,
     entries: BTreeMap<String, Entry>,
-    /// HDF5 links in the container's group by name, with the kind of each: soft links and those to other files are not
-    /// followed.
+    /// HDF5 links of the group, with their kinds: soft links and those to other files are not followed.
     links: HashMap<String, LinkKind>,
     depth: usize,
 }
@@ -107,12 +99,12 @@ impl Node {
         Ok(Node { opened, group, header, entries, links, depth })
     }
 
-    /// Path of the file or nested container `name` from the root of the HDF5 file, without a leading slash.
+    /// Path from the root, without a leading slash.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }
 
-    /// Opens the HDF5 group of the file or nested container `name`; fails unless a link of exactly this name, and no other, leads to the group.
+    /// Fails unless a link of exactly this name, and no other, leads to the group.
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
@@ -177,8 +169,8 @@ impl Container for Node {
         }
     }
 
-    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; fails if the seal is cut off or not
-    /// recognised, and does not compare bytes with it. True for a nested container, which the seal of the outermost one protects.
+    /// Whether there is a seal, which protects nested containers also; fails if it is cut off, and does not compare
+    /// bytes with it.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }
@@ -199,8 +191,7 @@ impl Container for Node {
     }
 }
 
-/// The hash that an archive records of a virtual file, in an attribute of the file's group; its name is the kind. `None` if it
-/// records none: casacore would not update it when it writes to a container.
+/// The hash that an archive records in the file's group. `None` in other containers: casacore would not update it.
 pub(super) fn stored_hash(group: &Group) -> Result<Option<(HashKind, String)>> {
     for kind in HashKind::ALL {
         let stored = group.attribute(kind.name())?;

@@ -28,15 +28,14 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_bytes};
 
-/// Maximum number of bytes in a region, a range of the HDF5 file with a checksum of its own.
+/// Largest region.
 const REGION_BYTES: u64 = 1 << 22;
-/// Bytes of a MultiHDF5 container that are read at a time to compute a checksum.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// Which bytes of an HDF5 file belong to which virtual file of a MultiHDF5 container.
+/// Which bytes of the HDF5 file belong to which virtual file.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Paths of the virtual files of the container; the seal (checksums after the end of the HDF5 file) numbers them from 1.
+    /// Numbered from 1 in the seal.
     paths: Vec<String>,
     extents: Vec<Extent>,
 }
@@ -44,15 +43,14 @@ pub(super) struct Owners {
 #[derive(Debug, Clone)]
 struct Extent {
     bytes: Range<u64>,
-    /// Index in `Owners::paths`, from 0, of the virtual file to which the byte range (extent) of the HDF5 file belongs.
+    /// Index in `Owners::paths`, from 0.
     owner: usize,
-    /// CRC-32 of the bytes; `None` if it is not known from writing them.
+    /// CRC-32; `None` if it is not known from writing the bytes.
     checksum: Option<u32>,
 }
 
 impl Owners {
-    /// Finds which bytes of the HDF5 file of a MultiHDF5 container that is being written belong to which virtual file, from its
-    /// datasets. `written` has checksums of blocks from when they were written.
+    /// The datasets tell; `written` has checksums of blocks from when they were written.
     pub(super) fn of(root: &Group, written: &BlockChecksums) -> Result<Self> {
         let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
         for (owner, path) in owners.paths.iter().enumerate() {
@@ -70,20 +68,17 @@ impl Owners {
     }
 }
 
-/// A range of bytes of a MultiHDF5 container that has a checksum of its own in the seal (the checksums after the HDF5 file).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
     bytes: Range<u64>,
-    /// Number (from 1) of the virtual file whose bytes are in this range of the container; 0 for structures of HDF5 itself.
+    /// Virtual file, from 1; 0 for HDF5 itself.
     owner: u32,
-    /// CRC-32 of the bytes in this range of the container; 0 before it is computed.
+    /// CRC-32; 0 before it is computed.
     checksum: u32,
 }
 
 impl Seal {
-    /// Computes the checksums of all bytes of the HDF5 file `file` and appends them to it as a seal. `paths` has the
-    /// paths of the virtual files, `extents` the ranges of `file` with their bytes: the seal records both, so that
-    /// damage can be attributed to a virtual file.
+    /// Appends the checksums of all bytes of `file`. The owners let damage be attributed to a virtual file.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, mut extents }: Owners) -> Result<()> {
         let len = file.len()?;
         extents.sort_unstable_by_key(|extent| extent.bytes.start);
@@ -108,20 +103,15 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// Compares the bytes of the HDF5 file `file` with its seal (checksums after its end) and returns the damaged ranges;
-    /// empty if all match or the file has no seal.
+    /// The damaged ranges; empty if all bytes match or the file has no seal.
     ///
     /// # Errors
-    /// `Format` if the seal itself is.
+    /// `Format` if the seal itself is damaged.
     pub(super) fn damage(file: &dyn ReadAt) -> Result<Vec<Damage>> {
         Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
     }
 
-    /// Compares the bytes of the HDF5 file `file` with this seal and returns the damaged ranges;
-    /// empty if all match.
-    ///
-    /// # Errors
-    /// `Format` if the seal itself is damaged.
+    /// As [`Seal::damage`].
     fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
         let (regions, paths) = self.read(file).with_context(|| Context::offset("seal", self.len))?;
         let mut found: Vec<Damage> = Vec::new();
@@ -135,8 +125,8 @@ impl Seal {
         Ok(found)
     }
 
-    /// Whether `file` has a seal. Refuses a file with damaged bytes outside of all virtual files:
-    /// libhdf5 may crash or loop forever on these.
+    /// Whether `file` has a seal. Refuses damaged bytes outside of all virtual files, on which libhdf5 may crash or
+    /// loop.
     ///
     /// # Errors
     /// `Format`; not for a damaged seal, of which nothing is known.
@@ -150,8 +140,7 @@ impl Seal {
         }
     }
 
-    /// Reads the whole seal: the ranges of bytes with their checksums, and the paths of the virtual
-    /// files to which they belong.
+    /// Regions, and paths of the virtual files.
     fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<String>)> {
         let file_len = file.len()?;
         if !self.fits(file_len) {
@@ -185,11 +174,8 @@ impl Seal {
     }
 }
 
-/// Divides an HDF5 file of `len` bytes into ranges for one checksum each, of at most [`REGION_BYTES`]; each belongs to
-/// one virtual file or to none of them. The extents are sorted by their start.
-///
-/// # Errors
-/// `Format` if extents overlap or exceed the file.
+/// Regions of a file of `len` bytes, each within one virtual file or outside of all. The extents are sorted by their
+/// start; `Format` if they overlap or exceed the file.
 fn divide(len: u64, extents: &[Extent]) -> Result<Vec<Region>> {
     let mut runs: Vec<Region> = Vec::new();
     let mut add = |bytes: Range<u64>, owner: u32| match runs.last_mut() {
@@ -218,7 +204,7 @@ fn divide(len: u64, extents: &[Extent]) -> Result<Vec<Region>> {
     Ok(runs.into_iter().flat_map(parts).collect())
 }
 
-/// Returns those of the given ranges of bytes of a MultiHDF5 container that differ from their checksums.
+/// Those of the regions that differ from their checksums.
 fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
     let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, &[], piece) {
         Ok(found) if found == region.checksum => None,
@@ -229,8 +215,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Computes the CRC-32 of this range of bytes of a MultiHDF5 container, from those of the extents in it, sorted by their
-    /// start, which have one; other bytes are read, into the buffer `piece`.
+    /// Combines the known checksums of extents, sorted by their start; reads other bytes into `piece`.
     fn find_checksum(&self, file: &dyn ReadAt, known: &[Extent], piece: &mut Vec<u8>) -> Result<u32> {
         let (mut crc, mut at) = (Crc::new(), self.bytes.start);
         let mut read = |crc: &mut Crc, bytes: Range<u64>| {
@@ -274,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_the_file() {
+    fn seal_follows_the_file() {
         let bytes = sealed(9, &["A/f"], vec![extent(0..9, 0)]);
         let (file, seal) = bytes.split_at(9);
         assert_eq!(file, [0, 1, 4, 9, 16, 25, 36, 49, 64]);
@@ -318,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_that_cannot_be_are_refused() {
+    fn invalid_extents_are_rejected() {
         for bad in [vec![extent(0..5, 0), extent(4..6, 1)], vec![extent(5..11, 0)]] {
             assert!(divide(10, &bad).is_err());
         }

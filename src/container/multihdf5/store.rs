@@ -25,22 +25,23 @@ use crate::sync::LockUnpoisoned;
 pub(super) struct Store {
     path: PathBuf,
     pub(super) options: FormatOptions,
-    /// Whether each commit of the container appends a [`Seal`] (checksums of every byte) to the HDF5 file.
+    /// Each commit appends a [`Seal`].
     sealed: bool,
     state: Mutex<StoreState>,
-    /// Checksums of the blocks that were written since the last commit, for the seal.
+    /// Since the last commit, for the seal.
     written: Mutex<BlockChecksums>,
 }
 
 #[derive(Debug, Default)]
 struct StoreState {
     file: Option<OpenFile>,
-    /// Number of the HDF5 file that is open for the container, incremented whenever another file is opened in its place:
-    /// datasets of the previous file are no longer usable.
+    /// Incremented whenever another HDF5 file is opened in place of this one: datasets of the previous file cannot be
+    /// used any longer.
     generation: u64,
-    /// HDF5's own lock on the file of an existing container, held shared: other processes may read the file, but not change it.
+    /// HDF5's own lock on an existing container, shared: other processes may read it, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// A second descriptor of a new container file, to preallocate space and to start writing to the disk early; `None` for an existing container.
+    /// A second descriptor of a new file, to preallocate and to begin writing to the disk; `None` for an existing
+    /// container.
     disk: Option<Growth>,
 }
 
@@ -48,13 +49,11 @@ struct StoreState {
 struct OpenFile {
     file: h5::File,
     writable: bool,
-    /// The temporary copy of the container in which changes are made. `None` if the open file is the container itself: a new
-    /// one, or one without changes.
+    /// The temporary copy that is changed; `None` for a new container, or one without changes.
     copy: Option<Partial>,
 }
 
-/// The open HDF5 file of a MultiHDF5 container, passed to a callback of [`Store::read`] or [`Store::change`]; a lock
-/// excludes other callbacks until this one returns.
+/// The open HDF5 file, for a callback of [`Store::read`] or [`Store::change`]; other callbacks wait.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -62,7 +61,6 @@ pub(super) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// Opens the group at `path`, from the root of the container's HDF5 file.
     pub(super) fn group(&self, path: &str) -> Result<Group> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.fold(self.file.root(), |group, name| group?.group(name))
@@ -70,7 +68,7 @@ impl Access<'_> {
 }
 
 impl Store {
-    /// Creates the HDF5 file of a new container, or truncates an existing file.
+    /// Truncates an existing file.
     pub(super) fn create(path: &Path, options: &FormatOptions) -> Result<Self> {
         // a file that grows while others read it is never finished
         let sealed = (options.archive || options.checksums) && !options.appendable;
@@ -88,8 +86,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the HDF5 file of an existing container for changes; the function `options` reads the format options for
-    /// virtual files that are written, such as the compression, from the root group of the HDF5 file.
+    /// Opens an existing container for changes; `options` reads those for further virtual files from the root group.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -113,12 +110,12 @@ impl Store {
         if self.options.archive { Bounds::V110 } else { Bounds::Earliest }
     }
 
-    /// Whether the container's HDF5 file was changed since the last commit.
+    /// Since the last commit.
     pub(super) fn is_changed(&self) -> bool {
         self.state().file.as_ref().is_some_and(|open| open.writable)
     }
 
-    /// Calls `call` with the container's current HDF5 file, uncommitted changes included.
+    /// Uncommitted changes included.
     pub(super) fn read<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if state.file.is_none() {
@@ -129,8 +126,7 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Calls `call` with an HDF5 file of the container that can be changed (a copy of an existing one); other processes do
-    /// not see the changes before the commit.
+    /// The call may change the file; other processes see nothing before the commit.
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
@@ -139,8 +135,7 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Preallocates disk space for `bytes` bytes after the current end of a new container file; does nothing for an
-    /// existing one.
+    /// Preallocates `bytes` after the end of a new file; does nothing for an existing one.
     pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
         match &self.state().disk {
             Some(growth) => {
@@ -151,7 +146,7 @@ impl Store {
         }
     }
 
-    /// Notes which bytes were stored for blocks of the virtual file whose group is `path`, each with its number from 0.
+    /// Notes the stored bytes of blocks, each with its number.
     pub(super) fn wrote<'a>(&self, path: &str, blocks: impl Iterator<Item = (u64, &'a [u8])>) {
         if self.sealed {
             let mut written = self.written.lock_unpoisoned();
@@ -159,12 +154,12 @@ impl Store {
         }
     }
 
-    /// Forgets which bytes were stored for blocks of the virtual file whose group is `path`, since its dataset is another one.
+    /// The virtual file has another dataset now.
     pub(super) fn forget(&self, path: &str) {
         self.written.lock_unpoisoned().forget(path);
     }
 
-    /// Tells the system to begin writing to the disk the bytes by which a new container file has grown.
+    /// Tells the system to begin writing the bytes by which a new file has grown.
     pub(super) fn write_back(&self) {
         self.state().disk.iter_mut().for_each(Growth::write_back);
     }
@@ -175,7 +170,7 @@ impl Store {
         call(&Access { file: &open.file, path, generation: state.generation })
     }
 
-    /// Copies the HDF5 file of an existing container to a temporary file in the same directory, in which changes are made.
+    /// Makes the temporary copy, in the same directory.
     fn begin(&self, state: &mut StoreState) -> Result<()> {
         (state.file, state.disk) = (None, None);
         let copy = Partial::create(&self.path)?;
@@ -193,8 +188,8 @@ impl Store {
         Ok(())
     }
 
-    /// Commits: closes the changed HDF5 file, appends a seal (checksums) if the container has one, flushes it to the disk,
-    /// and puts it in the container's place.
+    /// Commits: closes the changed HDF5 file, appends a seal if wanted, flushes, and puts the file in the container's
+    /// place.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };
@@ -225,13 +220,12 @@ impl Store {
     }
 }
 
-/// Callback of a test, called with the name of each step of a commit when it is done.
+/// Called with the name of each finished step of a commit.
 #[cfg(test)]
 type AtMoment = Box<dyn FnMut(&'static str)>;
 
 #[cfg(test)]
 thread_local! {
-    /// Hook for tests: a moment between two steps of a commit at which a process may be killed.
     pub(super) static AT_MOMENT: std::cell::RefCell<Option<AtMoment>> = std::cell::RefCell::default();
 }
 

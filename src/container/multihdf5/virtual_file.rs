@@ -12,16 +12,15 @@ use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Maximum number of bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not
-/// decode the same chunk again.
+/// Decoded chunks kept for small reads.
 const CACHE_BYTES: u64 = 1 << 22;
-/// Maximum number of bytes of a compact dataset, which HDF5 stores in the object header.
+/// Largest compact dataset, in bytes.
 const MAX_COMPACT: u64 = 1 << 16;
 
-/// A virtual file of a MultiHDF5 container, open for reading: the positions of its bytes in the HDF5 file, found when
-/// the virtual file was opened.
+/// Positions of the bytes in the HDF5 file, as when it was opened.
 ///
-/// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its chunks.
+/// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its
+/// chunks.
 pub(super) struct VirtualFile {
     source: Arc<dyn ReadAt>,
     len: u64,
@@ -29,16 +28,14 @@ pub(super) struct VirtualFile {
     width: u64,
     chunk: Chunk,
     pipeline: Pipeline,
-    /// Chunks of the virtual file's dataset, in runs that are contiguous in the HDF5 file, sorted by chunk number
-    /// (row-major from 0); chunks that were never written are left out.
+    /// Sorted by number; chunks that were never written are left out.
     runs: Vec<Run>,
     fill: u8,
     decoded: Recent<Vec<u8>>,
     place: String,
 }
 
-/// Shape of the chunks of a virtual file's dataset: bytes along a dataset row, number of dataset rows, and number of
-/// chunks that a dataset row spans.
+/// Bytes along a dataset row, rows, and chunks that a row spans.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     columns: u64,
@@ -46,7 +43,7 @@ struct Chunk {
     across: u64,
 }
 
-/// A run of chunks of a dataset that have consecutive numbers and are stored one after the other in the HDF5 file.
+/// Chunks with consecutive numbers (row-major from 0), one after the other in the HDF5 file.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     first: u64,
@@ -57,35 +54,33 @@ struct Run {
 }
 
 impl Run {
-    /// Offset in the HDF5 file at which this run (chunks stored one after the other) ends; `None` if it is 2^64 or
-    /// more.
+    /// Offset in the HDF5 file; `None` if it is 2^64 or more.
     fn end(&self) -> Option<u64> {
         self.count.checked_mul(self.stored_bytes)?.checked_add(self.address)
     }
 
-    /// Whether the chunk `number`, at byte `address` of the HDF5 file, continues this run of chunks, both by its number
-    /// and by its position in the file.
+    /// Both its number and its place in the HDF5 file follow.
     fn is_followed_by(&self, number: u64, address: u64) -> bool {
         self.first + self.count == number && self.end() == Some(address)
     }
 }
 
-/// A part of a virtual file that lies within one chunk of its dataset.
+/// A part within one chunk.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     chunk: u64,
-    /// Number of bytes in the decoded chunk before this part of the virtual file.
+    /// Bytes in the decoded chunk before the part.
     within: u64,
     len: usize,
 }
 
 impl VirtualFile {
-    /// The HDF5 filters of the chunks that hold the virtual file; none if its dataset is not chunked.
+    /// None if the dataset is not chunked.
     pub(super) fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
 
-    /// Opens the virtual file of `len` bytes that is stored in `dataset`, a part of the HDF5 file `source`.
+    /// Opens the virtual file of `len` bytes in `dataset`, a part of the HDF5 file `source`.
     ///
     /// # Errors
     /// `Format` if the dataset cannot hold the file, `Unsupported` for filters that we have not.
@@ -166,8 +161,7 @@ impl VirtualFile {
         self.check_runs()
     }
 
-    /// Finds the chunks of a dataset of `rows` rows, sorted by number. Unfiltered chunks that follow each other are joined to
-    /// one run.
+    /// Unfiltered chunks that follow each other are joined.
     fn find_runs(&self, dataset: &Dataset, rows: u64) -> Result<Vec<Run>> {
         let Chunk { rows: chunk_rows, across, .. } = self.chunk;
         let chunk_bytes = self.chunk_bytes()?;
@@ -206,13 +200,12 @@ impl VirtualFile {
         Ok(())
     }
 
-    /// Size in bytes of a decoded chunk of the virtual file's dataset.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))
     }
 
-    /// Finds the part of the virtual file that begins at byte `offset`, is within one chunk, and has at most `most` bytes.
+    /// The part that begins at byte `offset`, of at most `most` bytes.
     fn piece(&self, offset: u64, most: usize) -> Piece {
         let (row, column) = (offset / self.block_bytes, offset % self.block_bytes);
         let Chunk { columns, rows, across } = self.chunk;
@@ -236,8 +229,7 @@ impl VirtualFile {
         })
     }
 
-    /// Reads the bytes from `offset` on of a virtual file that is stored without filters; parts that are adjacent in the HDF5
-    /// file are read in one call.
+    /// Without filters; parts that are adjacent in the HDF5 file are read in one call.
     fn read_plain(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let (mut done, mut start, mut next) = (0, 0, None);
         while done < out.len() {
@@ -253,8 +245,7 @@ impl VirtualFile {
         self.read_part(next, &mut out[start..])
     }
 
-    /// Fills `out` with the bytes of the HDF5 file that end before byte `end`. `None` stands for bytes that were never
-    /// written: `out` is filled with the fill value.
+    /// Bytes of the HDF5 file before `end`; `None`, for those never written, fills `out` with the fill value.
     fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
         match end {
             Some(end) => self.source.read_at(end - out.len() as u64, out),
@@ -287,7 +278,7 @@ impl VirtualFile {
         read().with_context(|| Context::offset(format!("chunk {}", piece.chunk), chunk.address))
     }
 
-    /// Reads bytes of a virtual file that is stored with filters: decodes its chunks on all threads.
+    /// Decodes chunks on all threads.
     fn read_filtered(&self, offset: u64, mut out: &mut [u8]) -> Result<()> {
         let mut pieces = Vec::new();
         let mut at = offset;

@@ -7,25 +7,21 @@ use crate::error::{Error, Result};
 use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
-/// Chunk size in bytes of the recipe datasets, from which original casacore files are rebuilt.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Number of chunks of a dataset under `/_ctds/restore` that are compressed together, in parallel.
+/// Compressed in parallel.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
-/// Compression effort for a dataset under `/_ctds/restore` that has several chunks.
 const EFFORT: Effort = Effort::Thorough;
-/// Compression effort for a dataset under `/_ctds/restore` that has one chunk, which takes little time anyway.
+/// One chunk takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
-/// Writer of a recipe dataset (data from which original casacore files are rebuilt) with one axis, whose length is known only
-/// at the end.
+/// Writer of a dataset with one axis, whose length is known only at the end.
 pub(super) struct AppendBuffer {
     group: Group,
     name: &'static str,
     element: DataType,
-    /// The HDF5 dataset to which chunks are appended; `None` until the first chunks are written.
+    /// `None` until the first chunks are written.
     dataset: Option<Dataset>,
     compression: Compression,
-    /// Number of chunks that have been written to the HDF5 dataset so far.
     chunks: u64,
     pending: Vec<u8>,
 }
@@ -43,12 +39,12 @@ impl AppendBuffer {
         }
     }
 
-    /// Number of elements appended to the HDF5 dataset so far, including those that still wait to be written.
+    /// Includes elements that wait to be written.
     pub(super) fn len(&self) -> u64 {
         (self.chunks * CHUNK_BYTES as u64 + self.pending.len() as u64) / self.element.size() as u64
     }
 
-    /// Appends elements, given as their little-endian bytes, to the HDF5 dataset that this buffer writes.
+    /// Elements are given as their little-endian bytes.
     pub(super) fn push(&mut self, mut bytes: &[u8], pool: &rayon::ThreadPool) -> Result<()> {
         while !bytes.is_empty() {
             let (now, later) =
@@ -85,8 +81,8 @@ impl AppendBuffer {
         self.group.create_dataset(self.name, &spec)
     }
 
-    /// Compresses the elements that wait to be written, on the threads of `pool`, and writes them to the HDF5 dataset;
-    /// the last chunk is filled up with zeros.
+    /// Compresses the waiting elements on the threads of `pool`, and writes them; the last chunk is filled up with
+    /// zeros.
     fn write(&mut self, pool: &rayon::ThreadPool) -> Result<()> {
         let size = self.element.size();
         if self.dataset.is_none() {

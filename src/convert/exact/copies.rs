@@ -10,24 +10,19 @@ use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 
-/// The parts of an original casacore file that the native HDF5 file may contain as contiguous bytes; the restored file
-/// shares them (reflink) only if the bytes are equal.
+/// Parts of an original file that the HDF5 file may have as contiguous bytes; only equal bytes are shared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
-    /// Whether the restored file can share bytes (reflink) with the native HDF5 file: true until sharing fails once.
+    /// True until sharing fails once.
     can_share: AtomicBool,
 }
 
 struct Copy<'a> {
-    /// Half-open range, in bytes from the start of the original casacore file, that the native HDF5 file may also hold
-    /// as contiguous bytes.
+    /// Half-open range of the original file.
     bytes: Range<u64>,
-    /// The native HDF5 file (to which the table was converted), opened. It may contain bytes of an original casacore
-    /// file, which the restored file can then share.
+    /// The native HDF5 file.
     file: &'a dyn ReadAt,
-    /// Offset, in bytes from the start of the native HDF5 file, of contiguous bytes that may equal
-    /// the range `bytes` of the original casacore file. The restored file shares those that do
-    /// (reflink).
+    /// Where in `file` the bytes may be.
     offset: u64,
 }
 
@@ -52,12 +47,11 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Makes the restored file `target` share (reflink) bytes of the native HDF5 file if they equal `bytes`, which
-    /// belong at byte `offset` of `target`. Returns false if it does not share them: the caller then has to write
-    /// `bytes`.
+    /// Lets byte `offset` of `target` share bytes of the HDF5 file that equal `bytes`. Returns false if it does not:
+    /// the caller then has to write `bytes`.
     ///
     /// # Errors
-    /// Those of reading the native HDF5 file; `NoSpace`, `Interrupted`.
+    /// Those of reading the HDF5 file; `NoSpace`, `Interrupted`.
     pub(super) fn share(&self, offset: u64, bytes: &[u8], target: &FileTarget, sharer: &Sharer<'_>) -> Result<bool> {
         if !self.can_share.load(Ordering::Relaxed) {
             return Ok(false);

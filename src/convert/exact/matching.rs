@@ -13,15 +13,12 @@ use crate::native::{Members, Reader, StoredForm, open_dataset};
 use crate::table::{ColumnCells, Extent, RowRun, Stored};
 use crate::value::{DataType, Shape};
 
-/// Number of rows of a ragged column (cells of differing shapes) for which the index of the first element in the
-/// dataset `values` is read at a time.
+/// Rows of a ragged column whose offsets are read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Maximum number of entries in the recipe of an original casacore file, which says from where each byte of the file comes. If the file
-/// has more segments (ranges with elements of a column), all bytes of the file are stored as they are, as literals. If it has more ranges of
-/// literals, all later windows (blocks of `WINDOW_BYTES`) of the file are stored whole, as literals.
+/// A file with more segments is stored whole, as literals; with more ranges of literals, all its later windows are.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
-/// The streams of a recipe (datasets that supply bytes of original casacore files) and their numbers.
+/// The streams of a recipe and their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pub(super) list: Vec<Stream>,
@@ -29,8 +26,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Number, from 0, of a stream (a dataset that supplies bytes of original casacore files); a stream that is new is
-    /// added to the list.
+    /// A new stream is added to the list.
     pub(super) fn number(&mut self, stream: Stream) -> u32 {
         if let Some(&number) = self.known.get(&stream) {
             return number;
@@ -42,18 +38,16 @@ impl Streams {
     }
 }
 
-/// Segments of an original casacore file (ranges that a dataset supplies), in the order in which they are found.
+/// Segments of an original file, in the order in which they are found.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// Whether more than `MAX_SEGMENTS_PER_FILE` (2^18) segments were found: ranges of the original casacore file that
-    /// datasets of columns supply. They are then dropped, and all bytes of the file are stored as they are (literals).
+    /// More than `MAX_SEGMENTS_PER_FILE` were found: all are dropped, and the file is stored as literals.
     too_many: bool,
 }
 
 impl Segments {
-    /// Records that `rows` rows of the dataset with number `stream`, from row `first` on, are the bytes of the original
-    /// casacore file from byte `offset` on; if possible, the last recorded segment is extended.
+    /// Rows of `stream` from `first` on are the file's bytes from `offset` on; extends the last segment if possible.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -68,9 +62,8 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Records that `bytes` bytes of the original casacore file, from byte `offset` on, are stored as literals (bytes
-    /// that no other dataset holds) from index `first` of their dataset on; if possible, the last recorded literals are
-    /// extended.
+    /// Literals from index `first` of their dataset on are the file's bytes from `offset` on; extends the last literals
+    /// if possible.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,
@@ -79,18 +72,15 @@ impl Segments {
     }
 }
 
-/// Finds which ranges of a table's files contain the elements of one column, and adds them to the recipes by which
-/// these files are rebuilt.
+/// Finds the ranges of a table's files with elements of one column, and adds them to the recipes.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,
     form: StoredForm,
-    /// Path of the table's group in the native HDF5 file.
     group: String,
-    /// Whether the column is a single hypercube, stored as one dataset.
+    /// Whether the column is one dataset, a single hypercube.
     is_cube: bool,
-    /// Reader of the dataset with the index of each row's first element in the dataset `values`,
-    /// for a ragged column; `None` for other columns.
+    /// A ragged column's dataset of the index of each row's first element in `values`.
     offsets: Option<Reader>,
     known: (u64, Vec<i64>),
 }
@@ -168,7 +158,7 @@ impl<'a> Placing<'a> {
         Ok(())
     }
 
-    /// Index in the dataset `values` of the first element of a row of a ragged column.
+    /// Index in `values` of the first element of a row.
     fn offset(&mut self, row: u64) -> Result<u64> {
         let Some(reader) = &self.offsets else { return Err(Error::format("the column has no dataset of offsets")) };
         let (start, known) = &mut self.known;

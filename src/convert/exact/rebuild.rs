@@ -17,29 +17,24 @@ use crate::pool::Buffers;
 use crate::progress::{Progress, cancelled};
 use crate::value::{Region, Shape, Values, bits, swap_bytes, swap_width};
 
-/// Size in bytes of a window, the part of an original casacore file that a thread rebuilds at a time.
+/// Part of a file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Maximum number of windows (blocks of `WINDOW_BYTES`) of an original casacore file that are rebuilt concurrently,
-/// while at most the same number of finished ones wait to be hashed.
+/// Windows rebuilt concurrently, while at most as many finished ones wait to be hashed.
 pub(super) const WINDOWS: usize = 4;
-/// Bytes of a dataset that are read at a time to rebuild an original casacore file; at least one block of elements, even if it
-/// is larger.
+/// Bytes of a dataset read at a time; at least one box, even if it is larger.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// A block of an original casacore file, and the segments (ranges of the file that one dataset supplies) that may reach
-/// into it.
+/// A window of a file, and the segments that may reach into it.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: Range<u64>,
     segments: Vec<Segment>,
 }
 
-/// Iterator that cuts an original casacore file into blocks of `WINDOW_BYTES`, each with the
-/// segments that may reach into it.
+/// Cuts a file into windows.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments (ranges of the original casacore file that one dataset supplies) that begin before the next window (the
-    /// next block of `WINDOW_BYTES`) and may reach into it, each with the byte offset in the file at which it ends.
+    /// Segments that begin before the next window and may reach into it, each with its end in the file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -72,8 +67,7 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Calls `work` for every window (block of `WINDOW_BYTES`) of an original casacore file of `len` bytes, `count` windows in
-/// parallel, and `take` on the results in order.
+/// Calls `work` for every window of a file of `len` bytes, `count` in parallel, and `take` on the results in order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -90,7 +84,7 @@ pub(super) fn for_windows<T: Send>(
         if batch.is_empty() && done.is_empty() {
             return Ok(());
         }
-        // what comes in order is done beside the next windows
+        // `take` runs on finished windows beside the work on the next ones
         let ready = std::mem::take(&mut done);
         let (worked, taken) = pool.join(
             || batch.into_par_iter().map(&work).collect::<Result<Vec<T>>>(),
@@ -101,9 +95,9 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
-/// Calls `work` with the number (index in `files`) of each original casacore file, on two files at a time, the longest
-/// first: while one waits for its hash, which is computed in order, there is work on the other. The function
-/// that `work` gets fails if it should end early: after an error, or if `progress` says so.
+/// Calls `work` with the index of each file, on two at a time, the longest first: while one waits for its hash, which
+/// is computed in order, there is work on the other. The function that `work` gets fails if it should end early: after
+/// an error, or if `progress` says so.
 pub(super) fn for_files(
     files: &[File],
     pool: &rayon::ThreadPool,
@@ -117,7 +111,7 @@ pub(super) fn for_files(
     let work_on = || {
         while let (None, Some(&number)) = (first_error.get(), order.get(next.fetch_add(1, Ordering::Relaxed))) {
             if let Err(error) = work(number, &go_on) {
-                // that of the other thread may only say that it was to end
+                // the other thread's error may only say that it was to end
                 let _ = first_error.set(error);
             }
         }
@@ -129,8 +123,7 @@ pub(super) fn for_files(
 /// Fails if work on several threads should end.
 pub(super) type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 
-/// Rebuilds an original casacore file of `len` bytes, passes its bytes to `write`, from several threads and in no order, and
-/// returns their hash of the kind `kind`.
+/// Passes the bytes of the file to `write`, from several threads and in no order; returns their hash.
 pub(super) fn rebuild(
     len: u64,
     kind: HashKind,
@@ -162,9 +155,7 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes of this window (a block of an original casacore file) that datasets supply, those
-    /// from the dataset of literals (bytes that no other dataset holds) last. Sets `covered`, if given, to 1 for each
-    /// byte that is supplied.
+    /// Fills `out` with supplied bytes, literals last, and sets `covered` to 1 for each.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -177,8 +168,7 @@ impl Window {
     }
 }
 
-/// A byte range of a restored file, from byte `start` of the file on, with the buffer `out` for its bytes; `covered`, if
-/// given, is set to 1 for each byte that a dataset supplies.
+/// The buffer `out` for the file's bytes from `start` on; `covered`, if given, becomes 1 for each supplied byte.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -190,14 +180,13 @@ impl RestoreFile<'_> {
         self.start + self.out.len() as u64
     }
 
-    /// The part of `range`, a range of bytes of the restored file, for which the buffer `out` has room; may be empty.
+    /// The part of `range` that is in the buffer; may be empty.
     fn wanted(&self, range: Range<u64>) -> Range<u64> {
         let start = range.start.clamp(self.start, self.end());
         start..range.end.clamp(start, self.end())
     }
 
-    /// The part of the buffer `out` for the byte range `wanted` of the restored file; marks these bytes as supplied by a
-    /// dataset.
+    /// Marks the bytes of `wanted` as supplied.
     fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
         let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
         if let Some(covered) = &mut self.covered {
@@ -206,8 +195,7 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Copies `bytes`, which belong at byte `offset` of the restored file, to the buffer `out`, which holds one byte range
-    /// of the file; those outside this range are left out.
+    /// Bytes outside the buffer are left out.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -219,9 +207,7 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the bytes that a dataset, this `OpenStream`, supplies for `segment` (a range of the restored file) to the
-    /// buffer of `target`. The buffer holds one byte range of the file; bytes of the segment outside that range are
-    /// left out.
+    /// Copies the bytes of `segment` that are in the buffer of `target`.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -270,8 +256,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of a dataset, this `OpenStream`, from row `first` (counted from 0) on, in the byte order of
-    /// the original casacore file to the buffer of `target`. Row `first` begins at byte `offset` of the restored file.
+    /// Copies rows from `first` on in the byte order of the file, where the first begins at byte `offset`.
     fn fill_rows(
         &self,
         first: u64,
@@ -302,7 +287,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Fills `out` with the little-endian bytes of whole rows of the dataset from row `first` on, and zeros after the last row.
+    /// Little-endian bytes of whole rows from `first` on, zeros after the last row.
     fn read_rows(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let row_bytes = (self.cell.elements()? as usize * self.reader.data_type.size()).max(1);
         let there = ((out.len() / row_bytes) as u64).min(self.reader.rows().saturating_sub(first));
@@ -311,8 +296,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Reads tile `number` of a segment and returns its bytes as in the original casacore file; elements beyond the edge of the dataset are
-    /// zeros. The tile with number 0 begins at row `segment.first` of the dataset; numbers go along the fastest axis first.
+    /// Bytes of a tile of `segment` as in the file; elements beyond the edge of the dataset are zeros. Tile 0 begins at
+    /// row `segment.first`; numbers go along the fastest axis first.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);
@@ -342,8 +327,7 @@ impl OpenStream {
         Ok(self.encode(&mut values.into_bytes(), 1).to_vec())
     }
 
-    /// Converts the little-endian elements of `boxes` blocks of equal size to their bytes in the original casacore file: in its
-    /// byte order, or Bools as bits.
+    /// Converts little-endian elements to the byte order of the file, or Bools to bits.
     fn encode<'a>(&self, plain: &'a mut Vec<u8>, boxes: usize) -> &'a [u8] {
         if self.encoding == Encoding::Bits {
             let box_elements = plain.len() / boxes.max(1);

@@ -18,28 +18,22 @@ use crate::io::{ByteOrder, ReadAt};
 use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Index of the dataset of literals in `Recipe::streams`, the datasets from which original casacore files are rebuilt.
-/// Literals are the bytes of these files that no other dataset supplies correctly, stored as they are.
+/// Index in `Recipe::streams` of the literals: bytes that no other dataset supplies correctly, stored as they are.
 pub(super) const LITERALS: u32 = 0;
-/// Maximum number of segments (ranges that one dataset supplies) of an original casacore file, all of which are in
-/// memory together.
+/// Segments of one file, all of which are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Maximum number of bytes that are copied to an original casacore file, and are in memory, in one piece: a block of
-/// elements or, where blocks are read row by row, a row.
+/// Bytes copied in one piece, and in memory: a box or, where boxes are read row by row, a row.
 const MAX_BOX_BYTES: usize = 32 << 20;
-/// Number of integers that are stored for each segment (a range of an original casacore file that one dataset
-/// supplies).
+/// Integers stored for each segment.
 pub(super) const FIELDS: usize = 6;
-/// Bytes of decoded chunks that are kept in memory for all datasets that supply bytes of one original casacore file.
+/// Decoded chunks kept in memory for all streams of one file.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// How the elements of a dataset are encoded in an original casacore file.
+/// Form of a dataset's elements in an original file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Encoding {
-    /// Elements follow one another in the original casacore file, in this byte order.
     Bytes(ByteOrder),
-    /// Bools are eight to a byte in the original casacore file, the first in its lowest bit; the unused bits in the
-    /// last byte of a block of elements are 0.
+    /// Eight Bools to a byte, the first in its lowest bit; the unused bits in the last byte of a box are 0.
     Bits,
 }
 
@@ -57,7 +51,6 @@ impl Encoding {
             .find(|encoding| encoding.name() == name)
     }
 
-    /// Number of bytes that `elements` elements of type `data_type` occupy in an original casacore file.
     pub(super) fn len(self, data_type: DataType, elements: u64) -> Result<u64> {
         let len = match self {
             Encoding::Bits => Some(elements.div_ceil(8)),
@@ -67,36 +60,29 @@ impl Encoding {
     }
 }
 
-/// One dataset of the native HDF5 file from which bytes of original casacore files are rebuilt, and how its elements
-/// become bytes.
+/// A dataset that supplies bytes of original files, and how its elements become bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
-    /// Path in the native HDF5 file of the dataset that supplies bytes of original casacore files.
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of the blocks of elements (hyperslabs) by which the dataset is copied to original casacore files, on all
-    /// axes but the rows; fastest axis first.
+    /// Extents of a box (hyperslab copied in one piece) on all axes but the rows; fastest axis first.
     pub(super) cell: Shape,
 }
 
-/// Says which bytes of an original casacore file come from one dataset of the native HDF5 file: from `count` blocks of
-/// elements (each a hyperslab of one size), whose bytes start every `stride` bytes from `offset` on in the casacore
-/// file.
+/// Bytes of an original file from one stream: `count` boxes of one size, which start every `stride` bytes from `offset`
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Row of the dataset (index on its slowest axis, from 0) at which the first block of elements to be copied starts;
-    /// on the other axes it starts at 0.
+    /// Row (index on the slowest axis) at which the first box starts; on the other axes it starts at 0.
     pub(super) first: u64,
-    /// Extent of each block of elements to be copied on the slowest axis of the dataset, in rows.
+    /// Extent of each box on the slowest axis.
     pub(super) rows: u64,
-    /// Number of blocks of elements that are copied to the original casacore file; they follow one another in the
-    /// dataset, fastest axis first.
+    /// Boxes follow one another in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset in the original casacore file, in bytes, to which the first block of elements is copied.
+    /// Byte of the first box in the file.
     pub(super) offset: u64,
-    /// Number of bytes in the original casacore file from the start of a copied block of elements to the start of the
-    /// next; 0 for a single block.
+    /// Bytes from the start of a box to that of the next; 0 for a single one.
     pub(super) stride: u64,
 }
 
@@ -122,26 +108,23 @@ impl Segment {
     }
 }
 
-/// An original casacore file that can be rebuilt: path, length, hash and number of segments.
+/// An original file that can be rebuilt.
 #[derive(Debug, Clone)]
 pub(super) struct File {
-    /// Path of the original casacore file relative to the table's directory, with `/`; empty if the source was this
-    /// file alone.
+    /// Relative to the table's directory, with `/`; empty if the source was this file alone.
     pub(super) path: BString,
     pub(super) len: u64,
     pub(super) hash: Hash,
     pub(super) segments: u64,
 }
 
-/// Recipes by which all original casacore files of a table are rebuilt from datasets of the native HDF5 file, to which
-/// the table was converted: the content of `/_ctds/restore/index`.
+/// Recipes of all original files of a table: the content of `/_ctds/restore/index`.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Paths of the datasets whose elements are all in original casacore files: a change of such a dataset shows in the
-    /// hash of a restored file.
+    /// Datasets whose elements are all in original files: a change of them shows in the hash of a restored file.
     pub(super) whole: Vec<String>,
-    /// Paths of the original directories, relative to the table's, parents before children.
+    /// Relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
     pub(super) files: Vec<File>,
 }
@@ -168,8 +151,7 @@ impl Recipe {
         })
     }
 
-    /// Decodes from JSON how original casacore files are rebuilt, and checks all paths: none leads out of the restored
-    /// directory, none occurs twice.
+    /// Checks all paths: none leads out of the restored directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
         let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
@@ -205,8 +187,7 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Whether the table that was converted to the native HDF5 file was in a single file, and not a table directory.
-    /// The table is then restored as that file.
+    /// Whether the table was a single file, and is restored as such.
     pub(super) fn is_file(&self) -> bool {
         matches!(self.files.as_slice(), [file] if file.path.is_empty()) && self.directories.is_empty()
     }
@@ -238,8 +219,7 @@ impl Recipe {
     }
 }
 
-/// Converts a stored path to one of the file system; `None` if it would lead out of the restored directory or is not in
-/// normal form.
+/// `None` if the path would lead out of the restored directory or is not in normal form.
 pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     let path = path.to_path().ok()?;
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -251,21 +231,19 @@ pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     .then_some(spelt)
 }
 
-/// The opened recipes of a native HDF5 file, by which original casacore files are rebuilt from its datasets.
+/// The opened recipes of an HDF5 file.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) recipe: Recipe,
     root: Group,
     source: Arc<dyn ReadAt>,
     segments: Reader,
-    /// Index in the dataset `segments` at which the numbers of each original casacore file begin: six for each segment
-    /// (a range of the file that one dataset supplies).
+    /// Where in the dataset `segments` the numbers of each file begin.
     starts: Vec<u64>,
 }
 
 impl Archive {
-    /// Opens the recipes (rules by which original casacore files are rebuilt) of a native HDF5 file; `None` if it has
-    /// none.
+    /// `None` if the file has no recipes.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         let exact = root.group(CTDS)?;
         if !exact.has(RESTORE) {
@@ -303,8 +281,7 @@ impl Archive {
         open().context(restore_path()).map(Some)
     }
 
-    /// Estimates how many bytes of the original casacore files, restored to `directory`, could be shared (reflink) with
-    /// the native HDF5 file.
+    /// Estimates the bytes of files in `directory` that could share space with the HDF5 file.
     pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
         if !sharer.can_share(&*self.source, directory) {
             return Ok(0);
@@ -321,8 +298,7 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Reads the segments of original casacore file `number`, from 0, and opens these datasets;
-    /// fails if the segments do not fit the file's length or the datasets.
+    /// Opens the streams of a file; fails if its segments do not fit the file's length or the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -344,9 +320,7 @@ impl Archive {
     }
 }
 
-/// Encodes segments (ranges of an original casacore file that one dataset supplies) as stored: the values of the first
-/// of their six fields for all segments, then those of the next field; in each field, as the difference from the
-/// segment before (for the first, from 0).
+/// The first field of all segments, then the next field …; each as the difference from the segment before.
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -377,20 +351,16 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
     fields.into_iter().enumerate().map(segment).collect()
 }
 
-/// Open datasets that supply the bytes of one original casacore file, at the index (from 0) that each has in
-/// `Recipe::streams`, which lists them for all files of a table. `None` for datasets that this file does not use.
+/// Open streams of one file, by their index in `Recipe::streams`; `None` for unused ones.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<Option<OpenStream>>);
 
-/// An opened dataset that supplies bytes of original casacore files: a stream of a recipe.
 #[derive(Debug)]
 pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Number of blocks of elements side by side in the dataset, on each axis but the rows, fastest axis first. A
-    /// block, such as a tile, has the extents `cell` on these axes and is copied to the original casacore file in one
-    /// piece.
+    /// Boxes side by side on each axis but the rows, fastest axis first.
     pub(super) across: Shape,
 }
 
@@ -423,8 +393,7 @@ impl Sources {
         found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
     }
 
-    /// Checks that a segment is within the original casacore file of `file_len` bytes and within the dataset that
-    /// supplies it; returns the segment's number of bytes.
+    /// Checks that a segment is within the file and the dataset; returns its number of bytes.
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
@@ -470,9 +439,8 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Number of elements of the dataset that a segment (blocks of elements that are copied to an original casacore
-    /// file) contains, without padding. Where several blocks, such as tiles, divide a cell, the elements of the cell count only if all of
-    /// these blocks are in the segment.
+    /// Elements that a segment contains, without padding. Where several boxes divide a cell, its elements count only if
+    /// all of these are in the segment.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);
@@ -481,22 +449,18 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether each block of elements that is copied to original casacore files spans whole cells, thus whole rows of
-    /// the dataset, and is not a tile that divides cells.
+    /// Whether each box spans whole cells, thus whole rows, and is not a tile that divides cells.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Size in bytes, in memory, of a block of elements: the part of the dataset, `rows` rows long, that is copied to
-    /// an original casacore file in one piece. Elements have the size that they have in the dataset, a byte for each
-    /// Bool.
+    /// Size in memory of a box of `rows` rows, a byte for each Bool.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Size in bytes, in the original casacore file, of a block of elements: the part of the dataset, `rows` rows long,
-    /// that is copied there in one piece. Bytes of the file between two blocks are not counted.
+    /// Size in the file of a box of `rows` rows, without bytes between two boxes.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }
@@ -548,14 +512,13 @@ mod tests {
         }
     }
 
-    /// Creates a dataset without written elements.
     fn dataset(group: &Group, name: &str, element: DataType, shape: Shape) -> h5::Dataset {
         let spec =
             DatasetSpec { element, shape: &shape, chunk: None, appendable: false, compression: Compression::NONE };
         group.create_dataset(name, &spec).unwrap()
     }
 
-    /// Opens the recipe of the file of 100 bytes in a restorable file with this index and the numbers of one segment.
+    /// Opens the recipe of a file of 100 bytes with this index and the numbers of one segment.
     fn opened(index: &str, segment: &[i64]) -> Result<()> {
         let file = h5::File::create_in_memory().unwrap();
         let root = file.root().unwrap();

@@ -25,21 +25,19 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Memory in bytes that is estimated for one window (block of `WINDOW_BYTES`) of an original casacore file while it is
-/// rebuilt from datasets and compared: buffers, waiting results, and a share of the caches.
+/// Estimated memory of one window: buffers, waiting results, and a share of the caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
-/// Where datasets do not rebuild the bytes of an original casacore file, or not correctly, these are stored as they are
-/// (literals). Two such ranges with fewer than this number of correctly rebuilt bytes between them are stored as one.
+/// Two ranges of literals with fewer correct bytes between them are stored as one.
 const MIN_MERGE_GAP_BYTES: usize = 8;
 // the window in which there are that many may be full of small ones
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Finds and stores, in the group `/_ctds/restore`, how the original casacore files of `tree` are rebuilt from the
-/// datasets of the native HDF5 file, which are all written already.
+/// Stores in `/_ctds/restore` how the original files of `tree` are rebuilt from the datasets, which are all written
+/// already.
 ///
-/// `source` is the native HDF5 file, `root` its root group. About `max_memory` bytes are held at a time. `checksum`: the
-/// hash that is stored of each original file.
+/// `source` is the HDF5 file, `root` its root group. About `max_memory` bytes are held at a time. `checksum`: the hash
+/// that is stored of each original file.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
@@ -90,8 +88,7 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
-    /// Number of windows (blocks of `WINDOW_BYTES`) of an original casacore file that are rebuilt from datasets and
-    /// compared with the file at the same time, 1 to 4.
+    /// Windows compared at the same time, 1 to 4.
     windows: usize,
     recipe: Recipe,
     streams: Streams,
@@ -102,8 +99,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Finds where in the original casacore files of `tree` the elements of all columns are; returns, by path, the
-    /// segments of each file (ranges that one dataset supplies).
+    /// Segments of each file of `tree`, by path.
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();
@@ -133,10 +129,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests whether the segments of an original casacore file have the bytes of the file at
-    /// `path`, and stores the segments in the HDF5 file, with literals for all other bytes. If
-    /// every supplied byte is that of the file and supplied once, adds the number of elements in
-    /// the file to `elements`, by the index (from 0) of their dataset in `Recipe::streams`.
+    /// Tests `segments` on the file at `path`, and stores them, with literals for all other bytes. If every supplied
+    /// byte is right and supplied once, adds the number of elements in the file to `elements`, by stream.
     fn file(
         &mut self,
         name: &BString,
@@ -167,9 +161,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares an original casacore file with the bytes that datasets supply by `segments` (each: a range of the file
-    /// and its dataset). Appends bytes that differ or are missing to the dataset `/_ctds/restore/literals`. Returns
-    /// where in the file these belong, the hash of the file, and how many bytes the datasets supply.
+    /// Appends bytes that differ or are missing to `/_ctds/restore/literals`. Returns where in the file these belong,
+    /// the hash of the file, and how many bytes the datasets supply.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -209,9 +202,7 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Lists, in the recipe by which the original casacore files are rebuilt, the datasets of the native HDF5 file of
-    /// which every element is in these files. `elements`: how many elements of a stream (a dataset, with an encoding)
-    /// these files contain, by the index of the stream, from 0.
+    /// Lists the datasets of which every element is in the original files; `elements` counts those of each stream.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -229,17 +220,13 @@ impl Recorder<'_> {
     }
 }
 
-/// Result of comparing an original casacore file with the bytes that the datasets of its columns supply.
+/// Comparison of a file with the bytes that datasets supply.
 struct FileTrial {
-    /// Has hashed the original casacore file.
     hasher: Hasher,
-    /// Ranges of the original casacore file that the datasets of columns do not supply correctly: their bytes are
-    /// stored as literals.
     literals: Segments,
-    /// Whether every byte that the datasets of columns supply equals that of the original casacore file.
+    /// Whether every supplied byte is right.
     as_expected: bool,
-    /// Number of bytes of the original casacore file for which the datasets of columns supply a byte, be it equal to
-    /// the original one or not. Each is counted once.
+    /// Number of supplied bytes, right or wrong, each counted once.
     covered: u64,
 }
 
@@ -248,8 +235,7 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window (a block of the original casacore file), in bytes from its start, that are stored as they are, as
-    /// literals: those that differ from what the datasets give, or the whole window if the file has too many literals.
+    /// Ranges of a window to store as literals: the wrong ones, or all of it if the file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -259,25 +245,20 @@ impl FileTrial {
     }
 }
 
-/// Result of comparing a window (a block) of an original casacore file with the bytes that the datasets of columns
-/// supply.
+/// Comparison of a window with the bytes that datasets supply.
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
-    /// Half-open ranges, in bytes from the start of this window of the original casacore file, that the datasets of
-    /// columns do not supply correctly. Their bytes are stored in the HDF5 file as they are (literals).
+    /// Half-open ranges, from the start of the window, that become literals.
     wrong: Vec<Range<usize>>,
-    /// Number of bytes of this window for which the datasets of columns supply a byte, be it equal
-    /// to the original one or not. Each is counted once.
+    /// Number of supplied bytes, right or wrong, each counted once.
     covered: u64,
-    /// Whether every byte that the datasets of columns supply for this window equals the byte of
-    /// that file. Bytes that they do not supply do not count.
+    /// Whether every supplied byte is right.
     as_expected: bool,
 }
 
-/// Compares `actual`, a window (block) of an original casacore file, with `given`, the bytes that datasets supply for
-/// it. `covered` is 1 where a byte is supplied. Returns the ranges to store as they are (literals), in bytes from the
-/// start of the window, joined if fewer than 8 bytes apart, and whether all supplied bytes are right.
+/// Ranges of a window to store as literals, joined if fewer than 8 bytes apart, and whether all supplied bytes are
+/// right. `covered` is 1 where a byte is supplied.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);
@@ -305,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_what_is_wrong_or_given_by_nobody() {
+    fn differences_are_wrong_or_missing_bytes() {
         let actual: Vec<u8> = (0..200).collect();
         let (mut given, mut covered) = (actual.clone(), vec![1; 200]);
         assert_eq!(differences(&actual, &given, &covered), (vec![], true));

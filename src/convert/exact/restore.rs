@@ -36,14 +36,13 @@ pub struct ToOriginalSummary {
     pub shared_bytes: u64,
 }
 
-/// Restores the original casacore table, as the directory or single file that it was, to `target` from the native HDF5
-/// file at `path`. It appears at `target` when it is complete and the hash of every file has been checked.
+/// Restores the original table, as the directory or single file that it was, from the HDF5 file at `path`. It appears
+/// at `target` when it is complete and the hash of every file has been checked.
 ///
 /// # Errors
-/// `Usage` if the HDF5 file lacks what is needed to restore. `Format` if a restored file would differ from the
-/// original: because of damage, or because columns or tables, which are named, have changed since the conversion.
-/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says
-/// so. `target` is then as it was before.
+/// `Usage` if the HDF5 file lacks what is needed. `Format` if a restored file would differ from the original: because
+/// of damage, or because columns or tables, which are named, have changed since the conversion. `Exists` if `target` is
+/// not to be replaced, `NoSpace`, `Interrupted` if `progress` says so. `target` is then as it was before.
 pub(crate) fn restore(
     path: &Path,
     target: &Path,
@@ -64,7 +63,7 @@ pub(crate) fn restore(
     let sharer = Sharer::new(Reflink::Auto, progress);
     let needed = bytes.saturating_sub(archive.shareable(&sharer, directory_of(target))?);
     let output = create(target, publishing, needed)?;
-    // what files do not show
+    // columns that were edited in HDF5
     let whole = |dataset: &str| recipe.whole.iter().any(|known| known == dataset);
     let (pool, buffers) = (thread_pool(threads)?, Buffers::default());
     let changed = pool.install(|| changed_columns(&source, &whole, progress))?;
@@ -92,8 +91,7 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Restores the original casacore files of a table, each rebuilt from the datasets of the native HDF5 file (`source`)
-/// to which the table was converted, below the directory `root`. If the table was a single file, `root` is that file.
+/// Rebuilds files below `root`, or `root` itself if the table was a single file, from `source`, the HDF5 file.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -126,8 +124,7 @@ impl Restorer<'_> {
         Err(Error::format(format!("it would not be what it was, {why}")).context(name))
     }
 
-    /// Writes original casacore file `number` (its index in the recipe, from 0) below the directory `root`, or as
-    /// `root` if the table was a single file, and returns its hash.
+    /// Returns the hash of the written file.
     fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Hash> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
@@ -143,8 +140,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Converts the path of an original casacore file or directory, as the native HDF5 file stores it, to one relative to
-/// the restored table directory; fails if it would lead out of that directory.
+/// Fails if the path would lead out of the restored directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| {
         Error::format(format!(
@@ -154,8 +150,7 @@ fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     })
 }
 
-/// Opens the recipes of the native HDF5 file (a converted table) at `path`: the rules by which the original casacore
-/// files of the table are rebuilt from datasets. `None` if the HDF5 file has none.
+/// `None` if the HDF5 file has no recipes.
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
         let (file, source) = File::open_with_source(path)?;
@@ -164,17 +159,15 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original casacore file that would not be restored correctly from a native HDF5 file: the hash stored in the
-/// HDF5 file, and that of the bytes to which the casacore file would be rebuilt, or the error of rebuilding it.
+/// An original file that would not be restored correctly: its stored hash, and that of the rebuilt bytes or the error.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Hash,
     pub(crate) found: Result<Hash>,
 }
 
-/// Rebuilds all original casacore files from the native HDF5 file at `path` without writing them. Returns their number,
-/// and those that damage keeps from being rebuilt or whose hash differs from the stored one. If the HDF5 file lacks
-/// what is needed to restore them: 0 and an empty list.
+/// Rebuilds all original files without writing them. Returns their number, 0 if the HDF5 file lacks what is needed, and
+/// those with damage or another hash.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

@@ -18,10 +18,10 @@ pub struct SpaceUsage {
     /// Size in bytes, as stored (after compression), of the datasets of the native HDF5 file, except those for
     /// restoring original casacore files. Without the text of variable-length strings.
     pub datasets: u64,
-    /// Size in bytes, as stored (after compression), of the recipes, which describe how the original casacore files are
+    /// Size in bytes, as stored, of the recipes, which describe how the original casacore files are
     /// rebuilt from datasets.
     pub recipes: u64,
-    /// Size in bytes, as stored (after compression), of the literals: the parts of the original casacore files that no
+    /// Size in bytes, as stored, of the literals: the parts of the original casacore files that no
     /// other dataset holds.
     pub literals: u64,
     /// Number of bytes of the native HDF5 file that are in none of `datasets`, `recipes` and `literals`: the structure

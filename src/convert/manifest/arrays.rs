@@ -23,46 +23,36 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Size in bytes from which a dataset is left out of a manifest if its chunks cannot be referred to; the elements of smaller ones are written into
-/// the manifest.
+/// Datasets without references are left out from this size on; smaller ones are in the manifest.
 const INLINE_BYTES: u64 = 1 << 20;
-/// Chunk length in rows of a manifest's array `row` (row numbers), if the manifest itself contains the numbers because it
-/// can refer to no dataset with them.
+/// Rows in a chunk of the array `row`, if the manifest itself contains the numbers.
 const ROW_NUMBERS: u64 = 1 << 17;
-/// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
+/// Decoded tiles kept while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Inputs from which the arrays of a manifest are made: the source, the plan of its conversion to
-/// HDF5, its tiles, and the files that have the bytes of chunks.
+/// The source, the plan of its conversion to HDF5, and the files that have the bytes of chunks.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
-    /// Tiles to which the manifest (JSON references to chunks) refers, by table, column (both in the order of the
-    /// conversion plan `plan`) and hypercube; `None` for columns that are not in tiles.
+    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// Root group of the HDF5 file with the elements that are not in tiles (the native source, or the companion file
-    /// beside the manifest), with the number of that file in [`Files`] and its size in bytes.
+    /// Root group of the HDF5 file with all other elements (the native source, or the companion), and where that file
+    /// is listed.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
-    /// Whether the manifest (JSON references to chunks, which readers of Zarr open as groups and arrays) is restricted to
-    /// one table, whose arrays are then in the root group of Zarr and not in a group of the table.
+    /// Whether the arrays of the only table are in the root group of Zarr.
     pub(super) is_flat: bool,
 }
 
-/// What the summary of a written manifest (JSON references to chunks, for readers of Zarr) says of the columns: how
-/// many have arrays in the manifest, and which were left out.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Number of columns with arrays in the manifest (JSON references to chunks, which readers of Zarr open as arrays).
     pub(super) columns: usize,
-    /// Number of columns with at least one array whose elements are in the manifest itself.
+    /// Columns with at least one array whose elements are in the manifest itself.
     pub(super) inline_columns: usize,
     pub(super) left_out: Vec<LeftOutColumn>,
 }
 
-/// Where the elements of an array of a manifest are: in tiles, in an HDF5 file, or in the manifest
-/// itself.
 enum Elements<'a> {
     Tiles(&'a Tiles),
     Stored(Box<StoredArray>),
@@ -80,8 +70,7 @@ impl Elements<'_> {
 }
 
 impl<'a> Arrays<'a> {
-    /// Finds the columns that the manifest cannot include, because they cannot be read or no reference to their elements is possible. Nothing is
-    /// written.
+    /// Columns that cannot be read, or to whose elements no reference is possible.
     pub(super) fn left_out(&self) -> Result<Vec<LeftOutColumn>> {
         let mut left_out = Vec::new();
         for (number, (table, outline)) in self.plan.tables.iter().zip(&self.outline.tables).enumerate() {
@@ -99,9 +88,6 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays of the manifest. Returns the number of columns with arrays, the
-    /// number of those with elements in the manifest itself, and `left_out`, the columns without
-    /// arrays.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,
@@ -119,7 +105,7 @@ impl<'a> Arrays<'a> {
         Ok(counts)
     }
 
-    /// Path of the group of a table in the manifest, without a leading slash; empty for the root.
+    /// Without a leading slash; empty for the root.
     fn group<'b>(&self, outline: &'b TableOutline) -> &'b str {
         if self.is_flat { "" } else { outline.group.trim_start_matches('/') }
     }
@@ -164,8 +150,8 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// Finds the datasets that a column would become in a native HDF5 file, and where the elements
-    /// of each are. The inner error is the reason why the manifest cannot refer to them.
+    /// The datasets that a column would become, and where their elements are; the inner error is the reason why the
+    /// manifest cannot refer to them.
     fn column(
         &self,
         table: usize,
@@ -176,7 +162,7 @@ impl<'a> Arrays<'a> {
     ) -> Result<Result<Vec<(&'a DatasetOutline, Elements<'a>)>, String>> {
         let tiles = self.tiles[table][index].as_deref();
         let content = self.source.tables[of_table.table].content()?;
-        // those of a native file may have other names than a plan gives them
+        // datasets of a native file may have other names than a plan gives them
         let known = content.dataset_paths(column.index)?;
         let mut found = Vec::new();
         for dataset in &outline.datasets {
@@ -260,9 +246,7 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// Writes the row numbers of a table into the manifest as an array, the coordinate of the axis
-    /// of the rows: references to the dimension scale in the HDF5 file if possible, else the
-    /// numbers.
+    /// References to the dimension scale of the rows if possible, else the numbers.
     fn write_row_numbers<W: Write>(
         &self,
         table: &TablePlan,
@@ -294,8 +278,7 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// Writes the values along an axis (such as CHAN_FREQ) into the manifest (references for Zarr readers) as an array: a reference to
-    /// the dimension scale of the HDF5 file if that has the same values, else the values.
+    /// A reference to the dimension scale if that has the same values, else the values.
     fn write_coordinate<W: Write>(
         &self,
         outline: &TableOutline,
@@ -326,8 +309,7 @@ impl<'a> Arrays<'a> {
         self.write_elements(&array, &elements, out, progress, &mut |_| Ok(values.clone()))
     }
 
-    /// Opens the dataset at `path` of the HDF5 file to which the manifest refers; `None` if it is missing or has another shape
-    /// or type.
+    /// `None` if the dataset is missing or has another shape or type.
     fn dataset(&self, path: &str, shape: &Shape, data_type: DataType) -> Result<Option<Dataset>> {
         let (root, path) = (&self.stored.0, path.trim_start_matches('/'));
         let Some((group, name)) = path.rsplit_once('/') else { return Ok(None) };
@@ -340,8 +322,7 @@ impl<'a> Arrays<'a> {
         Ok(suits.then_some(dataset))
     }
 
-    /// Finds the dataset at `path` as an array to which the manifest can refer; `None` if it is missing, has another shape or
-    /// type, or cannot be referred to.
+    /// `None` if the dataset is missing, has another shape or type, or cannot be referred to.
     fn scale(&self, path: &str, shape: &Shape, data_type: DataType) -> Result<Option<StoredArray>> {
         let Some(dataset) = self.dataset(path, shape, data_type)? else { return Ok(None) };
         Ok(StoredArray::find(dataset, shape, data_type, self.stored.1)?.ok())

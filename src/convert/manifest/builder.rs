@@ -1,5 +1,5 @@
-//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a companion HDF5 file for what is not in
-//! tiles.
+//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a
+//! companion HDF5 file for data that are not in tiles.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,8 +26,7 @@ use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::value::DataType;
 
-/// Estimated size in bytes of the JSON text of one reference (file, offset and length of a chunk) in a manifest, used to
-/// check that the disk has enough free space.
+/// Estimated JSON text of one reference, to check the free space of the disk.
 const REFERENCE_BYTES: u64 = 64;
 
 /// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
@@ -270,8 +269,7 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Finds the tiles to which the manifest refers, by table, column (both in the order of the
-    /// conversion plan `plan`) and hypercube; `None` for columns that are not in tiles.
+    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in tiles.
     fn tiles(
         &self,
         source: &Source,
@@ -300,9 +298,7 @@ impl<'a> ToManifest<'a> {
         Ok(found)
     }
 
-    /// Writes the companion, the HDF5 file beside a manifest, at `path`: all columns of numbers and
-    /// Bools, except those to whose tiles in the table the manifest refers. Returns warnings of the
-    /// conversion.
+    /// The companion has all columns of numbers and Bools but those in tiles. Returns warnings of the conversion.
     fn write_companion(
         &self,
         source: &Source,
@@ -320,21 +316,19 @@ impl<'a> ToManifest<'a> {
             });
         }
         plan.warnings.clear();
-        // it is published, and made durable, with the manifest
+        // the companion is published, and made durable, with the manifest
         let publishing = Publishing { if_exists: IfExists::Fail, sync: self.call.publishing.sync };
         Ok(to_hdf5(source, &plan, &options, path, publishing, progress)?.warnings)
     }
 }
 
-/// Results of writing a manifest: counts of columns, number of references, and the output.
 struct Document<W> {
     counts: Counts,
     references: u64,
     out: W,
 }
 
-/// Writes a manifest (JSON references to chunks, for readers of Zarr) to `out`: first `record` (facts for this program), to
-/// which the columns that are left out are added, then the groups and arrays of `arrays`.
+/// Writes `record`, to which the columns that are left out are added, then the groups and arrays.
 fn write_document<W: Write>(
     arrays: &Arrays<'_>,
     mut record: Json,
@@ -356,7 +350,7 @@ fn write_document<W: Write>(
     Ok(Document { counts, references, out })
 }
 
-/// The warnings of a plan, without those about columns, which are among the ones that are left out.
+/// Without those about columns that are left out.
 fn warnings(plan: &Plan) -> Vec<String> {
     let missing = plan.tables.iter().flat_map(|table| table.missing.iter().map(|column| (&table.name, &column.name)));
     let known: Vec<String> =
@@ -365,9 +359,7 @@ fn warnings(plan: &Plan) -> Vec<String> {
     plan.warnings.iter().filter(is_new).cloned().collect()
 }
 
-/// The summary of a manifest: numbers of tables, columns, rows and references, columns left out,
-/// and warnings. The caller sets the size of the manifest, and the path and size of its companion
-/// HDF5 file.
+/// The caller sets the size of the manifest, and the path and size of its companion.
 fn summary(
     plan: &Plan,
     tiles: &[Vec<Option<Vec<Tiles>>>],
@@ -391,7 +383,6 @@ fn summary(
     }
 }
 
-/// A writer that counts the bytes of the manifest written to it.
 struct Counted<W> {
     out: W,
     bytes: u64,
@@ -409,7 +400,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Path of the companion of a manifest: the path of the manifest with `.rest.h5` appended.
+/// The path of the manifest with `.rest.h5` appended.
 fn companion_of(manifest: &Path) -> PathBuf {
     let mut path = manifest.as_os_str().to_owned();
     path.push(COMPANION);

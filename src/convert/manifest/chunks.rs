@@ -9,36 +9,32 @@ use crate::grid::{Grid, unravel};
 use crate::h5::{ChunkInfo, Dataset, Storage};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// Maximum size in bytes of the chunks into which a manifest divides a contiguous dataset; a chunk has at least one
-/// row, even if that is larger.
+/// Chunks of a contiguous dataset have at most this size, but at least one row.
 const BLOCK_BYTES: u64 = 16 << 20;
-/// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the
-/// manifest (JSON references to chunks).
+/// A contiguous dataset stays one chunk if its chunks would be smaller.
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
-/// The HDF5 file to which arrays of a manifest refer: `file` is its index in [`Files`], from 0, and
-/// `bytes` is its size.
+/// Index in [`Files`] and size of an HDF5 file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredIn {
     pub(super) file: FileNumber,
     pub(super) bytes: u64,
 }
 
-/// A dataset of an HDF5 file to whose elements a manifest refers.
+/// A dataset to whose elements a manifest refers.
 pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
     metadata: ArrayMetadata,
-    /// Offset in the HDF5 file of the dataset's first byte, if the dataset is contiguous; `None` if it is in chunks, or was never written.
+    /// Byte of a contiguous dataset in the file; `None` for chunks, or if nothing was ever written.
     block: Option<u64>,
 }
 
-/// A dataset to which a manifest can refer, or the reason why it cannot.
+/// A dataset, or the reason why a manifest cannot refer to it.
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// Examines whether a manifest can refer to the elements of `dataset`, which becomes an array
-    /// of shape `shape` (fastest axis first). Returns the array, or the reason why it cannot.
+    /// Whether a manifest can refer to the elements of `dataset` as an array of `shape`, fastest axis first.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
@@ -81,7 +77,7 @@ impl StoredArray {
         }
     }
 
-    /// The reason why a manifest cannot refer to all chunks of the dataset; `None` if it can.
+    /// Why a manifest cannot refer to all chunks.
     fn problem(&self, stored: StoredIn) -> Result<Option<String>> {
         let total = self.grid.counts().elements()?;
         let plain_bytes = self.chunk_bytes()?;
@@ -119,7 +115,7 @@ impl StoredArray {
         Ok(self.grid.chunk.elements()?.saturating_mul(size))
     }
 
-    /// Calls `visit` for each chunk of the dataset that was written, or each part of a contiguous dataset.
+    /// Calls `visit` for each written chunk, or each part of a contiguous dataset.
     fn each(&self, visit: &mut dyn FnMut(&ChunkInfo) -> Result<()>) -> Result<()> {
         if let Some(block) = self.block {
             let (counts, stored_bytes) = (self.grid.counts(), self.chunk_bytes()?);
@@ -155,8 +151,8 @@ impl StoredArray {
     }
 }
 
-/// Shape, fastest axis first, of the chunks into which a manifest divides a contiguous dataset: whole rows, and the
-/// same number of rows in each, because chunks of Zarr all have the same size.
+/// Chunks, fastest axis first, of a contiguous dataset: whole rows, of equal number because chunks of Zarr all have the
+/// same size.
 fn block_chunk(shape: &Shape, element_bytes: u64) -> Shape {
     let Some((cell, rows)) = shape.split_last() else { return shape.clone() };
     let row_bytes = cell.iter().fold(element_bytes, |bytes, &extent| bytes.saturating_mul(extent)).max(1);

@@ -13,13 +13,11 @@ use crate::call::{Call, call_setters};
 use crate::convert::recorded_file::RecordedFile;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Rules by which files are named in the references of a manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
-    /// Directory or URL in which readers of a manifest (JSON references to chunks) find the table or native HDF5 file,
-    /// and the companion (an HDF5 file with all data that are not read from tiles). `None` if references have absolute paths.
+    /// Directory or URL in which readers find the files; `None` for absolute paths.
     pub(super) base: Option<String>,
-    /// Absolute path of the directory in which the manifest is.
+    /// Absolute path of the manifest's directory.
     pub(super) directory: PathBuf,
 }
 
@@ -30,9 +28,7 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// Name of the file or directory at `path` in the references of a manifest: its absolute path
-    /// or, if [`ToManifest::base`](super::ToManifest::base) sets a directory or URL for readers,
-    /// that and the file name.
+    /// Name of a file in references: its absolute path, or [`base`](super::ToManifest::base) and the file name.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -46,22 +42,21 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path under which the manifest records the file at `local`, to check later whether it has
-    /// changed: `local` itself or, if a directory or URL for readers is set (`base`), the path
-    /// relative to the directory of the manifest.
+    /// Path recorded to check later whether the file has changed: `local`, or with `base` relative to the manifest's
+    /// directory.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
 }
 
-/// The relative path that leads from a directory to a file of the manifest; both are given as absolute paths without links.
+/// Both paths are absolute and without links.
 fn relative(directory: &Path, file: &Path) -> PathBuf {
     let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(common).map(|_| Component::ParentDir);
     up.chain(file.components().skip(common)).collect()
 }
 
-/// The files to which a manifest refers, or whose content was copied into the manifest or its companion HDF5 file.
+/// Files to which a manifest refers, or whose content was copied into the manifest or its companion.
 #[derive(Debug)]
 pub(super) struct Files {
     naming: Naming,
@@ -72,13 +67,12 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// Path, size and modification time that the manifest records for a file on which it depends, as they were when the
-    /// file was added to [`Files`]. `None` for a file on a server, which is checked by its `ETag` or time with each
+    /// State when the file was added; `None` on a server, where the file is checked by `ETag` or time with each
     /// request.
     state: Option<RecordedFile>,
 }
 
-/// Number of a file to which a manifest refers: its index in [`Files`], from 0.
+/// Index in [`Files`].
 pub(super) type FileNumber = usize;
 
 impl Files {
@@ -86,7 +80,7 @@ impl Files {
         Files { naming, list: Vec::new() }
     }
 
-    /// Adds the regular file at `local`, which the manifest's references call `name`; returns its number.
+    /// References call the file `name`.
     pub(super) fn add(&mut self, local: &Path, name: &str) -> Result<FileNumber> {
         if let Some(known) = self.list.iter().position(|known| known.local == local) {
             return Ok(known);
@@ -98,14 +92,13 @@ impl Files {
         Ok(self.list.len() - 1)
     }
 
-    /// Adds the file at the URL `address`, which the manifest's references call `name`; returns its number.
+    /// References call the file `name`.
     pub(super) fn add_remote(&mut self, address: &Path, name: &str) -> FileNumber {
         self.list.push(KnownFile { local: address.to_owned(), name: FileName::new(name), state: None });
         self.list.len() - 1
     }
 
-    /// Adds the file that is at `local` now and will be at `target`, which the manifest's references call `name`; returns its
-    /// number.
+    /// The file is at `local` now and will be at `target`.
     pub(super) fn add_new(&mut self, local: &Path, target: &Path, name: &str) -> Result<FileNumber> {
         let number = self.add(local, name)?;
         if let Some(state) = &mut self.list[number].state {
@@ -114,8 +107,6 @@ impl Files {
         Ok(number)
     }
 
-    /// Name of a file in the references of the manifest: an absolute path, or the path or URL at
-    /// which readers find the file.
     pub(super) fn name(&self, file: FileNumber) -> &FileName {
         &self.list[file].name
     }
@@ -128,7 +119,6 @@ impl Files {
         Ok(json!(states))
     }
 
-    /// Fails if a local file on which the manifest depends has changed since it was added to these [`Files`].
     pub(super) fn check_unchanged(&self) -> Result<()> {
         for known in &self.list {
             let Some(state) = &known.state else { continue };
@@ -186,12 +176,11 @@ pub struct ChangedFile {
     /// Path of the missing or changed file, as recorded in the manifest (JSON references to chunks in files); a relative
     /// one is resolved against the directory of the manifest.
     pub path: PathBuf,
-    /// How the changed file differs from what the manifest records, as a sentence.
+    /// How the changed file differs from the record in the manifest, as a sentence.
     pub change: String,
 }
 
-/// The part of a manifest that is read to check whether the files of the table or the HDF5 files on
-/// which it depends have changed.
+/// The part of a manifest that is read to check its files.
 #[derive(Deserialize)]
 struct Document {
     version: u64,

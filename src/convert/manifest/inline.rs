@@ -11,11 +11,10 @@ use crate::h5::{Compression, FilterScratch, Pipeline};
 use crate::progress::Progress;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Compression level (gzip, 0 to 9) of elements that a manifest (JSON references for readers of Zarr) contains itself.
+/// Level of gzip, 0 to 9.
 const LEVEL: u8 = 6;
 
-/// A Zarr array of which a manifest (a JSON file that mostly refers to chunks in other files) contains the chunks
-/// itself, as base64 text.
+/// A Zarr array whose chunks are in the manifest, as base64 text.
 pub(super) struct InlineArray {
     grid: Grid,
     data_type: DataType,
@@ -36,7 +35,7 @@ impl InlineArray {
         ArrayMetadata { shape: self.grid.shape.clone(), chunk: self.grid.chunk.clone(), dtype, filters }
     }
 
-    /// Writes all chunks of the array named `array` into the manifest; `read` returns the elements of a given box of the array.
+    /// `read` returns the elements of a box of the array.
     pub(super) fn write<W: std::io::Write>(
         &self,
         array: &str,
@@ -78,8 +77,7 @@ impl InlineArray {
     }
 }
 
-/// Encodes strings as numcodecs' `vlen-utf8` does: the count of strings, then the length and the bytes of each. Count
-/// and lengths are 32-bit integers, little-endian.
+/// numcodecs' `vlen-utf8`: the count of strings, then length and bytes of each; numbers are u32, little-endian.
 fn joined(strings: &[bstr::BString]) -> Result<Vec<u8>> {
     let number = |len: usize| {
         let number = u32::try_from(len).map_err(|_| Error::unsupported("a manifest cannot hold 4 GiB of strings"))?;

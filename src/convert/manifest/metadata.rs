@@ -6,31 +6,30 @@ use serde_json::{Map, Value as Json, json};
 use crate::h5::Compression;
 use crate::value::{ByteOrder, DataType, Record, Shape, Value, Values};
 
-/// Name of the attribute that lists the axes of a Zarr array, slowest first, for xarray.
+/// Attribute with the axes of an array, slowest first, for xarray.
 const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// The document `.zgroup`, which is the same for every group of a manifest.
 pub(super) fn group() -> Json {
     json!({ "zarr_format": 2 })
 }
 
-/// Metadata of a Zarr array: shape, chunks, element type and filters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ArrayMetadata {
-    /// Shape of the Zarr array, fastest axis first.
+    /// Fastest axis first.
     pub(super) shape: Shape,
-    /// Shape of a chunk of the Zarr array, fastest axis first.
+    /// Fastest axis first.
     pub(super) chunk: Shape,
-    /// Type of the Zarr array's elements, as numpy spells it: `<f4`.
+    /// Numpy's spelling: `<f4`.
     pub(super) dtype: String,
-    /// Filters of the Zarr array's chunks as numcodecs names them, in the order in which a writer applies them.
+    /// Named as in numcodecs, in the order in which a writer applies them.
     pub(super) filters: Vec<Json>,
 }
 
 impl ArrayMetadata {
-    /// Encodes the metadata as the document `.zarray` of Zarr version 2.
+    /// The document `.zarray` of Zarr version 2.
     ///
-    /// Filters are not split into filters and a compressor, because some readers take no compressor from such documents. The
+    /// Filters are not split into filters and a compressor, because some readers take no compressor from such
+    /// documents. The
     /// fill value is null: xarray would take every other one for a mask.
     pub(super) fn to_json(&self) -> Json {
         let chunk: Vec<u64> = self.chunk.reversed().into_iter().map(|extent| extent.max(1)).collect();
@@ -48,8 +47,7 @@ impl ArrayMetadata {
     }
 }
 
-/// Type of a Zarr array's elements as numpy spells it: a byte for each Bool; `|O` (object) for strings, which the codec
-/// of [`strings`] decodes.
+/// Numpy's spelling: a byte for each Bool; `|O` (object) for strings, which the codec of [`strings`] decodes.
 pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     let end = if order == ByteOrder::Big { '>' } else { '<' };
     match data_type {
@@ -68,19 +66,17 @@ pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     }
 }
 
-/// Configuration (JSON) of the Zarr codec `vlen-utf8`, which encodes strings as their count, then the length and the
-/// UTF-8 bytes of each.
+/// The codec `vlen-utf8`: the count of strings, then the length and the UTF-8 bytes of each.
 pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }
 
-/// Configurations (JSON) of numcodecs for the filters of [`Compression::gzip`], in the order in which a writer applies
-/// them: `shuffle` of elements of `element_bytes` bytes, then `zlib` with compression level `level`.
+/// Numcodecs' configurations for [`Compression::gzip`]: `shuffle` of `element_bytes`, then `zlib` with `level`.
 pub(super) fn gzip(element_bytes: usize, level: u8) -> Vec<Json> {
     vec![json!({ "id": "shuffle", "elementsize": element_bytes }), json!({ "id": "zlib", "level": level })]
 }
 
-/// The configuration (JSON) of numcodecs that equals the HDF5 filter with number `id` and these parameters; `None` if numcodecs has no such filter.
+/// Numcodecs' configuration of an HDF5 filter, if it has one.
 pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Option<Json> {
     let parameter = |number: usize| parameters.get(number).copied();
     Some(match id {
@@ -93,20 +89,18 @@ pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Optio
     })
 }
 
-/// Advice that ends an error message about an HDF5 filter which numcodecs lacks: the command that writes a file without such filters.
+/// Advice on a filter that numcodecs lacks: the command that writes a file without such filters.
 pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }
 
-/// The Zarr document `.zattrs` of a group; its attributes are the fields of `record`, a set of names with values (such as
-/// keywords).
+/// `.zattrs` of a group: the fields of `record`.
 pub(super) fn attributes(record: &Record) -> Map<String, Json> {
     let field = |name: &BString, value: &Value| (name.to_str_lossy().into_owned(), attribute(value));
     record.fields.iter().map(|field_| field(&field_.name, &field_.value)).collect()
 }
 
-/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first. Its other
-/// attributes are the fields of `record`, a set of names with values, if given.
+/// `.zattrs` of an array: its axes `dims`, slowest first, and the fields of `record`.
 pub(super) fn array_attributes(record: Option<&Record>, dims: &[String]) -> Json {
     let mut found = record.map(attributes).unwrap_or_default();
     found.insert(DIMENSIONS.to_owned(), dims.into());
@@ -137,7 +131,7 @@ fn elements(values: &Values) -> Vec<Json> {
     }
 }
 
-/// Encodes a number as JSON; numbers that are not finite are the strings `NaN`, `Infinity` and `-Infinity`.
+/// Numbers that are not finite are the strings `NaN`, `Infinity` and `-Infinity`.
 fn float(value: f64) -> Json {
     let word = if value.is_nan() {
         "NaN"

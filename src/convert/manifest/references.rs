@@ -2,37 +2,35 @@
 
 use std::io::Write;
 
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
 use serde_json::{Map, Value as Json, json};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::grid::Grid;
 
-/// Name of the member of a manifest (JSON references to chunks) with facts for this program, such as the files on
-/// which the manifest depends; other programs that read the manifest ignore the member.
+/// Member with facts for this program, such as the files on which the manifest depends; other readers ignore it.
 pub(super) const RECORD: &str = "h5bridge";
 
-/// Writer of a manifest, a JSON document of references to chunks for readers of Zarr, entry by entry.
+/// Writes a manifest entry by entry.
 pub(super) struct References<W> {
     out: W,
     count: u64,
-    /// Number of chunks written so far to the manifest (JSON for readers of Zarr), each as a reference (file, offset and
-    /// length) or as its bytes in base64.
+    /// Chunks written so far, as references or as bytes in base64.
     chunks: u64,
-    /// Copies of all metadata documents for `.zmetadata`: Zarr finds the members of groups only there, because it cannot list
+    /// All metadata documents, for `.zmetadata`: Zarr finds members of groups only there, because it cannot list
     /// references.
     consolidated: Vec<Document>,
 }
 
-/// A Zarr metadata document of a group or array in a manifest.
 struct Document {
-    /// Path of the group that contains the group or array described by this metadata document, without a leading slash.
-    /// Empty for the root group and its members.
+    /// Group of the described object, without a leading slash; empty for the root group and its members.
     parent: String,
     key: String,
     document: Json,
 }
 
-/// Name of a file in the references of a manifest, encoded as a JSON string.
+/// Encoded as a JSON string.
 #[derive(Debug, Clone)]
 pub(super) struct FileName(String);
 
@@ -43,8 +41,7 @@ impl FileName {
 }
 
 impl<W: Write> References<W> {
-    /// Begins a manifest in `out`, with `record` (facts for this program, such as the files on which the manifest
-    /// depends) before all references.
+    /// `record` precedes all references.
     pub(super) fn begin(mut out: W, record: &Json) -> Result<Self> {
         write!(out, "{{\"version\":1,\"templates\":{{}},\"{RECORD}\":{record},\"refs\":{{")?;
         Ok(References { out, count: 0, chunks: 0, consolidated: Vec::new() })
@@ -58,7 +55,6 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{separator}{key}:")?)
     }
 
-    /// Writes a Zarr metadata document, such as `.zarray`, of the group or array at `path` into the manifest.
     pub(super) fn document(&mut self, path: &str, name: &str, document: Json) -> Result<()> {
         self.text(path, name, &document)?;
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
@@ -72,16 +68,14 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// Writes a reference to a chunk of an array, `len` bytes from byte `offset` of a file, into the manifest. `index`
-    /// is the position of the chunk on each axis, counted in chunks from 0, fastest axis first.
+    /// A chunk of `len` bytes at byte `offset` of a file; `index` counts chunks on each axis, fastest first.
     pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
         Ok(write!(self.out, "[{},{offset},{len}]", file.0)?)
     }
 
-    /// Writes the bytes of a chunk of an array into the manifest, as base64 text. `index` is the position of the chunk
-    /// on each axis, counted in chunks from 0, fastest axis first.
+    /// A chunk as base64 text; `index` counts chunks on each axis, fastest first.
     pub(super) fn inline(&mut self, array: &str, index: &[u64], bytes: &[u8]) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
@@ -90,7 +84,7 @@ impl<W: Write> References<W> {
         Ok(self.out.write_all(b"\"")?)
     }
 
-    /// Ends the manifest; returns the output and the number of chunks in it.
+    /// Returns the output and the number of chunks in it.
     pub(super) fn end(mut self) -> Result<(W, u64)> {
         let mut documents = std::mem::take(&mut self.consolidated);
         // zarr expects the members of a group one after the other
@@ -103,13 +97,12 @@ impl<W: Write> References<W> {
     }
 }
 
-/// Path in the manifest of the member `name` of the group or array at `path`, which is empty for the root.
+/// `path` is empty for the root.
 pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// Name of a chunk in the references of a manifest: its position on each axis, slowest axis first, joined by dots.
-/// `index` has the positions, counted in chunks from 0, fastest axis first.
+/// Positions joined by dots, slowest axis first; `index` has the fastest first.
 fn chunk_key(index: &[u64]) -> String {
     let mut key = String::new();
     for (number, place) in index.iter().rev().enumerate() {
@@ -121,31 +114,18 @@ fn chunk_key(index: &[u64]) -> String {
     key
 }
 
-/// Whether the chunk at `index` (counted in chunks from 0, fastest axis first) has elements of the array that `grid`
-/// divides into chunks; chunks beyond the array's extents, which an array that grows can have, have none.
+/// Whether the chunk has elements of the array: those of an array that grows may be beyond its extents.
 pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
     let counts = grid.counts();
     index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// Writes bytes as base64 text (RFC 4648 section 4) into the manifest.
 fn write_base64(out: &mut impl Write, bytes: &[u8]) -> Result<()> {
-    let mut text = Vec::with_capacity(4096);
-    for group in bytes.chunks(3) {
-        let byte = |number: usize| u32::from(group.get(number).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for number in 0..4 {
-            let digit = BASE64[(bits >> (18 - 6 * number)) as usize & 63];
-            text.push(if number > group.len() { b'=' } else { digit });
-        }
-        if text.len() + 4 > 4096 {
-            out.write_all(&text)?;
-            text.clear();
-        }
-    }
-    out.write_all(&text).map_err(Error::from)
+    let mut encoder = EncoderWriter::new(out, &STANDARD);
+    encoder.write_all(bytes)?;
+    encoder.finish()?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,22 +15,20 @@ use crate::source::Content;
 use crate::table::{Stored, Table, TableKind, Tiling};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// Number of references to tiles that are written into a manifest between two checks whether the call was cancelled.
+/// References between two checks whether the call was cancelled.
 const BETWEEN_LOOKS: u64 = 4096;
 
-/// Directory of the main table to whose tiles a manifest refers, and the name with which the manifest's references to
-/// files in this directory begin.
+/// Directory of the main table, and the name with which references to files in it begin.
 #[derive(Debug)]
 pub(super) struct TableDirectory {
-    /// Absolute path of the table directory, without symbolic links.
+    /// Absolute, without symbolic links.
     pub(super) path: PathBuf,
     pub(super) name: String,
 }
 
 impl TableDirectory {
-    /// Adds to `files` the files of a casacore table that hold cells or keywords (`table.dat`, `table.f…`), so that a
-    /// later check finds changes in them. Adds none if the table is neither the main table nor in the main table's
-    /// directory.
+    /// Adds `table.dat` and `table.f…`, so that a later check finds changes. Adds none of a table outside the main
+    /// table's directory.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
@@ -51,15 +49,13 @@ impl TableDirectory {
     }
 }
 
-/// The tiles of one hypercube of a column, to which a manifest refers.
 #[derive(Debug)]
 pub(super) struct Tiles {
     file: FileNumber,
-    /// Offset in the table's file of the first byte of the hypercube's first tile.
+    /// Byte of the first tile.
     offset: u64,
-    /// Number of bytes in the table's file from the start of a tile to the start of the next.
+    /// Bytes from the start of a tile to that of the next.
     stride: u64,
-    /// Size in bytes of a tile of the hypercube.
     bytes: u64,
     count: u64,
     grid: Grid,
@@ -68,8 +64,8 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Finds the tiles of each hypercube of a column. `None` if the cells are stored in another way (as bits, in buckets, computed), or if the table
-    /// is outside of `root`, the directory of the main table.
+    /// The tiles of each hypercube. `None` if the cells are stored in another way (as bits, in buckets, computed), or
+    /// if the table is outside of `root`.
     ///
     /// # Errors
     /// `Unsupported` if a file is a symbolic link or inside a container.
@@ -116,12 +112,10 @@ impl Tiles {
         }
     }
 
-    /// Number of tiles in the hypercube.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Size in bytes of all tiles of the hypercube.
     pub(super) fn total_bytes(&self) -> u64 {
         self.bytes.saturating_mul(self.count)
     }
@@ -144,8 +138,8 @@ impl Tiles {
     }
 }
 
-/// Shapes of the hypercubes of a column, fastest axis first. `None` if they differ from the shapes of the datasets that
-/// the column would become (`form`), or if a dense column is not one hypercube with all rows in order.
+/// Shapes, fastest axis first. `None` if they differ from the datasets of `form`, or a dense column is not one
+/// hypercube with all rows in order.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {
@@ -161,8 +155,7 @@ fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape
     }
 }
 
-/// Adds the file with the tiles of a column to `files` and returns its index in `files`, from 0; `None` if the table is
-/// outside of `root`, the directory of the main table.
+/// Index in `files` of the file with the tiles; `None` if the table is outside of `root`.
 fn find(
     table: &Table,
     column: usize,

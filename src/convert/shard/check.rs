@@ -12,7 +12,6 @@ use crate::io::{FileSource, ReadAt};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Number of bytes, written by workers, that are read at a time to compare them with the recorded hash.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and
@@ -20,20 +19,17 @@ const STEP_BYTES: u64 = 1 << 20;
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
-    /// The HDF5 file in which the bytes of workers are checked; `None` if the conversion makes a table.
+    /// `None` if the conversion makes a table.
     file: Option<FileSource>,
-    /// Offsets and sizes of the chunks that commit has inserted into the HDF5 file: a list for each dataset of the
-    /// plan, by chunk number; empty before commit.
+    /// Chunks of each dataset of the plan, by number; empty before commit.
     inserted: Vec<Vec<Inserted>>,
 }
 
-/// Where a chunk is in the published HDF5 file after commit has inserted it.
+/// A chunk in the published file.
 struct Inserted {
-    /// Number of the chunk in its dataset from 0, counting along the fastest axis first.
+    /// Number in its dataset, fastest axis first.
     number: u64,
-    /// Offset in the HDF5 file of the chunk's first byte, where commit has put it.
     address: u64,
-    /// Number of bytes that the chunk has in the HDF5 file, into which commit has inserted it.
     bytes: u64,
 }
 
@@ -76,8 +72,7 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Hashes the bytes that a worker has written for an item of a contiguous dataset, where they
-    /// are one byte range of the HDF5 file.
+    /// Hashes an item of a contiguous dataset, one byte range of the file.
     fn block(
         &self,
         item: &ShardItem,
@@ -95,7 +90,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, &hasher))
     }
 
-    /// Hashes the bytes that a worker has written for an item (a range of tiles) into a file of the table.
+    /// Hashes a range of tiles in a file of the table.
     fn tiles(
         &self,
         item: &ShardItem,
@@ -123,8 +118,8 @@ impl<'a> RangeCheck<'a> {
         self.file.as_ref().ok_or_else(|| Error::usage("an item of the plan is not part of its target"))
     }
 
-    /// Hashes the chunks of an item that commit has inserted into the HDF5 file, each preceded by its length as in the separate file of the worker,
-    /// so that the result equals the worker's.
+    /// Hashes inserted chunks, each preceded by its length as in the worker's file, so that the result equals the
+    /// worker's.
     fn chunks(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(kind), 0);
         let inserted = &self.inserted[item.dataset];
@@ -139,7 +134,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, &hasher))
     }
 
-    /// Hashes the separate file in which a worker has written the chunks of an item. Fails if it has fewer or more chunks than the item.
+    /// Hashes the worker's file; fails if it has fewer or more chunks than the item.
     fn chunk_file(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || -> Result<ShardResult> {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
@@ -158,7 +153,6 @@ impl<'a> RangeCheck<'a> {
     }
 }
 
-/// Passes `len` bytes of a file, from byte `start` on, to a hasher.
 fn hash(file: &FileSource, mut start: u64, len: u64, hasher: &mut Hasher, progress: &dyn Progress) -> Result<()> {
     let end = start.saturating_add(len);
     let mut buffer = vec![0; len.min(STEP_BYTES) as usize];
@@ -173,7 +167,7 @@ fn hash(file: &FileSource, mut start: u64, len: u64, hasher: &mut Hasher, progre
     Ok(())
 }
 
-/// The chunks in the published HDF5 file, for each dataset of the plan; empty for contiguous datasets.
+/// Chunks in the published file by dataset; empty for contiguous ones.
 fn inserted(plan: &ShardPlan) -> Result<Vec<Vec<Inserted>>> {
     let file = h5::File::open(plan.target())?;
     let root = file.root()?;

@@ -14,8 +14,7 @@ use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::table::{ColumnCells, Tiling};
 use crate::value::Values;
 
-/// Makes the bytes of one HDF5 dataset's chunks, or of one hypercube's tiles, from the cells of the source; the worker processes
-/// that share a conversion write them.
+/// Makes the bytes of a dataset's chunks, or of a hypercube's tiles, from the cells of the source.
 pub(super) struct Chunks<'a> {
     pub(super) dataset: &'a Dataset,
     content: &'a Content,
@@ -38,30 +37,27 @@ impl<'a> Chunks<'a> {
         Ok(chunks)
     }
 
-    /// The hypercube of the source column that becomes the dataset; fails if the source has none of the planned shape.
+    /// Fails if the source has no hypercube of the planned shape.
     fn cube(&self) -> Result<&dyn ChunkRead> {
         let cubes = self.tiling.as_ref().map_or(&[][..], |tiling| &tiling.cubes);
         let cube = cubes.get(self.dataset.cube).filter(|cube| cube.grid().shape == self.grid.shape);
         cube.map(|cube| &**cube as &dyn ChunkRead).ok_or_else(changed_cubes)
     }
 
-    /// Reader of a source column's tiles as the chunks of the HDF5 dataset that they become.
     fn tiles(&self) -> Result<Tiles<'_>> {
         Tiles::new(self.cube()?, &self.grid)
     }
 
-    /// Reader of the source's chunks as the tiles that they become in the table which the conversion makes.
     fn chunk_tiles(&self, tiles: &TileFile) -> Result<ChunkTiles<'_>> {
         ChunkTiles::new(self.cube()?, &self.grid, tiles.order()?, tiles.joined)
     }
 
-    /// Reader of the source's rows as the tiles that they become in the table which the conversion makes.
     fn row_tiles(&self, tiles: &TileFile) -> Result<RowTiles<'_>> {
         let info = &self.content.columns()[self.dataset.column_number];
         Ok(RowTiles { info, cells: self.cells, grid: self.grid.clone(), order: tiles.order()? })
     }
 
-    /// Fails if tiles made from the source would not have the size that the plan of the table states, because the source has changed.
+    /// Fails if tiles would not have the planned size, because the source has changed.
     fn check_tiles(&self, tiles: &TileFile) -> Result<()> {
         let bytes = match self.dataset.is_of_tiles {
             true => self.chunk_tiles(tiles)?.tile_bytes(),
@@ -70,9 +66,7 @@ impl<'a> Chunks<'a> {
         if bytes == tiles.bytes { Ok(()) } else { Err(changed_cubes()) }
     }
 
-    /// Largest number of consecutive chunks that one call of [`read`](Self::read) makes from the source. If the
-    /// conversion makes a table: of groups of [`TileFile::joined`] tiles (those of one chunk of the source, or with the
-    /// same rows).
+    /// Chunks, or groups of [`TileFile::joined`] tiles, that one call of [`read`](Self::read) makes at most.
     pub(super) fn batch(&self) -> Result<u64> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => Ok(self.chunk_tiles(tiles)?.batch()),
@@ -83,9 +77,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces the content of `bytes` by uncompressed chunks with the numbers `chunks` (half-open, from 0) or, if the
-    /// conversion makes a table, groups of [`TileFile::joined`] tiles as stored. At most [`batch`](Self::batch) are
-    /// allowed. The last of the dataset may be shorter.
+    /// Replaces `bytes` by uncompressed chunks, at most [`batch`](Self::batch), or groups of [`TileFile::joined`] tiles
+    /// as stored. The last of the dataset may be shorter.
     pub(super) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => self.chunk_tiles(tiles)?.read(chunks, bytes),
@@ -95,8 +88,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces the content of `bytes` by uncompressed chunks of the dataset, made of whole rows of
-    /// the source: those with the numbers `chunks`.
+    /// Chunks made of whole rows.
     fn read_rows(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
             return Err(Error::format("the dataset has no row axis"));

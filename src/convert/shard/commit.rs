@@ -21,14 +21,11 @@ use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
 
-/// Name of the lock file that a commit keeps locked, in the directory of a plan (the work list of a conversion by many
-/// processes).
+/// Locked by a commit, in the directory of a plan.
 const LOCK: &str = "commit.lock";
-/// Name of the marker file, in the directory of a plan, that commit makes before it changes the
-/// HDF5 file. If the marker exists, the next commit first undoes these changes.
+/// Made before commit changes the HDF5 file: if it exists, the next commit first undoes these changes.
 const BEGUN: &str = "commit.begun";
-/// Name of the document, in the directory of a plan, with the ranges of chunks or tiles and the
-/// workers' results for them. Commit then moves the document beside the published file.
+/// Plan with the workers' results, which commit moves beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
 /// Commit of a conversion by many processes: checks that workers have written all items of the plan (ranges of chunks
@@ -141,8 +138,8 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Copies the chunks from separate files of workers into the HDF5 file and makes it durable; returns the number of copied bytes. `begun`: whether
-    /// an earlier commit was interrupted.
+    /// Inserts chunks and makes the file durable; returns the number of copied bytes. `begun`: an earlier commit was
+    /// interrupted.
     fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
@@ -154,7 +151,7 @@ impl<'a> CommitShards<'a> {
         Ok(inserted_bytes)
     }
 
-    /// Makes the files of tiles in the table durable, in case that workers on other machines have not done so.
+    /// Workers on other machines may not have made the files of tiles durable.
     fn complete_table(&self) -> Result<()> {
         match self.call.publishing.sync {
             SyncPolicy::Never => Ok(()),
@@ -162,8 +159,7 @@ impl<'a> CommitShards<'a> {
         }
     }
 
-    /// All items of the plan, each with the result that a worker returned for it; fails if a result
-    /// is missing.
+    /// Fails if a result is missing.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());
@@ -182,10 +178,8 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks that the result of each item states the length of its separate file of chunks, or
-    /// else the size of the range. Ranges without a separate file are read back if `checks_ranges`
-    /// is set or the file system reports holes in them, and compared with the SHA-256 in the
-    /// result. Returns how many bytes were read back.
+    /// Compares lengths of all items with their results. Items in the file are read back and compared with their hash
+    /// if `checks_ranges` is set or the file system reports holes in them. Returns how many bytes were read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -206,8 +200,8 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Copies the chunks from separate files of workers into the HDF5 file; returns the number of copied bytes. If `begun`, changes of an earlier,
-    /// interrupted commit are undone first.
+    /// Inserts the workers' chunks; if `begun`, first undoes the changes of an interrupted commit. Returns the copied
+    /// bytes.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -228,9 +222,8 @@ impl<'a> CommitShards<'a> {
         inserted
     }
 
-    /// Writes `ranges.ndjson` in the directory of the plan: the lines of `plan.ndjson`, with the
-    /// worker's result added to each item. This file then stays beside the published one, so that
-    /// the bytes can be verified later.
+    /// Writes `ranges.ndjson`: the lines of `plan.ndjson` with results, which stays beside the published file, to
+    /// verify it later.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -239,9 +232,8 @@ impl<'a> CommitShards<'a> {
         ranges.write(&self.path(RANGES))
     }
 
-    /// Ends a commit whose HDF5 file or table is published. Moves `ranges.ndjson`, the document with the ranges of
-    /// chunks or tiles and the workers' results, to the place beside the published file. Then removes the directory of
-    /// the plan, the work list of a conversion by many processes.
+    /// Ends a commit whose file or table is published: moves `ranges.ndjson` beside it, and removes the directory of
+    /// the plan.
     fn finish(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let ranges = self.path(RANGES);
@@ -257,8 +249,7 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary for an HDF5 file or table that is published (moved to the target). The numbers of bytes inserted into the
-    /// HDF5 file, and of bytes compared with the results of workers, are 0: an earlier commit that was interrupted may
+    /// Summary of a published file or table. Numbers of inserted and compared bytes are 0: an interrupted commit may
     /// have published it, and else the caller sets them.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
@@ -271,8 +262,7 @@ impl<'a> CommitShards<'a> {
     }
 }
 
-/// Removes the directory of a plan. The plan's document is removed last, so that an interrupted
-/// commit can be repeated.
+/// The plan's document is removed last, so that an interrupted commit can be repeated.
 fn remove_plan(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -286,8 +276,7 @@ fn remove_plan(directory: &Path) -> Result<()> {
     Ok(fs::remove_dir(directory)?)
 }
 
-/// Fails if the separate file with the chunks of an item does not have the length in the item's result; its bytes are compared when commit inserts
-/// the chunks.
+/// Compares the length; the bytes are compared when commit inserts the chunks.
 fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
     let path = plan.chunk_file(item);
     match path.metadata() {
@@ -303,8 +292,7 @@ fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) ->
     }
 }
 
-/// Fails if the number of bytes in the result of an item differs from the size of the item's chunks or tiles, of which
-/// only the last may be shorter.
+/// Only the last chunk or tile may be shorter.
 fn check_len_of_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
     let chunk_bytes = plan.dataset(item).chunk_bytes()?;
     let most = (item.last - item.first).saturating_mul(chunk_bytes);
@@ -315,8 +303,7 @@ fn check_len_of_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) 
     Err(damaged(plan, item, &format!("its result has {found} bytes, {most} are expected")))
 }
 
-/// Whether the file system reports a hole (bytes never written) in the range of an item. Some file systems store no zeros, and report holes for them
-/// too.
+/// Some file systems store no zeros, and report holes for them as well.
 fn has_hole(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<bool> {
     let dataset = plan.dataset(item);
     let at = item.first * dataset.chunk_bytes()?;

@@ -18,18 +18,13 @@ use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 use crate::source::tree::Tree;
 
-/// Size in bytes from which a conversion by many processes leaves a dataset or hypercube to workers, unless the caller
-/// sets smaller items (parts of the work); smaller ones are written when the plan is made.
+/// Default size from which datasets and hypercubes are left to workers; smaller ones are written with the plan.
 pub(super) const LARGE_BYTES: u64 = 64 << 20;
-/// Smallest and largest size in bytes of an item (a range of chunks that one worker writes), if the caller does not set
-/// the size.
+/// Limits of the default size of an item.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
-/// Number of items (ranges of chunks or tiles that one worker writes) into which a plan divides the bytes of large
-/// datasets, if the caller does not set the size of an item. Limited by `ITEM_BYTES`: items have at least 32 MiB and at
-/// most 512 MiB, whatever their number.
+/// Items into which a plan divides the bytes of large datasets by default, within `ITEM_BYTES`.
 const ITEMS: u64 = 64;
-/// Name of the files by which casacore locks tables. Plans do not record these files, and changes of them are allowed,
-/// because their modification times change with every reader.
+/// Plans do not record lock files, which change with every reader.
 pub(super) const LOCK_FILE: &str = "table.lock";
 
 /// Summary of a plan, the work list of a conversion to HDF5 or to a table by many processes.
@@ -53,8 +48,7 @@ pub struct ShardPlanSummary {
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a conversion to the HDF5 file `target`. Items (ranges of chunks for workers) have about
-/// `work_bytes` bytes; 0: 1/64 of the large datasets, at least 32 MiB, at most 512 MiB.
+/// Plans a conversion to the HDF5 file `target`, with items of about `work_bytes` bytes; 0 for the default.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -113,8 +107,7 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Size in bytes of an item if the caller does not set it: 1/64 of the size of all `datasets`, at
-/// least 32 MiB, at most 512 MiB.
+/// Default size of an item: 1/64 of all `datasets`, at least 32 MiB, at most 512 MiB.
 pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     let mut all = 0u64;
     for dataset in datasets {
@@ -123,8 +116,7 @@ pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
 }
 
-/// Refuses options of a conversion that cannot be divided among workers: one process would need all cells, or the cells
-/// of an item (a range of chunks) could not be found.
+/// Refuses options for which one process would need all cells, or the cells of an item could not be found.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),
@@ -140,8 +132,7 @@ fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     }
 }
 
-/// Fails if the target of a conversion exists and is not to be replaced, or if the directory of a plan for this target
-/// exists.
+/// Fails if the target exists and is not to be replaced, or has a directory of a plan.
 pub(super) fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     let directory = ShardPlan::directory_of(target);
     let exists = |path: &Path| path.symlink_metadata().is_ok();
@@ -156,7 +147,7 @@ pub(super) fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     Ok(())
 }
 
-/// Lists the files of all tables of a source with sizes and times, except for casacore's lock files.
+/// Files of all tables but lock files.
 pub(super) fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
     let tables = source.tables.iter().filter_map(|table| table.path.clone());
     let mut roots: Vec<PathBuf> = tables.chain([path.canonicalize().context(Context::path(path))?]).collect();
@@ -174,7 +165,6 @@ pub(super) fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>
     Ok(files)
 }
 
-/// Makes the line of a plan's document that describes a dataset which workers write.
 fn dataset(plan: &Plan, held: &Held) -> Dataset {
     let table = &plan.tables[held.table];
     let column = &table.columns[held.column];

@@ -19,8 +19,7 @@ use crate::progress::Progress;
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 
-/// Makes the plan of a conversion to the table `target`. Items (ranges of tiles for workers) have about `work_bytes`
-/// bytes; 0: 1/64 of the large hypercubes, at least 32 MiB, at most 512 MiB.
+/// Plans a conversion to the table `target`, with items of about `work_bytes` bytes; 0 for the default.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -60,8 +59,7 @@ pub(in crate::convert) fn create_table(
     Ok(ShardPlanSummary { items, bytes, packed_bytes: 0, file_bytes, rows, warnings })
 }
 
-/// Lists the files below the directory `root` of a table with sizes and times, by their paths below it, except for casacore's
-/// lock files.
+/// Files below `root` but lock files, by their paths below it.
 fn table_files(root: &Path) -> Result<Vec<RecordedFile>> {
     let mut files = Vec::new();
     walk(root, &mut |path| {
@@ -76,7 +74,6 @@ fn table_files(root: &Path) -> Result<Vec<RecordedFile>> {
     Ok(files)
 }
 
-/// Makes the line of a plan's document that describes a hypercube of the new table whose tiles workers write.
 fn dataset(source: &Source, held: &HeldTiles) -> Result<Dataset> {
     let table = &source.tables[held.table];
     let info = &table.content()?.columns()[held.column];

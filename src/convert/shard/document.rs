@@ -17,17 +17,14 @@ use crate::h5::Compression;
 use crate::hash::{Hash, HashKind, Hasher};
 use crate::value::Shape;
 
-/// Version of the document of a conversion plan for many processes; other versions are refused.
+/// Other versions are refused.
 const VERSION: u32 = 1;
-/// Largest number of items (ranges of chunks) in a conversion plan for many processes.
 const MAX_ITEMS: u64 = 1 << 20;
-/// Number of hexadecimal digits in the identifier of an item of a plan (a range of chunks that one worker writes).
 const ID_DIGITS: usize = 16;
-/// Maximum size in bytes of what a conversion plan leaves to other processes as one piece: a chunk of the HDF5 file, or on the way back all
-/// tiles of a hypercube that have the same rows. Four times the largest chunk that is made of a tile.
+/// A chunk, or all tiles with the same rows, left to workers as one piece: four times the largest chunk that is made of
+/// a tile.
 pub(super) const MAX_CHUNK_BYTES: u64 = 64 << 20;
-/// Maximum length in bytes of a line of `plan.ndjson`, the work list of a conversion by many processes with a JSON
-/// object in each line. The first line is the longest, since it lists all files of the source.
+/// The first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
 /// The plan of a conversion by two or more processes: source, target, and the items (ranges of chunks or tiles), each
@@ -39,8 +36,7 @@ pub struct ShardPlan {
     pub(super) header: Header,
     pub(super) datasets: Vec<Dataset>,
     items: Vec<ShardItem>,
-    /// Whether commit, the last step of the conversion, has moved the HDF5 file or table to the target. The plan was
-    /// then read from the document that commit leaves beside the target.
+    /// The plan was read from the document that commit leaves beside the target.
     is_committed: bool,
 }
 
@@ -52,14 +48,11 @@ pub struct ShardItem {
     /// Identifier of the item: 16 hexadecimal digits of a hash of the source's files (paths, sizes
     /// and times), of the dataset and of the range.
     pub id: String,
-    /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
+    /// Index in `ShardPlan::datasets`.
     pub(super) dataset: usize,
-    /// Number in the dataset, from 0, of the item's first chunk; chunks are counted along the fastest axis first. If
-    /// the conversion makes a table, groups of [`TileFile::joined`] consecutive tiles, which are made together, are
-    /// counted.
+    /// First chunk, numbered along the fastest axis first; of a table, group of [`TileFile::joined`] tiles.
     pub(super) first: u64,
-    /// End of the item's half-open range of chunks in its dataset: number of the chunk, from 0, after the last one to
-    /// be written. If the conversion makes a table, groups of consecutive tiles, which are made together, are counted.
+    /// End of the half-open range.
     pub(super) last: u64,
     /// Size in bytes of the chunks that a worker writes for this item, uncompressed and with the padding at the edges.
     /// If the conversion makes a table: size of the tiles as stored, with the last group of tiles taken as full.
@@ -82,7 +75,7 @@ pub struct ShardResult {
     pub hash: Hash,
 }
 
-/// A [`ShardResult`] in the document of the plan: the hash has its kind for a name.
+/// The hash has its kind for a name.
 #[derive(Serialize, Deserialize)]
 struct StoredResult {
     file_bytes: u64,
@@ -118,8 +111,7 @@ impl ShardResult {
         ShardResult { file_bytes, hash: hasher.finish() }
     }
 
-    /// Describes, as a sentence, how the bytes that were found for an item differ from those that
-    /// this result records; `None` if they do not.
+    /// A sentence on how the bytes found for an item differ from this result.
     pub(super) fn difference(&self, found: &ShardResult) -> Option<String> {
         (found != self).then(|| {
             format!(
@@ -134,83 +126,67 @@ impl ShardResult {
     }
 }
 
-/// The first line of `plan.ndjson`, the work list of a conversion by many processes with a JSON object in each line:
-/// the conversion and its source.
+/// First line: the conversion and its source.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     version: u32,
-    /// Version of h5bridge that made the plan.
+    /// Version of h5bridge.
     program: String,
-    /// Absolute path of the source of the conversion.
+    /// Absolute.
     pub(super) source: PathBuf,
-    /// Files of the source with their sizes and times when the plan was made.
+    /// State when the plan was made.
     files: Vec<RecordedFile>,
-    /// Size in bytes of the HDF5 file when the plan was made, before commit inserts chunks and publishes the file. If
-    /// the conversion makes a table: size of all files of the table, except casacore's lock files.
+    /// Size of the HDF5 file without the workers' chunks, or of all files of the table but lock files.
     pub(super) file_bytes: u64,
-    /// Number of rows of the main table to be converted or, if only subtables are converted, of the first of them.
+    /// Rows of the main table or, if only subtables are converted, of the first of them.
     pub(super) rows: u64,
-    /// Files of the table that the conversion makes, by their paths below its directory, except casacore's lock files;
-    /// empty if the conversion makes an HDF5 file.
+    /// Files of the new table but lock files, by their paths below its directory; empty for an HDF5 file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) table_files: Vec<RecordedFile>,
 }
 
-/// A line of `plan.ndjson`, the work list of a conversion by many processes, for a dataset or hypercube that workers
-/// write.
+/// A line for a dataset or hypercube that workers write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dataset {
-    /// Path in the HDF5 file of the dataset that workers write. If the conversion makes a table: `MAIN/DATA`, the table
-    /// and the column, with the hypercube if there are several.
+    /// Path in the HDF5 file; of a table `MAIN/DATA`, with the hypercube if there are several.
     pub(super) path: String,
-    /// Name of the source table that has the column of the dataset.
     pub(super) table: String,
-    /// Name of the source column that becomes the dataset.
     pub(super) column: String,
-    /// Index, from 0, of the table whose column becomes the dataset, among all tables of the source.
+    /// Index in the source.
     pub(super) table_number: usize,
-    /// Index in its table of the column that becomes the dataset, from 0.
+    /// Index in its table.
     pub(super) column_number: usize,
-    /// Index of the column's hypercube that becomes the dataset, from 0.
+    /// Index among the column's hypercubes.
     pub(super) cube: usize,
-    /// Extents of the dataset that workers write, slowest axis first.
+    /// Slowest axis first.
     shape: Vec<u64>,
-    /// Extents of the chunks of the dataset that workers write, slowest axis first.
+    /// Slowest axis first.
     chunk: Vec<u64>,
-    /// Size of an element of the dataset in bytes.
     element_bytes: u64,
-    /// Row of the source table, from 0, that is the first row of the dataset.
+    /// Row of the source table that is the first row of the dataset.
     pub(super) first_row: u64,
-    /// Whether the dataset's chunks are made of the tiles of the column; otherwise of rows.
+    /// Chunks are made of tiles of the column, not of rows.
     pub(super) is_of_tiles: bool,
-    /// Name of the dataset's compression, as [`Compression::parse`] reads it.
+    /// As [`Compression::parse`] reads it.
     compression: String,
-    /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if workers write the chunks to separate files, or to a table.
+    /// Byte of the first chunk of a contiguous dataset in the HDF5 file.
     pub(super) address: Option<u64>,
-    /// File of the new table into which workers write the tiles of the hypercube, and offsets of the tiles in this
-    /// file. `None` if the conversion makes an HDF5 file.
+    /// `None` if the conversion makes an HDF5 file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tiles: Option<TileFile>,
 }
 
-/// Where workers write a dataset or hypercube: into the HDF5 file, to separate files of chunks (one for each item, the
-/// range of chunks that one worker writes), or to a file of the new table.
+/// Where workers write a dataset or hypercube.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'a> {
-    /// Workers write into the HDF5 file; the number is the offset in bytes of the first chunk of the dataset, not of
-    /// the item (the range of chunks that one worker writes).
+    /// The HDF5 file, in which the dataset's first chunk has this offset.
     Block(u64),
-    /// Workers write a separate file of chunks for each item. Commit, the last step of the
-    /// conversion, inserts these chunks into the HDF5 file, because their offsets are not known
-    /// before.
+    /// A file of chunks for each item: the offsets in the HDF5 file are not known before commit.
     Chunks,
-    /// Workers write tiles into a file of the new table; the value has the path of the file and the offsets of the
-    /// tiles.
+    /// A file of the new table.
     Tiles(&'a TileFile),
 }
 
-/// A line of `plan.ndjson`, the work list of a conversion by many processes, of one of three kinds:
-/// the conversion, a dataset, or an item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<H, D, I> {
@@ -219,11 +195,10 @@ enum Line<H, D, I> {
     Item(I),
 }
 
-/// A line of `plan.ndjson` that owns its values, as parsing returns it.
+/// A line as parsing returns it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
-/// Properties of a dataset that workers (processes that share a conversion) write, from which its line in `plan.ndjson`,
-/// the work list of the conversion, is made.
+/// Properties from which a dataset's line is made.
 pub(super) struct NewDataset<'a> {
     pub(super) path: String,
     pub(super) table: (usize, &'a str),
@@ -264,8 +239,6 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Where workers write the bytes of the dataset: at an offset in the HDF5 file, in separate
-    /// files of chunks, or in a file of the new table.
     pub(super) fn place(&self) -> Place<'_> {
         match (&self.tiles, self.address) {
             (Some(tiles), _) => Place::Tiles(tiles),
@@ -274,15 +247,13 @@ impl Dataset {
         }
     }
 
-    /// Number of chunks of the dataset or, if the conversion makes a table, of groups of tiles that are made together;
-    /// items are ranges of them.
+    /// Chunks, or groups of tiles that are made together.
     pub(super) fn chunks(&self) -> Result<u64> {
         let chunks = self.grid().counts().elements()?;
         Ok(self.tiles.as_ref().map_or(chunks, |tiles| chunks.div_ceil(tiles.joined)))
     }
 
-    /// Size in bytes of a chunk of the dataset, uncompressed; if the conversion makes a table, of a group of tiles that
-    /// are made together, as stored.
+    /// Uncompressed bytes of a chunk; of a group of tiles, as stored.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
         if let Some(tiles) = &self.tiles {
             // more than 2^64 bytes are refused when the plan is read
@@ -292,7 +263,6 @@ impl Dataset {
         bytes.ok_or_else(|| Error::format("a chunk has more than 2^64 bytes"))
     }
 
-    /// Size in bytes of an element of the dataset.
     pub(super) fn element_bytes(&self) -> u64 {
         self.element_bytes
     }
@@ -301,8 +271,7 @@ impl Dataset {
         Compression::parse(&self.compression).map_err(Error::blame_source)
     }
 
-    /// Half-open range of bytes in the HDF5 file that workers fill with the chunks of the dataset, one after the other;
-    /// `None` if they write the chunks to other files.
+    /// Bytes of a contiguous dataset in the HDF5 file.
     pub(super) fn block(&self) -> Result<Option<Range<u64>>> {
         let Some(start) = self.address else { return Ok(None) };
         let bytes = self.grid().counts().elements()?.checked_mul(self.chunk_bytes()?);
@@ -310,8 +279,7 @@ impl Dataset {
         end.map(|end| Some(start..end)).ok_or_else(|| Error::format("the block ends after 2^64 bytes"))
     }
 
-    /// Fails if the shape, chunks, tiles, offset or compression that the plan's document states for the dataset are
-    /// impossible or too large.
+    /// Refuses impossible or too large shapes, chunks, tiles, offsets and compressions.
     fn check(&self) -> Result<()> {
         let grid = self.grid();
         if grid.shape.is_empty() || grid.shape.len() != grid.chunk.len() || grid.chunk.contains(&0) {
@@ -333,8 +301,7 @@ impl Dataset {
 }
 
 impl Header {
-    /// Makes the first line of a plan's document (`plan.ndjson`, a JSON object in each line): facts about the
-    /// conversion of `source`. `table_files` is empty if the conversion makes an HDF5 file.
+    /// `table_files` is empty if the conversion makes an HDF5 file.
     pub(super) fn new(
         source: &Path,
         files: Vec<RecordedFile>,
@@ -359,10 +326,7 @@ impl Header {
         hasher
     }
 
-    /// Fails if a file of the source has changed since the plan was made.
-    ///
-    /// # Errors
-    /// `Format`, which names the file.
+    /// Fails with `Format`, which names the file, if a file of the source has changed since the plan was made.
     pub(super) fn check_source(&self) -> Result<()> {
         let change = |file: &RecordedFile| Some((file.path.clone(), file.change_below(Path::new(""))?));
         match self.files.iter().find_map(change) {
@@ -375,7 +339,7 @@ impl Header {
     }
 }
 
-/// Path `target`, without a slash at its end, with `suffix` appended to the file name.
+/// Appends to the file name, without a slash at its end.
 fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(target.components().as_path());
     name.push(suffix);
@@ -442,7 +406,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed })
     }
 
-    /// Makes a plan in which workers write `datasets`: each dataset is divided into items of about `work_bytes` bytes, at least one chunk each.
+    /// Divides each dataset into items of about `work_bytes` bytes, at least one chunk each.
     pub(super) fn new(target: &Path, header: Header, datasets: Vec<Dataset>, work_bytes: u64) -> Result<Self> {
         let mut items = Vec::new();
         let of_source = header.hash_source();
@@ -465,7 +429,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed: false })
     }
 
-    /// Writes the plan to the file at `path`, as a document with a JSON object in each line, and makes it durable.
+    /// Also makes the document durable.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let write = || -> Result<()> {
             let mut out = BufWriter::new(fs::File::create(path)?);
@@ -553,20 +517,16 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the HDF5 file or table that the conversion makes, where it is now: in the directory of the plan until
-    /// commit, the last step of the conversion, moves it to the target.
+    /// The HDF5 file or table where it is now: in the directory of the plan until commit.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }
 
-    /// Path of the HDF5 file or table of a conversion by many processes until commit, the last step, moves it to the
-    /// target: in the directory of the plan, such as `my.h5.shards/my.h5`.
+    /// Path before commit, such as `my.h5.shards/my.h5`.
     pub(super) fn unpublished(&self) -> PathBuf {
         self.directory().join(self.target.file_name().unwrap_or_default())
     }
 
-    /// Path of the separate file of chunks that a worker writes for an item (a range of chunks), until commit inserts
-    /// these chunks into the HDF5 file.
     pub(super) fn chunk_file(&self, item: &ShardItem) -> PathBuf {
         self.directory().join(CHUNKS).join(format!("{}.chunks", item.id))
     }
@@ -575,7 +535,6 @@ impl ShardPlan {
         &mut self.items
     }
 
-    /// Fails if commit, the last step of the conversion, has already moved the HDF5 file or table to the target.
     pub(super) fn check_not_committed(&self) -> Result<()> {
         if !self.is_committed {
             return Ok(());
@@ -585,13 +544,11 @@ impl ShardPlan {
     }
 }
 
-/// Name of the document with the plan of a conversion by many processes, in the directory of the plan.
 pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range.
-/// `hasher` must have hashed the files already.
+/// Hash of the source's files, which `hasher` has hashed already, the dataset and the range.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n").as_bytes());
@@ -600,8 +557,8 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails if an item names a dataset that the plan lacks, or if its range is empty or exceeds the
-/// dataset. Also fails if its identifier, a part of a file name, is not 16 hexadecimal digits.
+/// Fails for a missing dataset, an empty or too long range, or an identifier (a part of a file name) that is not 16
+/// hexadecimal digits.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

@@ -16,28 +16,23 @@ use crate::native::open_dataset;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
 
-/// Maximum number of chunks that are read in advance from the files of workers, before they are inserted into the HDF5
-/// file.
 const READ_AHEAD: usize = 8;
 
-/// Copies the separate files of chunks, which workers have written for `items` (ranges of chunks), into the HDF5 file
-/// of a plan. Items of one dataset must follow one another.
+/// Inserts the workers' chunks of `items`; those of one dataset follow one another.
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],
-    /// Whether the system is asked early to write the HDF5 file to the disk.
+    /// Whether the system is asked early to write the file to the disk.
     pub(super) sync: SyncPolicy,
     pub(super) progress: &'a dyn Progress,
 }
 
-/// Bytes, as stored in HDF5, of the next chunk of an item (a range of chunks that a worker has written to a separate
-/// file), or the error of reading it.
+/// Stored bytes of the next chunk, or the error of reading it.
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Copies the chunks of all items (ranges of chunks that workers have written to separate files) into the HDF5 file
-    /// at `path`. Returns the number of copied bytes. The separate files are checked on the way: after an error the
-    /// HDF5 file has wrong chunks and must not be published.
+    /// Returns the number of copied bytes. The workers' files are checked on the way: after an error the HDF5 file has
+    /// wrong chunks and must not be published.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);
         let (give_back, buffers) = channel();
@@ -47,9 +42,8 @@ impl Insertion<'_> {
         })
     }
 
-    /// Reads the files of chunks that workers have written, in the order of the items (one file for each), and sends
-    /// each chunk to the thread that writes the HDF5 file. Stops after it has sent an error, or when that thread no
-    /// longer receives.
+    /// Reads the workers' files in the order of the items, and sends each chunk. Stops after an error, or when the
+    /// receiver is gone.
     fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {
@@ -116,8 +110,7 @@ impl Insertion<'_> {
     }
 }
 
-/// The error for an item (a range of chunks or tiles that one worker wrote) whose bytes differ from those of its
-/// recorded result.
+/// The bytes of an item differ from its result.
 pub(super) fn damaged(plan: &ShardPlan, item: &ShardItem, difference: &str) -> Error {
     let (id, name) = (&item.id, plan.describe(item));
     let message = format!(

@@ -18,16 +18,13 @@ use std::path::Path;
 use super::document::ShardPlan;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Number of bytes that are copied at a time from the unpublished HDF5 file of a conversion to its backup, or back.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Name of the backup file, in the directory of a plan (the work list of a conversion by many processes). It has the
-/// bytes of the HDF5 file that may change when commit inserts chunks before it publishes the file.
+/// The backup, in the directory of a plan.
 pub(super) const STRUCTURE: &str = "structure";
 
-/// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that may change when commit inserts chunks. Two
-/// kinds are not saved: contiguous datasets that workers write, and the byte ranges `chunks`, where chunks are written
-/// already.
+/// Saves all bytes that may change when commit inserts chunks: not contiguous datasets that workers write, nor the byte
+/// ranges `chunks`, which are written already.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.
@@ -54,8 +51,7 @@ pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &P
     keep().with_context(|| Context::path(to))
 }
 
-/// Restores the HDF5 file at `to` from the backup at `from`, which [`keep_structure`] made: its length and all bytes,
-/// except contiguous datasets that workers write and chunks that the plan wrote. Makes the HDF5 file durable.
+/// Restores length and bytes that [`keep_structure`] saved, and makes the HDF5 file durable.
 ///
 /// # Errors
 /// `Format`, `NoSpace`, `Io`.
@@ -85,8 +81,7 @@ pub(super) fn restore_structure(from: &Path, to: &Path) -> Result<()> {
     restore().with_context(|| Context::path(from))
 }
 
-/// Reads the next number (an offset or a length in bytes, 8 bytes little-endian) of a backup that [`keep_structure`]
-/// made of parts of an HDF5 file. `None` if fewer than 8 bytes are left.
+/// `None` if fewer than 8 bytes are left.
 fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     match source.read_exact(&mut bytes) {
@@ -96,8 +91,7 @@ fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
     }
 }
 
-/// Half-open byte ranges of an HDF5 file of `len` bytes that are outside `chunks` and outside the contiguous datasets
-/// that workers write.
+/// Ranges of a file of `len` bytes outside `chunks` and the contiguous datasets that workers write.
 fn outside(plan: &ShardPlan, chunks: Vec<Range<u64>>, len: u64) -> Result<Vec<Range<u64>>> {
     let blocks = plan.datasets.iter().map(|dataset| dataset.block());
     let mut inside = blocks.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
@@ -114,12 +108,10 @@ fn outside(plan: &ShardPlan, chunks: Vec<Range<u64>>, len: u64) -> Result<Vec<Ra
     Ok(ranges)
 }
 
-/// Makes the directory entries of the files in a plan's directory durable (fsync of the directory).
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Fails if the length of the file at `path` is not `expected` bytes.
 pub(super) fn check_len(path: &Path, expected: u64) -> Result<()> {
     let found = path.metadata().with_context(|| Context::path(path))?.len();
     if found == expected {

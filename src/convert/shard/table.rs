@@ -11,10 +11,10 @@ use super::structure::check_len;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::pool::thread_pool;
 
-/// Maximum number of files with tiles of the new table that are made durable concurrently.
+/// Files made durable concurrently.
 const SYNCING: usize = 16;
 
-/// Paths, below the directory of the plan's table, of the files that workers write (files of tiles).
+/// Files of tiles, by their paths below the table.
 fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     let tiles = plan.datasets.iter().filter_map(|dataset| match dataset.place() {
         Place::Tiles(tiles) => Some(tiles.path.as_path()),
@@ -23,18 +23,14 @@ fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     tiles.collect()
 }
 
-/// Path of the first file of the new table in `directory` that is missing, or differs in size or modification time from
-/// its entry in the plan (the work list of the conversion), and how it differs; `None` if none does. Files of tiles,
-/// which workers write, are not compared.
+/// First file that is missing or has another size or time than in the plan, and how it differs; not files of tiles.
 fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, String)> {
     let by_workers = written_by_workers(plan);
     let files = plan.header.table_files.iter().filter(|file| !by_workers.contains(file.path.as_path()));
     files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
 }
 
-/// Fails if a file of the new table has changed since the plan was made. The table is then still in
-/// the plan's directory, from which commit moves it to the target. Only the lengths of files of
-/// tiles, which workers write, are compared.
+/// Checks the table in the plan's directory for changes since planning; of files of tiles, lengths only.
 pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     if let Some((path, change)) = change(plan, &directory) {
@@ -49,13 +45,11 @@ pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     files.into_iter().try_for_each(|file| check_len(&directory.join(&file.path), file.size))
 }
 
-/// Whether an earlier commit, killed before its end, has already moved the new table to the target's path. The
-/// directory of the plan then contains the table that was replaced, if one was.
+/// Whether a commit that was killed had already moved the table; the directory of the plan then has the replaced one.
 pub(super) fn is_published(plan: &ShardPlan) -> bool {
     change(plan, plan.target()).is_none() && change(plan, &plan.unpublished()).is_some()
 }
 
-/// Makes the files of tiles, which workers have written, durable.
 pub(super) fn sync(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     let paths: Vec<_> = written_by_workers(plan).into_iter().map(|path| directory.join(path)).collect();

@@ -9,22 +9,20 @@ use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::table::TilePlace;
 
-/// Where workers of a conversion to a table write the tiles of a hypercube: the file, the offset of the first tile, and the distance between tiles.
+/// Where workers write the tiles of a hypercube.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TileFile {
-    /// Path of the file with the tiles, relative to the directory of the main table.
+    /// Relative to the directory of the main table.
     pub(super) path: PathBuf,
-    /// Offset in the file, in bytes, of the column's part of tile 0 of the hypercube. Columns of one data manager share
-    /// tiles, each with a part.
+    /// Byte of the column's part of tile 0: columns of one data manager share tiles.
     pub(super) offset: u64,
-    /// Distance in bytes from the column's part of a tile of the hypercube to its part of the next tile.
+    /// Bytes from the column's part of a tile to that of the next.
     pub(super) stride: u64,
-    /// Size of the column's part of a tile as it is stored, in bytes.
+    /// Stored bytes of the column's part of a tile.
     pub(super) bytes: u64,
-    /// Byte order of the elements in a tile, `big` or `little`; `None` for packed Bools.
+    /// `big` or `little`; `None` for packed Bools.
     order: Option<String>,
-    /// Number of consecutive tiles of the hypercube that are made at a time: those of one chunk of the source, or those
-    /// that have the same rows.
+    /// Consecutive tiles made at a time: of one chunk of the source, or with the same rows.
     pub(super) joined: u64,
 }
 
@@ -34,15 +32,15 @@ impl TileFile {
         TileFile { path, offset: place.offset, stride: place.stride, bytes: place.bytes, order, joined }
     }
 
-    /// Byte order of the elements in a tile; `None` for packed Bools.
+    /// `None` for packed Bools.
     pub(super) fn order(&self) -> Result<Option<ByteOrder>> {
         let Some(name) = &self.order else { return Ok(None) };
         let found = [ByteOrder::Big, ByteOrder::Little].into_iter().find(|order| order.name() == name);
         found.map(Some).ok_or_else(|| Error::format(format!("{name:?} is not a byte order")))
     }
 
-    /// Byte ranges (offset and length in the file) that hold `len` bytes of the column's tiles from byte `at` on. `at`
-    /// counts the bytes of these tiles only, from tile 0 of the hypercube on.
+    /// Byte ranges (offset and length in the file) of `len` bytes of the column's tiles from `at` on, which counts only
+    /// bytes of these tiles.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other
@@ -56,7 +54,7 @@ impl TileFile {
         })
     }
 
-    /// Fails if offset, distance and size of the tiles are impossible for `tiles` tiles, or if the path of their file leads out of the table.
+    /// Fails if the numbers are impossible for `tiles` tiles, or the path leads out of the table.
     pub(super) fn check(&self, tiles: u64) -> Result<()> {
         let is_below = self.path.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_below || self.path.as_os_str().is_empty() {

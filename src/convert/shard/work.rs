@@ -21,8 +21,7 @@ use crate::source::{Content, Source};
 use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, OpenOptions};
 
-/// Maximum number of columns of an HDF5 source that a worker keeps open: opening one requires reading where its chunks
-/// are.
+/// Open columns of an HDF5 source: opening one requires reading where its chunks are.
 const KEPT_COLUMNS: usize = 4;
 
 /// A worker of a conversion by many processes: writes items (ranges of chunks) of a plan, from any thread. It keeps the source open, and locked if it
@@ -55,20 +54,17 @@ pub struct ShardWorker<'a> {
     plan: &'a ShardPlan,
     source: Source,
     target: Target,
-    /// Columns of an HDF5 source that the worker keeps open, each with the index of its dataset in the plan; the least recently used is first.
+    /// Open columns with their dataset's index in the plan, least recently used first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
-    /// Whether making the HDF5 file durable has failed once. The system does not report which bytes
-    /// were lost, so that all later items that this worker writes into the file fail as well.
+    /// Making the HDF5 file durable has failed once. The system does not report which bytes were lost, so that all
+    /// later items in the file fail as well.
     is_lost: AtomicBool,
 }
 
-/// The file or table to which a worker of a conversion writes.
 enum Target {
-    /// The worker writes nothing and only computes digests of items (ranges of chunks or tiles).
+    /// Only digests are computed.
     None,
-    /// The worker writes to the HDF5 file that the conversion makes.
     File(FileTarget),
-    /// The worker writes to the table that the conversion makes, in the directory with this path.
     Table(PathBuf),
 }
 
@@ -81,15 +77,14 @@ pub struct UnsyncedItem {
     written: Written,
 }
 
-/// Where a worker has written an item: HDF5 file, file of chunks, or file of tiles.
+/// Where an item was written.
 #[derive(Debug)]
 enum Written {
-    /// The item (a range of chunks) was written into the HDF5 file itself, as a part of a contiguous dataset.
+    /// A part of a contiguous dataset.
     Block,
-    /// The chunks were written to a temporary file, which is renamed to the given path when it is durable.
+    /// A temporary file, renamed to the path when it is durable.
     Chunks(NamedTempFile, PathBuf),
-    /// The tiles were written to the file of tiles with this path. The file is opened separately for each item (range
-    /// of tiles), because the system reports a lost write once to each descriptor.
+    /// A file of tiles, opened for each item, because the system reports a lost write once to each descriptor.
     Tiles(FileTarget, PathBuf),
 }
 
@@ -198,7 +193,7 @@ impl<'a> ShardWorker<'a> {
         synced.into_iter().map(named).collect()
     }
 
-    /// Makes the parts of contiguous datasets that this worker has written to the HDF5 file durable.
+    /// Makes parts of contiguous datasets durable.
     fn sync_blocks(&self) -> Result<()> {
         let Target::File(file) = &self.target else { return Err(for_digests()) };
         let sync = || -> Result<()> {
@@ -223,8 +218,7 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Writes an item to a file of chunks with a temporary name; [`sync`](Self::sync) renames the
-    /// file.
+    /// The file has a temporary name; [`sync`](Self::sync) renames it.
     fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let path = self.plan.chunk_file(item);
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -245,10 +239,8 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Makes the bytes of an item and passes them to `write` in order, with their offset in bytes
-    /// in the dataset or among all tiles of the hypercube. Callers ignore the offset for a file of
-    /// chunks, a separate file that commit inserts into the HDF5 file. Returns number and hash of
-    /// the bytes.
+    /// Passes the bytes of an item to `write` in order, with their offset in the dataset or among all tiles of the
+    /// hypercube. Returns number and hash of the bytes.
     fn produce(
         &self,
         item: &ShardItem,
@@ -314,8 +306,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, &hasher))
     }
 
-    /// Opens the column of an HDF5 source that becomes the plan's dataset with index `number` (from 0), and keeps it
-    /// open for later calls; `None` for other sources.
+    /// The column of the dataset with this number, kept open; `None` if the source is not HDF5.
     fn kept_cells(&self, number: usize, content: &Content, dataset: &Dataset) -> Result<Option<Arc<dyn ColumnCells>>> {
         let mut kept = self.kept.lock_unpoisoned();
         if let Some(found) = kept.iter().position(|(known, _)| *known == number) {
@@ -330,7 +321,7 @@ impl<'a> ShardWorker<'a> {
         Ok(kept.last().map(|(_, cells)| cells.clone()))
     }
 
-    /// The source table with the column that becomes `dataset`; fails if the column is not as the plan describes it.
+    /// Fails if the column is not as planned.
     fn content(&self, dataset: &Dataset) -> Result<&Content> {
         let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
         let content = table.ok_or_else(changed_source)?.content()?;
@@ -351,7 +342,7 @@ fn for_digests() -> Error {
     Error::usage("the worker was opened for digests")
 }
 
-/// Makes a file of chunks durable and renames it to `path`; the new name itself is not durable yet.
+/// Makes the file durable; the new name itself is not durable yet.
 fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
     let name = || -> Result<()> {
         file.as_file().sync_all()?;
@@ -360,11 +351,9 @@ fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
     name().with_context(|| Context::path(path))
 }
 
-/// Reader of a file of chunks, which a worker wrote for a range of chunks of a dataset: each chunk as stored in HDF5,
-/// preceded by its length in bytes.
+/// A file of chunks: each as stored in HDF5, preceded by its length.
 pub(super) struct StoredChunks<R> {
     reader: R,
-    /// Number of bytes not read yet of the file that a worker wrote for a range of chunks.
     left: u64,
 }
 
@@ -380,12 +369,11 @@ impl StoredChunks<std::io::BufReader<File>> {
 }
 
 impl<R: std::io::Read> StoredChunks<R> {
-    /// Number of bytes not read yet of the file that a worker wrote for a range of chunks.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Fails if further bytes follow after the last chunk of the file of chunks.
+    /// Fails if further bytes follow after the last chunk.
     pub(super) fn end(&self) -> Result<()> {
         if self.left == 0 {
             return Ok(());
@@ -393,7 +381,7 @@ impl<R: std::io::Read> StoredChunks<R> {
         Err(Error::format(format!("{} bytes follow the last chunk, expected the end of the file", self.left)))
     }
 
-    /// Reads the next chunk of the file of chunks, and replaces `bytes` by its stored bytes.
+    /// Replaces `bytes` by the next stored chunk.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let mut len = [0; 8];
         let ended = || Error::format("the file of chunks ends before its last chunk");

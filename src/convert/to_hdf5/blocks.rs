@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::source::{Content, Source};
 use crate::value::Values;
 
-/// Approximate number of bytes of a dataset's chunks that are copied at a time.
+/// Approximate bytes copied at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// How much of a converted HDF5 file shares its bytes with the source (reflinks).
@@ -49,35 +49,30 @@ pub struct ColumnSharing {
     pub not_shared: Option<NotShared>,
 }
 
-/// A dataset of the HDF5 file that is to be filled with the tiles of a hypercube as one contiguous block.
+/// A dataset to be filled with the tiles of a hypercube as one contiguous block.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
+    /// Index of `Plan::tables`.
     pub(super) table: usize,
-    /// Which column of the table becomes the dataset: an index of `TablePlan::columns`, from 0.
+    /// Index of `TablePlan::columns`.
     pub(super) column: usize,
-    /// Which hypercube of the column becomes the dataset, from 0.
     pub(super) cube: usize,
-    /// Number of the dataset among those that the conversion writes: an index of `Writer::datasets`, from 0.
+    /// Index of `Writer::datasets`.
     pub(super) dataset: usize,
-    /// Shape of the dataset and of its chunks, fastest axis first.
+    /// Fastest axis first.
     pub(super) grid: Grid,
-    /// Offset in the HDF5 file of the first chunk of the dataset, in bytes.
+    /// Byte of the dataset in the HDF5 file.
     pub(super) address: u64,
 }
 
-/// The tiles of a hypercube, and the chunks of the dataset that they become.
+/// The tiles of a hypercube, and the chunks that they become; sizes are of uncompressed bytes.
 pub(crate) struct Tiles<'a> {
     cube: &'a dyn ChunkRead,
-    /// Size in bytes of a tile of the hypercube, uncompressed.
     tile_bytes: u64,
-    /// Number of tiles in the hypercube.
     tiles: u64,
-    /// Number of consecutive tiles of the hypercube from which one chunk of the dataset is made.
+    /// Consecutive tiles in one chunk.
     joined: u64,
-    /// Size in bytes of a chunk of the dataset that the tiles become, uncompressed.
     chunk_bytes: u64,
-    /// Number of chunks in the dataset that the tiles become.
     chunks: u64,
 }
 
@@ -98,18 +93,17 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// Whether each chunk of the dataset consists of whole tiles.
+    /// Whether each chunk consists of whole tiles.
     fn are_whole(&self) -> bool {
         self.chunk_bytes == self.joined * self.tile_bytes
     }
 
-    /// Size in bytes of the contiguous dataset that the tiles become.
     fn block_bytes(&self) -> u64 {
         self.chunks * self.chunk_bytes
     }
 
-    /// The source file, offset and number of bytes of the tiles, if they equal the bytes of the dataset (whose last chunk may have padding); an error
-    /// says why they do not.
+    /// Source file, offset and length of the tiles, if they equal the bytes of the dataset, whose last chunk may have
+    /// padding.
     fn range(&self) -> std::result::Result<(&'a dyn ReadAt, u64, u64), NotShared> {
         let (file, offset) = match self.cube.storage() {
             ChunkStorage::Block { order: ByteOrder::Big, .. } => return Err(NotShared::ByteOrder),
@@ -127,8 +121,7 @@ impl<'a> Tiles<'a> {
         Ok((file, offset, self.block_bytes().min(self.tiles * self.tile_bytes)))
     }
 
-    /// Lets the dataset at byte `address` of the file `to` share the bytes of the tiles (reflink); returns the number
-    /// of shared bytes, or the reason why they cannot be shared.
+    /// Returns the number of bytes shared with the dataset at `address`.
     fn share(&self, to: &File, address: u64, sharer: &Sharer<'_>) -> Result<std::result::Result<u64, NotShared>> {
         let (file, offset, bytes) = match self.range() {
             Ok(range) => range,
@@ -148,13 +141,13 @@ impl<'a> Tiles<'a> {
         Ok(Ok(shared))
     }
 
-    /// Largest number of chunks for which [`read`](Self::read) should be called at once.
+    /// Chunks for one call of [`read`](Self::read).
     pub(crate) fn batch(&self) -> u64 {
         if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Reads the chunks with the numbers `chunks` (half-open, from 0), at most [`batch`](Self::batch), and replaces
-    /// `bytes` by their bytes. The last chunk of the dataset ends with its last tile, without padding after it.
+    /// Replaces `bytes` by at most [`batch`](Self::batch) chunks. The last one ends with its last tile, without padding
+    /// after it.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = chunks.start * self.joined..(chunks.end * self.joined).min(self.tiles);
         bytes.resize((tiles.end.saturating_sub(tiles.start) * self.tile_bytes) as usize, 0);
@@ -169,8 +162,7 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// Copies the tiles to the dataset at byte `address` of `to`, in parts. After each part `advance` is called with
-    /// the number of bytes in it; if `advance` fails, copying ends.
+    /// Copies in parts; `advance` gets the bytes of each, and stops copying if it fails.
     fn copy(&self, to: &FileTarget, address: u64, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         let batch = self.batch();
         (0..self.chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
@@ -182,7 +174,6 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// Fills the datasets of an HDF5 file that are contiguous blocks of tiles.
 pub(super) struct BlockWriter<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
@@ -192,8 +183,7 @@ pub(super) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// Fills a dataset that is one contiguous block of tiles; returns the number of bytes that it shares with the
-    /// source (reflink), and the reason if it shares none.
+    /// Fills a dataset; returns the number of shared bytes, and the reason if there are none.
     ///
     /// # Errors
     /// `Unsupported` if it has to share them and cannot; those of reading and writing.
@@ -232,8 +222,8 @@ impl BlockWriter<'_> {
 }
 
 impl Sharing {
-    /// Estimates how many bytes a converted file in `directory` will share with the source (reflinks); as a test, some
-    /// tiles of each hypercube are shared with a temporary file in that directory.
+    /// Estimates the bytes that a file in `directory` will share; as a test, some tiles of each hypercube are shared
+    /// with a temporary file there.
     ///
     /// # Errors
     /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
@@ -257,9 +247,8 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Makes a [`ColumnSharing`] for each column of a conversion plan, as if no bytes were shared with the source
-    /// (reflinks) so far. Its field `not_shared` has a reason if the HDF5 file will not store the column's tiles as
-    /// contiguous blocks, and is otherwise `None`: whether blocks can be shared depends on the file system.
+    /// One for each column of the plan, nothing shared so far. `not_shared` has a reason if tiles do not become
+    /// contiguous blocks; whether blocks can be shared depends on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -276,8 +265,7 @@ impl Sharing {
         Ok(Sharing { shared_bytes: 0, columns })
     }
 
-    /// Adds `shared`, the number of bytes that a dataset (`block`) shares with the source (reflink), to the counts of
-    /// its column and of the whole file. Keeps the first `reason` why bytes of the column were copied.
+    /// Adds shared bytes of a dataset; keeps the first `reason` of its column.
     pub(super) fn add(&mut self, plan: &Plan, block: &Block, shared: u64, reason: Option<NotShared>) {
         let before: usize = plan.tables[..block.table].iter().map(|table| table.columns.len()).sum();
         let entry = &mut self.columns[before + block.column];
@@ -286,7 +274,6 @@ impl Sharing {
         self.shared_bytes += shared;
     }
 
-    /// Fails if [`Reflink::Always`] is wanted and a column cannot share its bytes with the source.
     fn check_all_shared(&self, plan: &Plan) -> Result<()> {
         let allocations = plan.columns().map(|column| column.allocation);
         let blocks = self.columns.iter().zip(allocations).filter(|(_, allocation)| *allocation == Allocation::Block);
@@ -309,8 +296,7 @@ impl Sharing {
     }
 }
 
-/// Estimates how many bytes the datasets of a column would share with the source if the HDF5 file were in `directory`;
-/// also returns the first reason why bytes could not be shared, if any.
+/// Bytes that the datasets of a column would share in `directory`, and the first reason why some would not.
 fn expect_column(
     content: &Content,
     column: &ColumnPlan,
@@ -332,8 +318,7 @@ fn expect_column(
     Ok((shared, first))
 }
 
-/// Tries whether a range of a source file (file, offset, number of bytes) could be shared with a file in `directory`;
-/// returns the number of bytes that could be shared, or the reason why none can.
+/// Tries to share a range (file, offset, length) with a file in `directory`.
 fn try_range(
     (file, offset, bytes): (&dyn ReadAt, u64, u64),
     reflink: Reflink,
@@ -344,7 +329,7 @@ fn try_range(
     }
     let raw = file.raw(offset).ok_or(NotShared::Container)?;
     let raw = Raw { len: raw.len.min(bytes), ..raw };
-    // what cannot be tried is tried when it is written
+    // the write itself tries what a trial may not open
     let permission = |_| NotShared::Permission;
     if !raw.offset.is_multiple_of(4096) {
         return Err(NotShared::Misaligned);
@@ -352,8 +337,7 @@ fn try_range(
     probe(raw, directory).map_err(permission)?.map(|()| bytes / 4096 * 4096)
 }
 
-/// The reason why the HDF5 file cannot hold the tiles of a column as contiguous blocks, which could share their bytes
-/// with the source (reflinks).
+/// Why tiles of a column cannot be contiguous blocks.
 fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Result<NotShared> {
     let cells = content.cells(column.index)?;
     let tiling = if column.data_type.is_fixed_size() { cells.tiling(MAX_CUBES) } else { None };
@@ -371,8 +355,7 @@ fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Re
 }
 
 impl ColumnForm {
-    /// Shape and chunk shape, fastest axis first, of each dataset that holds elements of the column; empty for a ragged
-    /// column (cells of differing shapes).
+    /// Shapes, fastest axis first, of the datasets with elements; empty for a ragged column.
     fn grids(&self) -> Vec<Grid> {
         match self {
             ColumnForm::Dense { shape, chunk, .. } => vec![grid(shape, chunk)],

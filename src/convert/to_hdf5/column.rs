@@ -18,20 +18,19 @@ use crate::source::digest::{CellDigest, CellsDigest, ColumnStream, digest_cells,
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of rows whose numbers are written together.
 const ROW_NUMBERS: usize = 4096;
 
 /// The result that a lane reports for a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
-    /// Digest of the column's cells. The error says why it has none, for example that digests were not wanted.
+    /// The error says why there is none: digests may not be wanted.
     pub(super) digest: Result<CellsDigest>,
-    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL); empty if several datasets hold its strings.
+    /// Strings that HDF5 cannot represent (not UTF-8, or with a NUL); empty if several datasets hold the strings.
     pub(super) raw: RawStrings,
 }
 
-/// Writes the dimension scale `row` of a table: the numbers of `rows` in the original table.
+/// The dimension scale `row`: numbers in the original table.
 pub(super) fn write_row_numbers(
     target: &DatasetSink,
     content: &Content,
@@ -47,20 +46,18 @@ pub(super) fn write_row_numbers(
     appender.finish(lane)
 }
 
-/// Converter of one column, from the cells of the table to the chunks of its datasets.
 pub(super) struct ColumnWriter<'a> {
     content: &'a Content,
     info: &'a ColumnInfo,
     plan: &'a ColumnPlan,
     cells: Box<dyn ColumnCells + 'a>,
     rows: Range<u64>,
-    /// Whether the digest of the converted column is wanted.
     digest: CellDigest,
-    /// Whether this converter writes the elements of hypercubes and of ragged cells; false if they are copied as blocks
-    /// of tiles, are virtual, or are left to other processes.
+    /// False if elements of hypercubes and ragged cells are copied as blocks of tiles, are virtual, or are left to
+    /// other processes.
     writes_cubes: bool,
     progress: &'a dyn Progress,
-    /// Strings of the column that HDF5 cannot represent, if one dataset holds its strings.
+    /// Strings that HDF5 cannot represent, if one dataset holds the strings.
     pub(super) raw: RawStrings,
 }
 
@@ -78,14 +75,12 @@ impl<'a> ColumnWriter<'a> {
         Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
     }
 
-    /// Sets whether this converter writes the elements of the column's hypercubes or ragged cells; if not, it writes
-    /// only the datasets that locate the cell of each row.
+    /// If false, only the datasets that locate the cell of each row are written.
     pub(super) fn cubes_written(self, writes_cubes: bool) -> Self {
         ColumnWriter { writes_cubes, ..self }
     }
 
-    /// Reads the column, passes its chunks to `lane` (the output of this worker thread), and returns the digest of its cells; the inner error says
-    /// why it has none.
+    /// Passes chunks to `lane`; the inner error says why the digest is missing.
     pub(super) fn write(
         &mut self,
         sinks: &Members<DatasetSink>,
@@ -115,8 +110,8 @@ impl<'a> ColumnWriter<'a> {
         }
     }
 
-    /// Computes the digest of the column by reading all its cells again in row order, because they were converted in another order. The inner error
-    /// says that no digest is wanted.
+    /// Reads all cells again in row order, because they were converted in another order. The inner error says that no
+    /// digest is wanted.
     fn digest(&self) -> Result<Result<CellsDigest>> {
         let CellDigest::Wanted(kind) = self.digest else { return Ok(Err(not_selected())) };
         digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), kind, self.progress).map(Ok)
@@ -127,8 +122,7 @@ impl<'a> ColumnWriter<'a> {
         tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
     }
 
-    /// Converts a column that is one hypercube with all rows in order, tile by tile; returns its digest. If tiles cover whole cells, chunks are
-    /// consecutive rows.
+    /// One hypercube with all rows in order, tile by tile. If tiles cover whole cells, chunks are consecutive rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<CellsDigest>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
@@ -191,7 +185,6 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// Converts a column in blocks of rows, to one dataset.
     fn write_rows(
         &mut self,
         data: &DatasetSink,
@@ -228,7 +221,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(stream.finish())
     }
 
-    /// The strings of whole cells of a column: records as JSON, and empty strings where a cell is undefined.
+    /// Records as JSON, empty strings for undefined cells.
     fn dense_strings(&self, values: &Values, shapes: &Shapes, cell_len: usize) -> Vec<BString> {
         let strings: Vec<BString> = match values {
             Values::Record(records) => {
@@ -252,7 +245,7 @@ impl<'a> ColumnWriter<'a> {
             .collect()
     }
 
-    /// Converts a column of large cells in parts of cells, chunk by chunk. Chunks of undefined cells are not written.
+    /// Large cells, chunk by chunk. Chunks of undefined cells are not written.
     fn write_parts(
         &self,
         data: &DatasetSink,
@@ -290,7 +283,6 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// Converts a ragged column: cells of differing shapes, one after the other.
     fn write_ragged(
         &mut self,
         mut sinks: RaggedSinks<'_>,
@@ -327,18 +319,18 @@ impl<'a> ColumnWriter<'a> {
     }
 }
 
-/// The datasets of a ragged column (cells of differing shapes) while they are written.
+/// Datasets of a ragged column: cells of differing shapes, one after the other.
 struct RaggedSinks<'a> {
     values: &'a DatasetSink,
     elements: Appender<'a>,
     offsets: Appender<'a>,
     extents: Appender<'a>,
     flags: Appender<'a>,
-    /// Number of extents that the ragged column's dataset of shapes has for each row.
+    /// Extents for each row in the dataset of shapes.
     width: usize,
-    /// Index in the ragged column's dataset of values at which the next row begins.
+    /// Index of values at which the next row begins.
     next: u64,
-    /// Number of strings of the ragged column that were written so far; strings are written separately from elements of fixed size.
+    /// Strings written so far, apart from elements of fixed size.
     strings: u64,
 }
 
@@ -356,14 +348,12 @@ impl<'a> RaggedSinks<'a> {
         }
     }
 
-    /// Writes, for a ragged column, the index at which the elements of the first row begin: 0.
+    /// The first row begins at index 0.
     fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes for each row of a block, in a ragged column, the shape of its cell, the index at
-    /// which the next cell's elements begin, and whether the cell is defined. Elements are written
-    /// separately.
+    /// Shapes, starts of the next cells, and whether cells are defined; elements are written separately.
     fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         let defined = defined_rows(block);
         let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());
@@ -401,13 +391,13 @@ impl<'a> RaggedSinks<'a> {
     }
 }
 
-/// A byte for each row of a block: 1 if its cell is defined, otherwise 0.
+/// 1 if the cell is defined, otherwise 0.
 fn defined_rows(block: &RowBlock) -> Vec<u8> {
     let rows = (block.rows.end - block.rows.start) as usize;
     (0..rows).map(|row| u8::from(block.shapes.of(row).is_some())).collect()
 }
 
-/// Appends cells of a column, `cell_bytes` bytes each, to a dataset, zeros where one is undefined.
+/// Appends cells of `cell_bytes` bytes each, zeros where one is undefined.
 fn push_cells(
     appender: &mut Appender<'_>,
     shapes: &Shapes,
@@ -429,9 +419,8 @@ fn push_cells(
     Ok(())
 }
 
-/// Copies the tiles of a hypercube to chunks of `target`. A chunk is one tile, several tiles joined along the slowest
-/// axis (the rows), or, if the hypercube has fewer rows than a tile, the part of the tile with these rows. Calls `seen`
-/// with the little-endian bytes of each chunk, padding included.
+/// A chunk is one tile, several joined along the rows, or, if the hypercube has fewer rows than a tile, the part with
+/// these rows. `seen` gets the little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,
@@ -463,7 +452,7 @@ fn tiles_to_chunks(
     Ok(())
 }
 
-/// The little-endian bytes of an array of shape `shape`, padded with zeros to the larger shape `padded`.
+/// Little-endian bytes, padded with zeros.
 fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
     let zero = vec![0; shape.len()];
     let mut whole = Values::new(values.data_type());

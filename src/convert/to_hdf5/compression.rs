@@ -9,16 +9,15 @@ use crate::source::blocks::RowBlocks;
 use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{DataType, Values};
 
-/// Size in bytes below which a dataset is not compressed, as the filter would cost more than it saves.
+/// Below this size, a filter would cost more than it saves.
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
-/// Largest compressed size of a sample, as a fraction of its bytes, with which a column of floating-point numbers is
-/// compressed.
+/// Largest compressed size of a sample, as a fraction, for which floating-point numbers are compressed.
 const WORTHWHILE: f64 = 0.95;
-/// Assumed rate of decoding a column whose cells can be decoded in row order only, in bytes of elements per second.
+/// Assumed bytes of elements decoded per second in a column that can be decoded in row order only.
 const IN_ORDER_RATE: f64 = 5.5e7;
-/// Number of rows from which the array of row numbers is compressed.
+/// Rows from which row numbers are compressed.
 const MANY_ROWS: u64 = 128;
 
 /// How the datasets of a conversion are compressed.
@@ -58,7 +57,7 @@ impl Compress {
         }
     }
 
-    /// Decides how a column of `bytes` bytes is compressed, by a sample of its cells in `rows` if it is large.
+    /// A large column of `bytes` bytes is judged by a sample of its cells in `rows`.
     pub(super) fn of_column(
         self,
         info: &ColumnInfo,
@@ -83,14 +82,14 @@ impl Compress {
             return Ok(Choice { decoding, ..Choice::from(compression) });
         }
         let sample = Sample::take(&values, data_type, compression)?;
-        // whole numbers and flags are compressed anyway: a sample shows little of what repeats in them
+        // whole numbers and flags are compressed anyway: a sample shows little of their repetitions
         let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
         let is_left = !matches!(self, Compress::With(_)) && noisy && sample.remains > WORTHWHILE;
         let compression = if is_left { Compression::NONE } else { compression };
         Ok(Choice { compression, sample: Some(sample), decoding })
     }
 
-    /// Compression of the row numbers of `rows` rows, and of the arrays that tell where the cells of these rows are.
+    /// Compression of row numbers, and of arrays that tell where cells are.
     pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
         match self {
             Compress::With(compression) => compression,
@@ -100,25 +99,21 @@ impl Compress {
     }
 }
 
-/// How a column is compressed, and the sample by which that was decided.
+/// The compression of a column, and the sample that decided it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Choice {
     pub(super) compression: Compression,
-    /// Result of compressing a sample of the column (some of its cells); `None` if no sample was taken, as for a column
-    /// of less than 1 MiB.
+    /// Missing for columns of less than 1 MiB.
     pub(super) sample: Option<Sample>,
-    /// Time in seconds in which one thread decodes a byte of the column's elements; 0 if they are stored as they are.
+    /// Seconds in which one thread decodes a byte; 0 if elements are stored as they are.
     pub(super) decoding: f64,
 }
 
-/// Result of compressing a sample of a column: how much remains, and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// Size of a sample of the column's elements after shuffle and the chosen codec, as a fraction of the uncompressed
-    /// size: 1 if nothing is saved, more if it grows.
+    /// Size after shuffle and codec as a fraction of the uncompressed size; may exceed 1.
     pub(crate) remains: f64,
-    /// Time in seconds that one thread takes to compress a byte (before compression) of the sample of the column's
-    /// elements.
+    /// Seconds in which one thread compresses a byte.
     pub(crate) seconds_per_byte: f64,
 }
 
@@ -152,8 +147,8 @@ impl From<Compression> for Compress {
     }
 }
 
-/// Reads some elements of a column from the middle of `rows`, as a sample; from the beginning if cells can be decoded in
-/// row order only. Also returns the time in seconds that decoding takes for each byte; 0 if elements are stored as they are.
+/// Elements from the middle of `rows`, or the beginning if cells can be decoded in row order only, and the seconds of
+/// decoding a byte; 0 if elements are stored as they are.
 fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<(Values, f64)> {
     let access = cells.access();
     let first = if access == Access::InOrder { rows.start } else { rows.start.midpoint(rows.end) };
@@ -192,7 +187,7 @@ mod tests {
     use crate::schema::ColumnDesc;
     use crate::value::{Region, Shape};
 
-    /// A column of cells of 256 KiB each, which notes the rows that are read.
+    /// Cells of 256 KiB each; notes the rows that are read.
     struct Noted(Access, Mutex<Vec<u64>>);
 
     impl ColumnCells for Noted {

@@ -6,16 +6,16 @@ use std::ops::Index;
 use crate::error::Result;
 use crate::h5::{Dataset, Group};
 
-/// Maximum number of datasets of a conversion that stay open: each has some 20 KB of metadata in libhdf5.
+/// Each open dataset has some 20 KB of metadata in libhdf5.
 const OPEN: usize = 512;
 
-/// The datasets that a conversion fills, each with a number from 0. [`settle`](Self::settle) leaves at most 512 of them open;
-/// a closed one is opened again when it is used.
+/// Datasets by their number, in the order in which they were added. [`settle`](Self::settle) leaves at most 512 of them
+/// open; a closed one is opened again when it is used.
 pub(super) struct Datasets {
     root: Group,
     most: usize,
     all: Vec<Entry>,
-    /// Indices in `all`, from 0, of the datasets that are open, in the order in which they were opened.
+    /// Numbers of the open datasets, the one opened first in front.
     open: VecDeque<usize>,
 }
 
@@ -25,7 +25,6 @@ struct Entry {
 }
 
 impl Datasets {
-    /// An empty list of datasets of the file with the root group `root`.
     pub(super) fn new(root: Group) -> Self {
         Datasets { root, most: OPEN, all: Vec::new(), open: VecDeque::new() }
     }
@@ -34,7 +33,6 @@ impl Datasets {
         self.all.len()
     }
 
-    /// Adds an open dataset at the end of the list; returns its index, from 0.
     pub(super) fn add(&mut self, dataset: Dataset) -> usize {
         let number = self.all.len();
         self.all.push(Entry { path: dataset.path().to_owned(), dataset: Some(dataset) });
@@ -42,21 +40,18 @@ impl Datasets {
         number
     }
 
-    /// The path in the HDF5 file of the dataset with index `number`, from 0 in the order in which datasets were added.
     pub(super) fn path(&self, number: usize) -> &str {
         &self.all[number].path
     }
 
-    /// Closes the datasets that were opened first, so that at most 512 stay open. Called when the attributes and
-    /// dimension scales of all datasets are written.
+    /// Closes the datasets that were opened first; called when the attributes and dimension scales of all are written.
     pub(super) fn settle(&mut self) {
         while self.open.len() > self.most {
             self.close_first();
         }
     }
 
-    /// The dataset with index `number`, from 0 in the order in which datasets were added. It is opened again if it is
-    /// closed.
+    /// Opens the dataset again if it is closed.
     ///
     /// # Errors
     /// Those of opening it.
@@ -82,8 +77,7 @@ impl Datasets {
 impl Index<usize> for Datasets {
     type Output = Dataset;
 
-    /// The dataset with index `number`, from 0 in the order in which datasets were added. It must be open already;
-    /// [`opened`](Datasets::opened) opens it.
+    /// The dataset must be open; [`opened`](Datasets::opened) opens it.
     fn index(&self, number: usize) -> &Dataset {
         self.all[number].dataset.as_ref().expect("the dataset is open")
     }

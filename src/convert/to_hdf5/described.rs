@@ -15,11 +15,9 @@ use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
 
-/// Names and values of the attributes of a table's group, and for each column that is not converted the name of the attribute with
-/// its expression.
+/// Attributes of a table's group, and for each missing column the name of the attribute with its expression.
 pub(super) type TableAttributes = (Vec<(String, Attribute)>, Vec<Option<String>>);
 
-/// A conversion plan and its source, from which the attributes and axis values of the HDF5 objects are made.
 #[derive(Clone, Copy)]
 pub(super) struct Described<'a> {
     pub(super) source: &'a Source,
@@ -31,8 +29,8 @@ impl<'a> Described<'a> {
         self.source.tables[table.source].content()
     }
 
-    /// Attributes of a table's group, made from its keywords and type, and after them the expressions (TaQL) of virtual columns that
-    /// are not converted; for each of `table.missing` the name of the attribute with its expression, `None` without one.
+    /// Attributes made from keywords and type, then the TaQL expressions of virtual columns that are not converted,
+    /// with a name or `None` for each of `table.missing`.
     pub(super) fn table_attributes(
         self,
         table: &TablePlan,
@@ -58,7 +56,7 @@ impl<'a> Described<'a> {
         Ok((listed, expressions))
     }
 
-    /// HDF5 attributes of a column, made from its comment and its keywords.
+    /// Made from the column's comment and keywords.
     pub(super) fn column_attributes(
         self,
         table: &TablePlan,
@@ -72,7 +70,7 @@ impl<'a> Described<'a> {
         Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
     }
 
-    /// Values of the axes of a table's columns, such as frequencies, read from the subtables; none unless it is the main table of a MeasurementSet.
+    /// Axis values such as frequencies, from the subtables; only of the main table of a MeasurementSet.
     pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
         let Ok(content) = self.content(table) else { return Coordinates::default() };
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
@@ -81,8 +79,7 @@ impl<'a> Described<'a> {
         Coordinates::new(true, coordinates(self.source))
     }
 
-    /// Path of the group of the subtable to which a keyword of `table` refers by its value `stored`; `stored` itself if
-    /// the subtable is not converted.
+    /// Group of the subtable that a keyword stores; `stored` itself if it is not converted.
     fn table_path(self, table: &TablePlan, stored: &BStr) -> String {
         let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
@@ -93,8 +90,8 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with a description of the column from which its datasets are made (attributes, roles of axes such
-    /// as `corr` and `chan`), and with `names`, which chooses the names of their axes; returns the result of `work`.
+    /// Calls `work` with the description of the column from which its datasets are made, and the chooser of their axes'
+    /// names.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,
@@ -108,7 +105,7 @@ impl ColumnPlan {
         work(&NewColumn { attributes, roles: &roles, cubes }, names)
     }
 
-    /// Shape and chunk shape of one of the column's datasets, fastest axis first, if the table has `rows` rows.
+    /// Shape and chunk shape, fastest axis first, for a table of `rows` rows.
     pub(super) fn extents(&self, part: Part, rows: u64, growth: Growth) -> Result<(Shape, Shape)> {
         let size = stored_size(part.element(self.data_type));
         let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, Growth::None)]));

@@ -28,7 +28,6 @@ impl Hdf5Version {
         }
     }
 
-    /// The versions of HDF5's file structures that libhdf5 may write.
     pub(crate) fn bounds(self) -> Bounds {
         match self {
             Hdf5Version::V18 => Bounds::Earliest,
@@ -36,14 +35,12 @@ impl Hdf5Version {
         }
     }
 
-    /// Whether the attribute `name` can be stored in a file for this version of HDF5. If not, its keyword is still in the JSON document of the table
-    /// or column.
+    /// If not, the keyword is still in the JSON document of the table or column.
     pub(super) fn holds(self, name: &str, value: &Attribute) -> bool {
         self == Hdf5Version::V110 || value.fits_header(name)
     }
 
-    /// Name of the HDF5 chunk index (the structure that locates a dataset's chunks) in a file for this version: the
-    /// given one for 1.10, `btree_v1` for 1.8. `none`, a dataset without chunks, is returned unchanged.
+    /// The given index for 1.10, `btree_v1` for 1.8. `none`, a dataset without chunks, is returned unchanged.
     pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }

@@ -12,50 +12,48 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 use super::budget::{CHUNKS_IN_FILTERS, QUEUED_CHUNKS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::h5::{FilterScratch, Pipeline};
 use crate::pool::Buffers;
-use crate::sync::LockUnpoisoned;
+use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::value::{Region, Shape, Values};
 
-/// A message from a lane (a thread that converts columns) to the writing thread.
+/// A lane's message to the writer.
 pub(crate) enum Message<D> {
-    /// The lane has finished and filtered a chunk of the dataset `dataset`, an index of
-    /// `Writer::datasets`, from 0. `index` counts chunks along each axis, from 0, fastest axis
-    /// first. `len` is the size in bytes before filtering.
+    /// A filtered chunk. `dataset` indexes `Writer::datasets`; `index` counts chunks per axis, fastest first; `len` is
+    /// the size before filtering.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
-    /// The lane has read strings, which only libhdf5 can write: the elements of the box `region`
-    /// (fastest axis first) of the dataset `dataset`, an index of `Writer::datasets`, from 0.
+    /// Strings for the box `region`, fastest axis first; only libhdf5 can write them.
     Strings { dataset: usize, region: Region, values: Values },
-    /// A column is finished; the lane reports its result.
+    /// A column is finished.
     Done(D),
-    /// The lane has failed and stops.
+    /// The lane stops.
     Failed(Error),
 }
 
-/// A dataset of the conversion, as a lane needs it to produce chunks.
+/// A dataset, as a lane needs it to produce chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSink {
-    /// Number of the dataset among those that the conversion writes: an index of `Writer::datasets`, from 0.
+    /// Index of `Writer::datasets`.
     pub(crate) dataset: usize,
     pub(crate) grid: Grid,
-    /// Size of an element of the dataset in bytes.
+    /// Bytes of an element.
     pub(crate) size: usize,
     pub(crate) pipeline: Option<Pipeline>,
 }
 
 impl DatasetSink {
-    /// Size of a chunk of the dataset in bytes, uncompressed; planning has checked that chunks fit in memory.
+    /// Planning has checked that chunks fit in memory.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.grid.chunk.iter().product::<u64>() as usize * self.size
     }
 }
 
-/// Permits for lanes (threads that convert columns) to work at the same time; those without one wait.
+/// Lanes without a permit wait.
 #[derive(Debug)]
 struct Permits {
     free: Mutex<usize>,
@@ -65,7 +63,7 @@ struct Permits {
 impl Permits {
     fn take(&self) {
         let free = self.free.lock_unpoisoned();
-        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.returned.wait_while(free, |free| *free == 0).unpoisoned();
         *free -= 1;
     }
 
@@ -75,7 +73,7 @@ impl Permits {
     }
 }
 
-/// Working memory of HDF5 filters, kept for reuse by all threads because it is costly to allocate.
+/// Working memory of filters, reused by all threads because it is costly to allocate.
 #[derive(Debug, Default)]
 struct FilterScratches(Mutex<Vec<FilterScratch>>);
 
@@ -89,36 +87,32 @@ impl FilterScratches {
     }
 }
 
-/// A chunk that is being filtered by another thread.
+/// A chunk in the hands of another thread.
 struct InFilters {
     dataset: usize,
-    /// Index of the chunk, in chunks along each axis, fastest axis first.
+    /// Chunks per axis, fastest first.
     index: Shape,
-    /// Size of the chunk in bytes before filtering.
+    /// Bytes before filtering.
     len: usize,
     filtered: Filtered,
 }
 
-/// Where the bytes of a chunk come from that another thread filters.
 type Filtered = Receiver<Result<Vec<u8>>>;
 
-/// A lane, one of the threads that convert columns, from the side of that thread: it passes chunks to the writing thread.
+/// A lane from the side of its thread.
 pub(crate) struct Lane<'a, D> {
     sender: SyncSender<Message<D>>,
-    /// Permits to work at the same time as other lanes: this lane holds one while working, and
-    /// returns it while waiting for filters or for the writing thread.
+    /// Held while working, returned while waiting for filters or the writer.
     permits: &'a Permits,
     pub(crate) buffers: &'a Buffers,
-    /// Lets another thread filter a chunk.
     filter: &'a dyn Fn(&Pipeline, Vec<u8>) -> Filtered,
-    /// Chunks that this lane has made and that are being filtered, in the order in which they were
-    /// made.
+    /// Oldest first.
     in_filters: VecDeque<InFilters>,
 }
 
 impl<D: Send> Lane<'_, D> {
-    /// Passes a whole chunk of a dataset to the writing thread; `index` counts chunks along each axis, from 0, fastest
-    /// axis first. If the dataset has filters, other threads filter the chunk while this one goes on.
+    /// Passes on a whole chunk; `index` counts chunks per axis, fastest first. Other threads filter it while this one
+    /// goes on.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
         let (dataset, len) = (target.dataset, bytes.len());
         let Some(pipeline) = &target.pipeline else { return self.send_chunk(dataset, index, len, bytes) };
@@ -132,12 +126,11 @@ impl<D: Send> Lane<'_, D> {
         self.send(Message::Strings { dataset, region, values })
     }
 
-    /// Reports to the writing thread that a column is finished, with its result.
     pub(crate) fn done(&mut self, result: D) -> Result<()> {
         self.send(Message::Done(result))
     }
 
-    /// Waits for the first of the chunks that are being filtered, and passes it to the writing thread.
+    /// Waits for the first chunk in filters, and passes it on.
     fn send_filtered(&mut self) -> Result<()> {
         let Some(InFilters { dataset, index, len, filtered }) = self.in_filters.pop_front() else { return Ok(()) };
         let received = filtered.try_recv().or_else(|_| {
@@ -170,9 +163,7 @@ impl<D: Send> Lane<'_, D> {
     }
 }
 
-/// Cuts a stream of bytes into chunks that follow each other along the slowest axis of a dataset
-/// (the rows, or the elements of cells of differing shapes), and passes them to a lane, which
-/// filters them.
+/// Cuts a stream of bytes into chunks along the slowest axis of a dataset.
 pub(crate) struct Appender<'a> {
     target: &'a DatasetSink,
     chunk: Vec<u8>,
@@ -211,7 +202,7 @@ impl<'a> Appender<'a> {
         Ok(())
     }
 
-    /// Pads the last chunk of the dataset with zeros, if it is incomplete, and passes it to `lane`.
+    /// Pads an incomplete last chunk with zeros.
     pub(crate) fn finish<D: Send>(mut self, lane: &mut Lane<'_, D>) -> Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
@@ -230,8 +221,8 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Runs `work` for each of `jobs`, given with their sizes in bytes, on at most `lanes` threads (lanes), and passes the
-/// messages of the lanes to `write` in an order that is always the same.
+/// Runs `work` for each of `jobs`, given with their sizes, on at most `lanes` threads, and passes messages to `write`
+/// in an order that is always the same.
 ///
 /// # Errors
 /// The first error of a job or of `write`, by the order of writing.
@@ -285,7 +276,6 @@ pub(crate) fn run<J: Send, D: Send>(
     })
 }
 
-/// Lets a thread of `pool` filter the bytes of a chunk.
 fn filter_in<'scope>(
     pool: &rayon::Scope<'scope>,
     buffers: &'scope Buffers,
@@ -306,10 +296,10 @@ fn filter_in<'scope>(
     filtered
 }
 
-/// A lane, one of the threads that convert columns, from the side of the writing thread, which receives its messages.
+/// A lane from the side of the writer.
 struct LaneEnd<D> {
     receiver: Receiver<Message<D>>,
-    /// Number of bytes that the lane is expected to produce.
+    /// Bytes that the lane is expected to produce.
     total: u64,
     taken: u64,
 }
@@ -319,9 +309,8 @@ fn furthest_behind<D>(ends: &[LaneEnd<D>]) -> Option<usize> {
     (0..ends.len()).min_by_key(|&lane| progress(&ends[lane]))
 }
 
-/// Divides jobs, given with their sizes in bytes, among lanes (threads) so that all get about the same number of bytes,
-/// and each lane its jobs in the given order. Returns for each lane the sum of the sizes, plus 4096 for each job, and
-/// the jobs.
+/// Divides jobs into lanes of about equal bytes, in the given order. Returns the sum of sizes, plus 4096 for each job,
+/// and the jobs.
 fn share<J>(jobs: Vec<(u64, J)>, lanes: usize) -> Vec<(u64, Vec<J>)> {
     let mut by_size: Vec<usize> = (0..jobs.len()).collect();
     by_size.sort_by_key(|&job| std::cmp::Reverse(jobs[job].0));

@@ -11,22 +11,19 @@ use crate::native::{MAX_CUBES, stored_size};
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape};
 
-/// Size in bytes above which a cell gets chunks smaller than itself.
+/// Larger cells get chunks smaller than themselves.
 const LARGE_CELL_BYTES: u64 = 4 << 20;
-/// Size in bytes, decoded, above which a tile does not become a chunk.
+/// A larger tile, decoded, does not become a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Size in bytes below which tiles that cover only parts of cells do not become chunks, if the hypercube has more than
-/// [`MANY_TILES`] tiles.
+/// Smaller tiles that cover parts of cells do not become chunks, if there are more than [`MANY_TILES`].
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// Size in bytes below which tiles that cover only parts of cells do not become chunks that share their bytes with the
-/// source (reflinks), if the hypercube has more than [`MANY_TILES`] (4096) tiles. Without sharing the limit is 16 KiB
-/// ([`SMALL_TILE_BYTES`]), since HDF5 keeps an index entry for each chunk, but none for chunks that share bytes.
+/// As [`SMALL_TILE_BYTES`], for chunks that share bytes: HDF5 keeps an index entry for each chunk, but none for those.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
-/// Minimum number of rows that is assumed for an appendable dataset when the shape of its chunks is chosen.
+/// Rows assumed for an appendable dataset when its chunks are chosen.
 const APPENDABLE_ROWS: u64 = 1024;
-/// Number of rows whose cell shapes are held in memory at a time while a column is examined: few enough to stay in the
-/// processor's cache, and for memory that is used again and again.
+/// Rows whose cell shapes are in memory at a time: few enough for the processor's cache, and for memory that is used
+/// again.
 const SURVEYED_ROWS: usize = 1024;
 
 /// The storage form of a column in the HDF5 file. Shapes list the fastest axis first, as casacore does, and rows last.
@@ -71,8 +68,7 @@ pub enum ReadStrategy {
 }
 
 impl ColumnForm {
-    /// Number of bytes of each cell, beside its elements, from which the digest of a column is computed: whether the cell is defined,
-    /// and its shape.
+    /// Digested bytes of each cell beside its elements: whether it is defined, and its shape.
     pub(super) fn digested_header(&self) -> u64 {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len() - 1,
@@ -82,8 +78,7 @@ impl ColumnForm {
         9 + 8 * axes as u64
     }
 
-    /// Number of bytes for each row, beside the elements, with which the HDF5 file tells where the cell of the row is, its shape and
-    /// whether it is defined.
+    /// Bytes per row, beside elements, for the place and shape of its cell and whether it is defined.
     pub(super) fn locating_bytes(&self) -> u64 {
         match self {
             ColumnForm::Dense { undefined: 0, .. } => 0,
@@ -93,7 +88,7 @@ impl ColumnForm {
         }
     }
 
-    /// Size in bytes of the column's largest chunk, uncompressed.
+    /// The largest chunk, uncompressed.
     pub(super) fn chunk_bytes(&self, data_type: DataType) -> u64 {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
         match self {
@@ -103,19 +98,18 @@ impl ColumnForm {
         }
     }
 
-    /// Whether each chunk of the column's datasets has the elements of one tile of the source's column, or of several
-    /// that follow each other.
+    /// Whether each chunk has the elements of one tile of the source, or of several that follow each other.
     pub(super) fn is_of_tiles(&self) -> bool {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
 
-    /// How a conversion reads the cells of the column if its defined cells all have the same shape (dense form). For
-    /// the forms [`Cubes`](Self::Cubes) and [`Ragged`](Self::Ragged) always [`ReadStrategy::Rows`].
+    /// How cells of a dense column are read. For [`Cubes`](Self::Cubes) and [`Ragged`](Self::Ragged) always
+    /// [`ReadStrategy::Rows`].
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
 
-    /// The shape of all cells of the column, fastest axis first, if all are defined and have the same one.
+    /// The common shape, fastest axis first, if all cells are defined.
     pub(super) fn shape_of_all(&self) -> Option<Shape> {
         match self {
             ColumnForm::Dense { shape, undefined: 0, .. } => Some(shape.split_last()?.0),
@@ -123,8 +117,7 @@ impl ColumnForm {
         }
     }
 
-    /// Name of the HDF5 chunk index (the structure that locates chunks) that the column's datasets will have, as in
-    /// `H5Dget_chunk_index_type`.
+    /// Named as in `H5Dget_chunk_index_type`.
     pub(super) fn chunk_index(&self, growth: Growth, allocation: Allocation) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
             // axes without extent may grow, too
@@ -146,8 +139,7 @@ impl ColumnForm {
         }
     }
 
-    /// Refuses a column whose datasets would have more axes than HDF5 supports, even if the datasets would have no
-    /// elements.
+    /// Refuses more axes than HDF5 supports, even without elements.
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),
@@ -171,8 +163,7 @@ impl ColumnForm {
         }
     }
 
-    /// Number of elements in all chunks, padding at the edges included, divided by the number of elements of the column: 1 or
-    /// more.
+    /// Elements in chunks, padding included, by elements of the column.
     pub(super) fn padding(&self) -> f64 {
         let of_chunks = |shape: &Shape, chunk: &Shape| {
             let along = shape
@@ -191,37 +182,30 @@ impl ColumnForm {
     }
 }
 
-/// Whether the datasets of a conversion can be extended along the row axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     None,
     Rows,
 }
 
-/// Whether all rows of a table are converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// All rows are converted: hypercubes can be kept whole.
     AllRows,
     SomeRows,
 }
 
-/// How large the tiles of a casacore column must be to become chunks of its HDF5 dataset: one tile for each chunk, or
-/// several that cover whole cells. The chunks of columns with other tiles do not depend on the tiles.
+/// How large tiles must be to become chunks: one tile for each chunk, or several that cover whole cells. Chunks of
+/// other columns do not depend on tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Tiles become chunks that share no bytes with the source. Tiles of more than 16 MiB do not become chunks; nor do tiles that cover
-    /// only parts of cells if they have less than 16 KiB ([`SMALL_TILE_BYTES`]) and the hypercube has more than 4096 of
-    /// them. In files for object stores, tiles that cover only parts of cells also need at least 1 MiB, unless the whole hypercube has less.
+    /// Chunks that share no bytes: tiles up to 16 MiB; if they cover parts of cells, at least [`SMALL_TILE_BYTES`]
+    /// where there are more than [`MANY_TILES`], and for object stores 1 MiB unless the whole hypercube has less.
     Chunks,
-    /// Tiles become chunks that can share their bytes with the source (reflinks). Their sizes are limited as for
-    /// `Chunks`, except that tiles that cover only parts of cells, more than 4096 in a hypercube, need only 4 KiB each
-    /// ([`SMALL_SHARED_TILE_BYTES`]) instead of 16 KiB.
+    /// Chunks that can share bytes: as `Chunks`, but with [`SMALL_SHARED_TILE_BYTES`].
     Shared,
 }
 
-/// Examines the cells of a source's column to choose how the HDF5 file stores the column ([`ColumnForm`]): as one
-/// dataset, as one for each hypercube, or as cells of differing shapes one after the other. Also chooses the chunks.
+/// Chooses the storage form ([`ColumnForm`]) and chunks of a column by its cells.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
     pub(super) cells: &'a dyn ColumnCells,
@@ -233,7 +217,7 @@ pub(super) struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// The storage form of the column, and the time in seconds that was spent on reading the shapes of all cells to choose it; 0 if that was not
+    /// Storage form, and the seconds spent on reading the shapes of all cells to choose it; 0 if that was not
     /// necessary.
     pub(super) fn form(&self) -> Result<(ColumnForm, f64)> {
         if let Some(form) = self.form_at_once()? {
@@ -243,7 +227,7 @@ impl Survey<'_> {
         Ok((self.cell_by_cell()?, started.elapsed().as_secs_f64()))
     }
 
-    /// The storage form of the column; `None` if it depends on the shape of each cell.
+    /// `None` if the form depends on the shape of each cell.
     fn form_at_once(&self) -> Result<Option<ColumnForm>> {
         if self.info.data_type() == DataType::Record {
             return self.dense(Shape::scalar(), 0).map(Some);
@@ -305,14 +289,12 @@ impl Survey<'_> {
         Ok(ColumnForm::Dense { shape, chunk, undefined, route: ReadStrategy::Rows })
     }
 
-    /// Number of rows in a chunk of whole rows of `row_bytes` bytes each, for a dataset of `rows` rows.
     fn chunk_rows(&self, row_bytes: u64, rows: u64) -> u64 {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// Storage form in HDF5 of a column in tiles: one dataset for one hypercube with all rows in order, a group of
-    /// datasets for several hypercubes. `None` for other columns, or if the tiles are too small or too large for
-    /// chunks.
+    /// One dataset for one hypercube with all rows in order, a group of datasets for several; `None` for other columns,
+    /// or if tiles do not become chunks.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
@@ -343,8 +325,8 @@ impl Survey<'_> {
         }
     }
 
-    /// Shape, fastest axis first, of a chunk made of one tile of the hypercube, or of several if each tile covers whole
-    /// cells; `None` if the tiles are too small or too large for chunks, or the hypercube is empty.
+    /// A chunk of one tile, or of several that cover whole cells; `None` if tiles do not become chunks, or the
+    /// hypercube is empty.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
@@ -375,12 +357,11 @@ impl Survey<'_> {
     }
 }
 
-/// Number of rows in a chunk of whole rows of `row_bytes` bytes each, for a dataset of `rows` rows.
+/// Rows in a chunk of a dataset of `rows` rows of `row_bytes` bytes each.
 pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     chunk_rows_of(CHUNK_BYTES, row_bytes, rows, growth)
 }
 
-/// Number of rows in a chunk of about `bytes` bytes, with whole rows of `row_bytes` bytes each.
 fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     let most = if growth == Growth::Rows { rows.max(APPENDABLE_ROWS) } else { rows };
     let fitting = (bytes / row_bytes.max(1)).clamp(1, most.max(1));
@@ -391,8 +372,7 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// Shape of the parts, of about `bytes` bytes each, into which a large cell is divided: as many whole axes as fit,
-/// fastest first, and a range of the next axis. `size` is the number of bytes of an element.
+/// Parts of about `bytes` bytes of a large cell: as many whole axes as fit, fastest first, and a range of the next.
 fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()
@@ -404,7 +384,6 @@ fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
         .collect()
 }
 
-/// Makes a [`Grid`] from the shapes of a dataset and of its chunks, fastest axis first.
 pub(crate) fn grid(shape: &Shape, chunk: &Shape) -> Grid {
     Grid { shape: shape.clone(), chunk: chunk.clone() }
 }

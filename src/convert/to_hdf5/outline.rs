@@ -42,7 +42,7 @@ pub struct Outline {
     /// the source is a native HDF5 file (one that this project made), they are those of that file. Otherwise
     /// `source_digest`, the digest of the main table's content, is missing, because it needs all elements.
     pub attributes: Record,
-    /// What each table of the source would be in the HDF5 file: its group, columns and values of axes. The main table
+    /// Each table of the source as the HDF5 file would have it: its group, columns and values of axes. The main table
     /// is first, and parents precede children.
     pub tables: Vec<TableOutline>,
 }
@@ -65,7 +65,7 @@ pub struct TableOutline {
     pub row_numbers: Option<Vec<i64>>,
     /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
-    /// What each column that can be read would be in the HDF5 file: its datasets, with their names, axes, shapes and
+    /// Each column that can be read as the HDF5 file would have it: its datasets, with their names, axes, shapes and
     /// attributes. The columns have the order of the table.
     pub columns: Vec<ColumnOutline>,
     /// Dimension scales with values in the table's group, except for that of the rows.
@@ -135,10 +135,6 @@ impl Outline {
         Self::of_plan(source, &Plan::new(source, &options)?)
     }
 
-    /// Outlines the HDF5 file that a conversion of `source` by this plan would make.
-    ///
-    /// # Errors
-    /// Those of [`new`](Self::new).
     pub(crate) fn of_plan(source: &Source, plan: &Plan) -> Result<Self> {
         let described = Described { source, plan };
         let mut dimensions = TreeDimensions::default();
@@ -197,8 +193,7 @@ impl TableOutline {
         Ok(outline)
     }
 
-    /// Adds the values of the axes of a dataset to this outline of the group that a table would have in the HDF5 file. The
-    /// dataset is in the group of the table, or in `group` below it.
+    /// The dataset is in the group of the table, or in `group` below it.
     fn add_coordinates(&mut self, axes: &AxisNames<'_>, dataset: &NewDataset, group: Option<&str>) {
         for axis in &dataset.axes {
             let NewAxis::Named { name, role, len } = axis else { continue };
@@ -240,14 +235,13 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
     Record { fields: attributes.into_iter().map(field).collect() }
 }
 
-/// Elements of columns, in the form that they would have in the datasets of a native HDF5 file.
+/// Elements as the datasets of a native HDF5 file would have them.
 impl Source {
-    /// Reads the cells of one column in `rows` (half-open), one after the other, as HDF5 datasets store them: strings
-    /// are UTF-8 and end at a NUL, records are JSON. `table`, `column` and rows count from 0.
+    /// Cells of `rows`: strings are UTF-8 and end at a NUL, records are JSON.
     ///
-    /// `region` selects a box in each cell and has no row axis. `cell` is the shape of a cell. Both list the fastest
-    /// axis first. An undefined cell gives default elements, such as zeros, in the shape of `region`, else in the shape
-    /// `cell`; it gives nothing if both are `None`.
+    /// `region` selects a box in each cell and has no row axis; shapes have the fastest axis first. An undefined cell
+    /// gives default elements, such as zeros, in the shape of `region`, else in the shape `cell`; nothing if both are
+    /// `None`.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.
@@ -278,8 +272,7 @@ impl Source {
         Ok(stored_values(values, content))
     }
 
-    /// Reads a part of a hypercube of a column; `table`, `column` and `cube` count from 0. `region` lists the fastest
-    /// axis first, and the positions (rows) last.
+    /// Part of a hypercube; `region` lists the fastest axis first, and the positions (rows) last.
     ///
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
@@ -287,8 +280,7 @@ impl Source {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// Reads a part of a hypercube of a column, with a cache of decoded tiles that several calls share. `table`,
-    /// `column` and `cube` count from 0. `region` lists the fastest axis first, and the positions (rows) last.
+    /// As [`hypercube_part`](Self::hypercube_part), with a cache of decoded tiles that several calls share.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,
@@ -306,9 +298,7 @@ impl Source {
         Ok(values)
     }
 
-    /// Tells which rows are in which hypercube of a column: each entry has a half-open range of rows, the number of the
-    /// hypercube, and the position in it of the first of these rows. All of them, `table` and `column` count from 0.
-    /// Rows in none of the entries are undefined.
+    /// Ranges of rows, each with its hypercube and the position of its first row there. Rows in none are undefined.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of opening it.
@@ -319,7 +309,7 @@ impl Source {
     }
 }
 
-/// Converts cells to the elements that datasets have: strings are UTF-8 and end at a NUL, records are JSON.
+/// Strings are UTF-8 and end at a NUL, records are JSON.
 pub(super) fn stored_values(values: Values, content: &Content) -> Values {
     match values {
         Values::String(strings) => {
@@ -334,5 +324,5 @@ pub(super) fn stored_values(values: Values, content: &Content) -> Values {
     }
 }
 
-/// Bytes of decoded tiles that one call of `hypercube_part` keeps in memory.
+/// Decoded tiles kept by one call of `hypercube_part`.
 const CACHE_BYTES: usize = 4 << 20;

@@ -23,64 +23,54 @@ use crate::table::{Access, ColumnCells, ColumnInfo, Table};
 use crate::thin;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of memory that averaging needs for sums, and for the samples, flags and weights that are added to them.
+/// Memory of averaging for sums, and for samples, flags and weights.
 const AVERAGING_BYTES: u64 = 12 << 20;
 
-/// Options of a conversion to HDF5: what to convert, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
-    /// Columns to convert: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that the list does not mention, all columns are
+    /// `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that is not mentioned, all columns are
     /// converted.
     pub(crate) columns: Vec<String>,
-    /// Columns to leave out of the conversion: `DATA` of the main table, `ANTENNA/NAME` of a subtable.
+    /// Named as in `columns`.
     pub(crate) exclude: Vec<String>,
-    /// Rows of the main table to convert: a half-open range of row numbers, which count from 0; `None` for all rows.
+    /// Half-open range of the main table; `None` for all.
     pub(crate) rows: Option<Range<u64>>,
-    /// Condition by which rows of the main table were selected; the source already contains only these rows. `None`: no condition.
+    /// Condition by which the source's rows were selected.
     pub(crate) predicate: Option<Predicate>,
-    /// How the main table was averaged; the source already has the averaged cells. `None`: not averaged.
+    /// How the source was averaged.
     pub(crate) average: Option<Averaging>,
-    /// Names of the tables to convert, `MAIN` or a subtable's name; empty for all.
+    /// `MAIN` or a subtable's name; empty for all.
     pub(crate) tables: Vec<String>,
-    /// How the datasets of the conversion are compressed.
     pub(crate) compress: Compress,
-    /// Whether datasets whose chunks are one contiguous block, made of a table's tiles, share the bytes of the table's
-    /// files (reflinks).
+    /// Whether contiguous blocks of tiles share the bytes of the table's files.
     pub(crate) reflink: Reflink,
-    /// The storage for which the HDF5 file is made: a local disk, or an object store that is read by HTTP.
     pub(crate) profile: Profile,
-    /// The oldest version of HDF5 that can read the converted file.
     pub(crate) hdf5: Hdf5Version,
-    /// Whether the datasets of the converted file can be extended along the row axis.
+    /// Whether datasets can be extended along the row axis.
     pub(crate) appendable: bool,
-    /// Number of threads that decode and compress; 0 for one on each processor.
+    /// 0 for one on each processor.
     pub(crate) threads: usize,
-    /// Bytes of memory that the conversion may hold at a time.
+    /// Bytes that the conversion may hold at a time.
     pub(crate) max_memory: u64,
-    /// Whether to compute digests of the converted columns and tables by the rules of CTFP-2, which do not depend on
-    /// the storage form, and to store them in the HDF5 file.
+    /// Whether digests by CTFP-2 are computed and stored.
     pub(crate) digest: bool,
-    /// Whether a cell of each column is read when the conversion is planned, so that a column that cannot be read is found early.
+    /// Whether planning reads a cell of each column, so that one that cannot be read is found early.
     pub(crate) tries_cells: bool,
-    /// Whether to add a quicklook to the HDF5 file: mean, smallest and largest visibilities and flags at reduced resolution in time and channel.
     pub(crate) quicklook: bool,
-    /// Whether the HDF5 file also keeps the data needed, besides its datasets, to restore the original files of the table exactly. The digest of the
-    /// table is then always computed.
+    /// Whether the original files can be restored exactly; the digest of the table is then always computed.
     pub(crate) restorable: bool,
-    /// The hash that is stored of each original file of a restorable file.
+    /// Hash that is stored of each original file.
     pub(crate) checksum: HashKind,
-    /// Size in bytes from which, when native HDF5 files are joined, a column becomes a virtual dataset that refers to the
-    /// datasets of these files; smaller columns are copied.
+    /// Size from which a column of joined files becomes a virtual dataset.
     pub(crate) virtual_bytes: u64,
 }
 
 impl ToHdf5Options {
-    /// Whether the datasets of the conversion can be extended along the row axis.
     pub(crate) fn growth(&self) -> Growth {
         if self.appendable { Growth::Rows } else { Growth::None }
     }
 
-    /// Whether large columns are compressed; computing digests then takes little time in comparison.
+    /// Digests take little time in comparison with the compression of large columns.
     pub(crate) fn is_compressed(&self) -> bool {
         !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
     }
@@ -100,14 +90,12 @@ impl ToHdf5Options {
         }
     }
 
-    /// How large tiles of the source must be to become chunks. With [`Compress::Shared`] smaller ones also do, so that
-    /// the HDF5 file can share the bytes of more tiles with the source (reflinks).
+    /// With [`Compress::Shared`] smaller tiles become chunks, so that more bytes are shared with the source.
     fn tiles(&self) -> TileUse {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
-    /// Rows that are converted of a table with `all` rows: a half-open range of row numbers, which count from 0.
-    /// `table` is the index of the table in the source, 0 for the main table.
+    /// Rows of a table with `all` rows; `table` is 0 for the main table.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
             Some(rows) if table == 0 => limits::row_range(rows, all).map(|()| rows.clone()),
@@ -115,8 +103,7 @@ impl ToHdf5Options {
         }
     }
 
-    /// Whether the options select a column, given by its table (`.` for the main table, otherwise such as `ANTENNA`) and its
-    /// name.
+    /// `table` is `.` for the main table, otherwise such as `ANTENNA`.
     pub(crate) fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
@@ -151,23 +138,21 @@ impl Default for ToHdf5Options {
     }
 }
 
-/// The plan of a conversion to HDF5: all tables and columns that will be written, and how.
+/// All tables and columns that will be written, and how.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Plans of the tables, the main table first, parents before children.
+    /// The main table first, parents before children.
     pub(crate) tables: Vec<TablePlan>,
-    /// Warnings for the user about the conversion, as sentences.
     pub(crate) warnings: Vec<String>,
-    /// Names of subtables that keywords refer to, but that are missing.
+    /// Subtables that keywords refer to.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and its path as it
-    /// is stored in the keyword that refers to it.
+    /// Subtables that `h5bridge serve` refuses to open: path of the group, and path as stored in the keyword.
     pub(crate) refused_tables: Vec<(String, String)>,
-    /// The original files of the source, if they are to be restorable from the HDF5 file; otherwise `None`.
+    /// The original files, if they are to be restorable.
     pub(crate) tree: Option<Tree>,
-    /// Names of all objects that the conversion creates in each group of the HDF5 file, except for the dimension scales.
+    /// Names in each group, except for dimension scales.
     pub(crate) names: Names,
-    /// Bytes of memory that a column needs while it is averaged.
+    /// Memory of a column while it is averaged.
     pub(super) averaging_bytes: u64,
 }
 
@@ -175,13 +160,13 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TablePlan {
-    /// Which table of the source this plan converts: an index of [`Source::tables`], from 0.
+    /// Index of [`Source::tables`].
     pub(crate) source: usize,
     /// Name of the table in the source: `.` for the main table, `ANTENNA` …
     pub name: String,
     /// Path of the table's group in the HDF5 file.
     pub group: String,
-    /// Name of the dimension scale of the table's rows.
+    /// Dimension scale of the rows.
     pub(crate) row: String,
     /// Rows of the table that are converted: a half-open range of row numbers, which count from 0.
     pub rows: Range<u64>,
@@ -195,11 +180,11 @@ pub struct TablePlan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MissingColumn {
-    /// Index in its table of the column that is not converted, from 0.
+    /// Index in its table.
     pub(crate) index: usize,
     /// Name in its table of the column that is not converted.
     pub name: String,
-    /// Name that stands for that of a dataset or group in the document of the column.
+    /// Stands for the name of a dataset or group in the document of the column.
     pub(crate) link: String,
     /// Type of the casacore data manager that holds the column that is not converted.
     pub manager: String,
@@ -211,14 +196,13 @@ pub struct MissingColumn {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnPlan {
-    /// Index in its table of the column that is converted, from 0.
+    /// Index in its table.
     pub(crate) index: usize,
     /// Name in its table of the column that is converted.
     pub name: String,
     /// Name of the column's dataset or group in the HDF5 file.
     pub link: String,
-    /// Name of the dataset of Bools that tell which cells of the column are defined. Only a column whose defined cells
-    /// all have the same shape, but some of whose cells are undefined, has it; otherwise `None`.
+    /// Dataset of the defined cells: only of a column with some undefined cells and one shape of the others.
     pub(crate) defined_link: Option<String>,
     /// Type of the casacore data manager that holds the column.
     pub manager: String,
@@ -228,13 +212,12 @@ pub struct ColumnPlan {
     pub form: ColumnForm,
     /// How the column's datasets of numbers are compressed.
     pub compression: Compression,
-    /// Result of compressing a sample of the column; `None` if the column is not to be compressed, or has less than 1 MiB.
+    /// Missing for a column that is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
-    /// Predicted time in seconds in which one thread decodes the column; 0 if its elements are stored as they are.
+    /// Predicted seconds in which one thread decodes the column; 0 if its elements are stored as they are.
     pub(crate) decoding_seconds: f64,
-    /// Time in seconds that was spent on reading the shapes of all cells of the column when the conversion was planned; 0 if that was not necessary.
+    /// Seconds spent on reading the shapes of all cells for the plan; 0 if that was not necessary.
     pub(crate) survey_seconds: f64,
-    /// When the column's datasets of numbers get their space in the file: chunk by chunk, or as one block.
     pub(crate) allocation: Allocation,
     /// Name of the HDF5 chunk index (the structure that locates chunks) of the column's datasets, as in
     /// `H5Dget_chunk_index_type`: `single`, `implicit`, `fixed_array`, `extensible_array`, or `none` without chunks; in
@@ -242,15 +225,16 @@ pub struct ColumnPlan {
     pub chunk_index: &'static str,
     /// Bytes of all elements of the column, uncompressed; strings are counted as 16 bytes each.
     pub bytes: u64,
-    /// The datasets of other files that hold the elements of the column; `None` if its own dataset holds them.
+    /// Datasets of other files with the elements; `None` if its own dataset holds them.
     pub(crate) virtual_sources: Option<Vec<VirtualSource>>,
 }
 
 impl Plan {
-    /// Plans the conversion of everything in `source` that `options` select.
+    /// Plans everything in `source` that `options` select.
     ///
     /// # Errors
-    /// `Usage` if the options name a table or column that does not exist; those of reading where a column cannot be read.
+    /// `Usage` if the options name a table or column that does not exist; those of reading where a column cannot be
+    /// read.
     pub(crate) fn new(source: &Source, options: &ToHdf5Options) -> Result<Self> {
         let mut plan = Plan {
             tables: Vec::new(),
@@ -295,7 +279,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adds the plan of a table of the source, if it is selected; returns the path of its group, or `None` if it is not converted.
+    /// Returns the path of the group, `None` if the table is not selected.
     fn add_table(
         &mut self,
         source: &Source,
@@ -330,9 +314,8 @@ impl Plan {
         Ok(Some(group))
     }
 
-    /// Chooses and reserves the path of the group for the table `name`. `parent` is the index (from 0) of its parent
-    /// table, `None` for the main table; `groups` has the path of the group of each earlier table, `None` for one that
-    /// is not converted.
+    /// Reserves the path of a group; `parent` is the index of the parent table, `groups` are the paths of earlier
+    /// tables.
     fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
         let Some(parent) = parent else {
@@ -347,7 +330,6 @@ impl Plan {
         }
     }
 
-    /// Plans the dataset or datasets of a column, if it is selected.
     fn add_column(
         &mut self,
         source: &Source,
@@ -365,7 +347,7 @@ impl Plan {
         content.forget(index);
         match planned {
             Ok(column) => table.columns.push(column),
-            // the rest is converted without what this program does not know
+            // the rest is converted without a column of an unknown form
             Err(error) if source.may_leave_out(&error) => {
                 let manager = info.manager.to_str_lossy().trim_end().to_owned();
                 // damage has its warning already
@@ -380,8 +362,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds the original files of the source and adds them to the plan, if the options ask for an HDF5 file from which
-    /// these files can be restored.
     fn find_tree(&mut self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         if !options.restorable {
             return Ok(());
@@ -418,7 +398,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Records a subtable that could not be opened: a missing one is worth a warning; one that is damaged stops the conversion.
+    /// A missing subtable is worth a warning; a damaged one stops the conversion.
     fn add_missing_table(&mut self, name: &str, error: Error) -> Result<()> {
         if error.kind() != ErrorKind::NotFound {
             return Err(error);
@@ -461,8 +441,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Number of original files that can be restored from the HDF5 file, and their total size in bytes; `None` if the
-    /// options do not ask for a restorable file.
+    /// Number and bytes of the original files, if they are to be restorable.
     ///
     /// # Errors
     /// `Io` if one is gone.
@@ -470,7 +449,7 @@ impl Plan {
         self.tree.as_ref().map(Tree::size).transpose()
     }
 
-    /// Bytes of all elements that the plan converts, uncompressed.
+    /// All elements, uncompressed.
     pub(crate) fn bytes(&self) -> u64 {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
@@ -480,7 +459,7 @@ impl Plan {
     }
 }
 
-/// Whether a table named `name` in the source is the one that the user calls `wanted`; `MAIN` and `.` are the main table.
+/// `MAIN` and `.` are the main table.
 fn is_named(wanted: &str, name: &str) -> bool {
     wanted == name || source_name(wanted) == name
 }
@@ -492,7 +471,7 @@ impl ColumnPlan {
         self.sample.map(|sample| sample.remains)
     }
 
-    /// Number of the column's datasets that have an axis of the rows of the table.
+    /// Datasets with an axis of rows.
     fn datasets_of_rows(&self) -> usize {
         match &self.form {
             ColumnForm::Dense { .. } => 1 + usize::from(self.defined_link.is_some()),
@@ -500,7 +479,7 @@ impl ColumnPlan {
         }
     }
 
-    /// Storage form of the column (`dense`, `cubes`, …) and the name of its dataset or group, as the JSON documents in the HDF5 file record them.
+    /// Form (`dense`, `cubes`, …) and name of the dataset or group, as JSON documents record them.
     pub(crate) fn stored_form(&self) -> StoredForm {
         let kind = match (&self.form, self.data_type) {
             (_, DataType::Record) => FormKind::Record,
@@ -573,14 +552,13 @@ impl ColumnPlan {
     }
 }
 
-/// Whether the bytes of all tiles of a column are those of their elements: neither packed nor compressed.
+/// Whether tiles have the bytes of elements, neither packed nor compressed.
 fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Reads an element, or else the whole cell, of a column in the last of `rows`, so that a row count larger than the
-/// stored data is detected before all existing rows are read. Only looks for its shape if all cells before it would have to be
-/// decoded.
+/// Reads an element, or else the cell, in the last of `rows`, so that a row count larger than the stored data is
+/// detected early. Reads only the shape if all cells before would have to be decoded.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

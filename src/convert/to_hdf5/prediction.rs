@@ -7,39 +7,37 @@ use crate::publishing::SyncPolicy;
 use crate::source::Averaged;
 use crate::value::DataType;
 
-/// Predicted bytes of headers, indices and attributes for each column of a converted file; fitted to the tables of testdata/.
+/// Headers, indices and attributes of a column; fitted to the tables of testdata/.
 const COLUMN_OVERHEAD: f64 = 2200.0;
-/// Predicted bytes of groups, JSON documents and dimension scales for each table of a converted file; fitted to the tables of testdata/.
+/// Groups, documents and scales of a table; fitted to the tables of testdata/.
 const TABLE_OVERHEAD: f64 = 5500.0;
-/// Assumed rate of computing digests by BLAKE3, in bytes per second, with the gathering of small cells.
+/// Digests by BLAKE3, with the gathering of small cells. Rates are assumed, in bytes of elements per second.
 const DIGEST_RATE: f64 = 2.5e9;
-/// Assumed rate of reading the source from the page cache into memory, in bytes per second.
+/// Reading from the page cache.
 const READ_RATE: f64 = 3e9;
-/// Assumed rate of writing to a disk whose rate is not known, in bytes per second.
+/// Writing to a disk of unknown rate.
 const DISK_RATE: f64 = 1.2e9;
-/// Assumed rate of writing to the page cache, in bytes per second, without waiting for the disk.
+/// Writing to the page cache, without waiting for the disk.
 const CACHE_RATE: f64 = 4e9;
-/// Assumed rate, in bytes of elements per second, of what makes a file restorable: original casacore files are rebuilt
-/// from datasets and compared with the originals.
+/// Rebuilding original files from datasets and comparing them.
 const RESTORABLE_RATE: f64 = 0.5e9;
-/// Assumed rate of summing visibilities for a quicklook (a small version of them), in bytes of elements per second.
+/// Summing visibilities for a quicklook.
 const QUICKLOOK_RATE: f64 = 0.3e9;
-/// Assumed rate of averaging in time or frequency, in bytes of elements per second before averaging.
+/// Bytes before averaging.
 const AVERAGING_RATE: f64 = 0.2e9;
-/// Assumed delay of a conversion by the system while it writes to the disk at the same time, as a fraction of the time of that.
+/// Delay by the system while it writes to the disk at the same time, as a fraction of the time of that.
 const DISTURBANCE: f64 = 0.2;
-/// Assumed time to read the cells of a column whose shapes had to be read one by one, in units of the time of that.
+/// Time to read cells whose shapes were read one by one, in units of the time of that.
 const SCATTERED: f64 = 2.0;
-/// Assumed time in seconds that each cell takes, beside its elements.
+/// Time of each cell beside its elements.
 const CELL_SECONDS: f64 = 4e-9;
-/// Assumed gain by each thread beside the first one, as a fraction of what the first one does: threads share memory, and wait for
-/// each other.
+/// Gain by each further thread as a fraction: threads share memory, and wait for each other.
 const FURTHER_THREAD: f64 = 0.8;
-/// Assumed time in seconds to open a column of the source and to create its datasets.
+/// Time to open a column and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
-/// Assumed compressed size of the numbers of rows, and of what tells where their cells are, as a fraction of their bytes.
+/// Compressed size of row numbers and of places of cells, as a fraction.
 const NUMBERS_REMAIN: f64 = 0.02;
-/// Assumed time in seconds to open a table of the source, and to create its groups and JSON documents in the HDF5 file.
+/// Time to open a table, and to create its groups and documents.
 const TABLE_SECONDS: f64 = 3.3e-3;
 
 /// Predicted size and duration of a conversion of casacore tables to HDF5, computed before it runs.
@@ -54,8 +52,7 @@ pub struct Prediction {
     pub disk_rate: Option<f64>,
 }
 
-/// Assumed compressed size of a column with elements of this type, as a fraction of its bytes. It is used for columns of which no sample
-/// was compressed.
+/// Compressed size, as a fraction, of columns without a sample.
 fn usual_remains(data_type: DataType) -> f64 {
     match data_type {
         DataType::Float | DataType::Complex | DataType::DComplex => 0.85,
@@ -73,8 +70,7 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Predicted time in seconds in which one thread first reads and then digests the column's `rows` cells. The time of
-    /// compression, which several threads share, is not included.
+    /// Seconds in which one thread reads and digests the column, without compression, which several threads share.
     fn lane_seconds(&self, rows: u64, digest: bool) -> f64 {
         let digested = self.bytes as f64 + rows as f64 * self.form.digested_header() as f64;
         let digesting = if digest { digested / DIGEST_RATE } else { 0.0 };
@@ -82,8 +78,7 @@ impl ColumnPlan {
         self.decoding_seconds + SCATTERED * self.survey_seconds + rows as f64 * CELL_SECONDS + digesting
     }
 
-    /// Predicted time in seconds in which one thread compresses the column; 0 if the column is not compressed, or no sample
-    /// of it was compressed.
+    /// Seconds in which one thread compresses the column; 0 without a sample.
     fn filter_seconds(&self) -> f64 {
         let sample = self.sample.filter(|_| !self.compression.is_none());
         sample.map_or(0.0, |sample| sample.seconds_per_byte * self.bytes as f64)
@@ -91,7 +86,6 @@ impl ColumnPlan {
 }
 
 impl TablePlan {
-    /// Predicted size in bytes of what the HDF5 file has of the table.
     fn expected_bytes(&self, options: &ToHdf5Options) -> f64 {
         let rows = self.rows.end - self.rows.start;
         // the numbers of rows, and what tells where their cells are
@@ -103,9 +97,8 @@ impl TablePlan {
 }
 
 impl Plan {
-    /// Predicts the size of the HDF5 file and the duration of the conversion, from compressed samples of the columns, from rates
-    /// measured on an ordinary machine, and from the rate at which the disk of the HDF5 file writes (`disk_rate`, in bytes per second; `None` if it is
-    /// not known). `averaged` tells how the source was averaged.
+    /// Size and duration, from samples of the columns, rates of an ordinary machine, and `disk_rate`, in bytes per
+    /// second, if it is known. `averaged` tells how the source was averaged.
     pub(crate) fn prediction(
         &self,
         options: &ToHdf5Options,
@@ -143,7 +136,7 @@ impl Plan {
         }
     }
 
-    /// Bytes of the elements of all columns of complex numbers in the main table.
+    /// All columns of complex numbers in the main table.
     fn visibility_bytes(&self) -> u64 {
         let main = self.tables.iter().filter(|table| table.name == MAIN_TABLE);
         let is_complex = |column: &&ColumnPlan| matches!(column.data_type, DataType::Complex | DataType::DComplex);

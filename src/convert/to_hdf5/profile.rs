@@ -1,11 +1,11 @@
 //! Sizes of chunks and of HDF5 pages for a converted file, which depend on where the file will be read: on a disk or in an object store.
 
-/// Size in bytes that the chunks of a file on a disk should have, uncompressed.
+/// Uncompressed.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
-/// Size in bytes that the chunks of a file in an object store should have, uncompressed: few requests for much data.
+/// Uncompressed: few requests for much data.
 const CLOUD_CHUNK_BYTES: u64 = 4 << 20;
-/// Size in bytes of an HDF5 page of a file in an object store. A few pages hold the metadata of a MeasurementSet, and chunks waste little of their
-/// last page. docs/cloud.md has the measurements.
+/// A few pages hold the metadata of a MeasurementSet, and chunks waste little of their last page. docs/cloud.md has the
+/// measurements.
 const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 
 /// Where a converted HDF5 file will be read; it decides how large chunks are, and where the metadata are stored.
@@ -21,7 +21,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Size in bytes that chunks of the converted file should have, uncompressed.
+    /// Uncompressed.
     pub(super) fn chunk_bytes(self) -> u64 {
         match self {
             Profile::Disk => CHUNK_BYTES,
@@ -29,7 +29,7 @@ impl Profile {
         }
     }
 
-    /// Size in bytes below which tiles of the source do not become chunks of their own.
+    /// Smaller tiles do not become chunks of their own.
     pub(super) fn least_tile_bytes(self) -> u64 {
         match self {
             Profile::Disk => 0,

@@ -13,37 +13,32 @@ use crate::source::Source;
 use crate::table::Column;
 use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Values};
 
-/// Maximum number of time bins in the finest level of a quicklook (a small version of the visibilities).
+/// Time bins of the finest level.
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Maximum number of averaged samples (one for each time bin, channel bin and correlation) of a column in the finest
-/// levels of its quicklooks, small versions of the visibilities at several resolutions (levels). The limit is for all
-/// spectral windows together. It is exceeded only if the finest levels have a single time bin each and still more samples.
+/// Samples (time bin, channel bin, correlation) of a column in the finest levels of all windows together; exceeded only
+/// if these have a single time bin each.
 const MAX_PLACES: u64 = 1 << 20;
-/// Number of spectral windows of a table above which no quicklook is written.
+/// No quicklook is written of a table with more.
 const MAX_WINDOWS: usize = 256;
-/// Number of distinct times, added up over the spectral windows of a table, above which no
-/// quicklook is written: the times are held in memory.
+/// Distinct times of all windows, held in memory; with more, no quicklook is written.
 const MAX_DISTINCT: usize = 1 << 22;
-/// Maximum number of time bins, and of channel bins, in the coarsest level of a quicklook. A quicklook is a small
-/// version of the visibilities. Each of its levels has half the resolution of the one before.
+/// Bins in time, and in channels, of the coarsest level.
 const COARSEST: usize = 64;
-/// Approximate number of bytes of cells that are read at a time for a quicklook.
+/// Approximate bytes of cells read at a time.
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// Names of the columns with real instead of complex elements that are shown like visibilities in quicklooks (small
-/// versions of the visibilities).
+/// Columns of real elements that are shown like visibilities.
 const REAL: [&str; 1] = ["FLOAT_DATA"];
 
-/// Sums and extremes of the visibilities that one averaged sample (time bin, channel bin and correlation) of a
-/// quicklook covers. A quicklook is a small version of the visibilities.
+/// Sums and extremes of the visibilities of one sample.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     amplitude: f64,
     low: f32,
     high: f32,
-    /// Number of finite, unflagged visibilities that this averaged sample of the quicklook covers.
+    /// Finite, unflagged visibilities.
     good: u32,
     flagged: u32,
     all: u32,
@@ -78,8 +73,7 @@ impl Sum {
     }
 }
 
-/// What a quicklook needs from the scalar columns of a row: its time, spectral window and flag, and
-/// whether its baseline is between two antennas.
+/// Scalar columns of a row.
 struct Key {
     time: f64,
     window: i64,
@@ -87,51 +81,42 @@ struct Key {
     is_flagged: bool,
 }
 
-/// What a quicklook needs to know of a spectral window: the distinct times of its rows, and the
-/// number of the row whose cell shape is taken as that of the window.
+/// Distinct times of a spectral window, and its shape.
 #[derive(Debug, Default)]
 struct Window {
-    /// Two lists of distinct times: those of baselines between two antennas, and those of the other rows. Times are in
-    /// seconds, as in the column TIME, or row numbers without that column. They are sorted once all rows were read.
+    /// Times of baselines between two antennas, and of other rows: seconds as in TIME, or row numbers without it.
+    /// Sorted once all rows were read.
     times: [Vec<f64>; 2],
-    /// Number in the main table, from 0, of the first row of the spectral window whose time is finite. The shape of the
-    /// cell in this row is taken as that of all cells of the window.
+    /// First row with a finite time, whose cell shape is taken as that of all cells.
     row: u64,
 }
 
 impl Window {
-    /// Whether the quicklook of the spectral window shows only baselines between two antennas; true
-    /// if the window has such rows.
+    /// Whether only baselines between two antennas are shown: if the window has any.
     fn is_cross(&self) -> bool {
         !self.times[0].is_empty()
     }
 
-    /// Distinct times of the rows that count for the quicklook of the spectral window, ascending
-    /// once all rows were read: seconds, as in the column TIME, or row numbers without that column.
+    /// Times of the rows that count.
     fn counted(&self) -> &[f64] {
         &self.times[usize::from(!self.is_cross())]
     }
 }
 
-/// Sums of the visibilities of a column in a spectral window, by correlation, time bin and channel bin, channels
-/// fastest: the finest level of a quicklook. A quicklook is a small version of the visibilities at several resolutions
-/// (levels).
+/// Sums of a column in a window, by correlation, time bin and channel bin, channels fastest: the finest level.
 struct Plane {
     correlations: usize,
     channels: usize,
-    /// Number of neighbouring channels that form one channel bin of the quicklook's finest level; the last bin may have
-    /// fewer. A quicklook is a small version of the visibilities.
+    /// Channels in a bin; the last may have fewer.
     each: usize,
     times: usize,
     places: usize,
     sums: Vec<Sum>,
-    /// Number of rows that the quicklook leaves out, because their cells have another shape than
-    /// the first cell of the spectral window.
+    /// Rows left out because their cells have another shape.
     misfits: u64,
 }
 
-/// Adds the group `quicklook` to the HDF5 file, with small versions of each column of visibilities in the plan. Returns warnings about rows and
-/// windows that it leaves out.
+/// Adds the group `quicklook`; returns warnings about rows and windows that are left out.
 pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn Progress) -> Result<Vec<String>> {
     let Some(main) = plan.tables.iter().find(|table| table.name == MAIN_TABLE) else { return Ok(Vec::new()) };
     let content = source.tables[main.source].content()?;
@@ -197,9 +182,8 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// Reads what a quicklook needs of each of `rows` (half-open, from 0) of the main table: TIME
-    /// (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else
-    /// false), and whether ANTENNA1 and ANTENNA2 differ (without these columns true).
+    /// TIME (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else false), and whether
+    /// ANTENNA1 and ANTENNA2 differ (without these columns true).
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -229,8 +213,7 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the values of DATA_DESC_ID in the main table, called spectral windows here, and the
-    /// distinct times of each. `None` if there are more windows or times than a quicklook may have.
+    /// Windows by DATA_DESC_ID; `None` if there are more windows or times than a quicklook may have.
     fn windows(&self, progress: &dyn Progress) -> Result<Option<BTreeMap<i64, Window>>> {
         let mut windows = Windows::default();
         for rows in blocks(&self.main.rows, BLOCK_ROWS) {
@@ -244,10 +227,8 @@ impl Reader<'_> {
         Ok(Some(windows.by_number))
     }
 
-    /// Sums a column's visibilities for the finest level (resolution) of its quicklook, a small
-    /// version of them. The sums are by value of DATA_DESC_ID. A value is left out if its first
-    /// cell is undefined, empty, without two axes, or has more than 2^20 ([`MAX_PLACES`]) pairs of
-    /// correlation and channel bin.
+    /// Sums by DATA_DESC_ID. A window is left out if its first cell is undefined, empty, without two axes, or has more
+    /// than [`MAX_PLACES`] pairs of correlation and channel bin.
     fn column(
         &self,
         name: &str,
@@ -286,10 +267,7 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes the quicklook of a spectral window: the groups `level_0` (finest), `level_1` … in
-    /// `group`. From one to the next, the number of bins along time, and of those along channels,
-    /// is halved if it exceeds 64 ([`COARSEST`]). `id` is the DATA_DESC_ID, `times` are the
-    /// distinct times, ascending.
+    /// Writes `level_0` (finest), `level_1` … Bins in time and channels are halved while they exceed [`COARSEST`].
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -312,8 +290,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The cell of `column` (such as SPECTRAL_WINDOW_ID) in row `id` of the subtable DATA_DESCRIPTION; `None` if the cell cannot be read,
-    /// `id` itself if the table has no such column.
+    /// Cell of `column` in row `id` of DATA_DESCRIPTION; `None` if it cannot be read, `id` itself without such a
+    /// column.
     fn described(&self, id: i64, column: &str) -> Option<u64> {
         let row = u64::try_from(id).ok()?;
         match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
@@ -322,33 +300,30 @@ impl Reader<'_> {
         }
     }
 
-    /// Frequencies in Hz of the channels, for row `id` of the subtable DATA_DESCRIPTION; `None` if they are unknown.
+    /// Unit Hz, for row `id` of DATA_DESCRIPTION.
     fn frequencies(&self, id: i64) -> Option<Vec<f64>> {
         let row = self.described(id, "SPECTRAL_WINDOW_ID")?;
         Some(self.source.column("SPECTRAL_WINDOW/CHAN_FREQ").ok()?.cell::<f64>(row).ok()?.into_iter().collect())
     }
 
-    /// Stokes codes of the correlations, for row `id` of the subtable DATA_DESCRIPTION; `None` if they are unknown.
+    /// Stokes codes, for row `id` of DATA_DESCRIPTION.
     fn correlations(&self, id: i64) -> Option<Vec<i32>> {
         let row = self.described(id, "POLARIZATION_ID")?;
         Some(self.source.column("POLARIZATION/CORR_TYPE").ok()?.cell::<i32>(row).ok()?.into_iter().collect())
     }
 }
 
-/// The spectral windows of a main table, which are collected row by row for quicklooks.
+/// Windows of a main table, collected row by row.
 #[derive(Debug, Default)]
 struct Windows {
-    /// The windows that were found, by their numbers: DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0.
+    /// Keys are DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0.
     by_number: BTreeMap<i64, Window>,
-    /// Number of timestamps in the lists ([`Window::times`]) of all windows together. A timestamp may occur more than once
-    /// in a list that is not yet sorted.
+    /// Times in all lists; one may occur more than once in a list that is not yet sorted.
     listed: usize,
 }
 
 impl Windows {
-    /// Adds a row of the main table, with number `row` from 0, to its spectral window: its time goes to the window's list
-    /// of times of baselines between two antennas, or to the list of the other rows ([`Window::times`]). `key` has its
-    /// time, its window and whether its baseline is between two antennas. A row whose time is not finite is ignored.
+    /// A row whose time is not finite is ignored.
     fn add(&mut self, row: u64, key: &Key) {
         if !key.time.is_finite() {
             return;
@@ -361,8 +336,7 @@ impl Windows {
         }
     }
 
-    /// Whether there are more than 256 ([`MAX_WINDOWS`]) spectral windows, or more than `most_times` distinct times. A time
-    /// counts once for each window, and once more if rows of baselines and other rows of the window have it.
+    /// A time counts once for each window, and once more if both baselines and other rows have it.
     fn are_too_many(&mut self, most_times: usize) -> bool {
         // rows of one time need not follow each other
         if self.listed > most_times / 4 {
@@ -380,14 +354,12 @@ impl Windows {
     }
 }
 
-/// Divides rows into consecutive blocks of at most `step` rows.
 fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + use<> {
     let end = rows.end;
     rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// The first and the last time in bin number `bin` (from 0), if the ascending `times` are divided into `bins` bins of
-/// about equal numbers of times.
+/// First and last time of a bin, if ascending `times` are divided into `bins` bins of about equal numbers.
 fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
     let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
     let last = start(bin + 1).max(start(bin) + 1) - 1;
@@ -395,9 +367,8 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Allocates the sums of one of `windows` spectral windows, for `times` distinct times and cells of
-    /// `(correlations, channels)`. The number of time bins keeps all windows together within [`MAX_PLACES`] averaged
-    /// samples, if possible. `None` if cells are empty, `times` is 0, or one time bin would exceed it.
+    /// Sums of one of `windows` windows with cells of `(correlations, channels)`; time bins keep all windows together
+    /// within [`MAX_PLACES`], if possible. `None` without cells or times, or if one time bin would exceed it.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);
@@ -418,10 +389,7 @@ impl Plane {
         })
     }
 
-    /// Adds cells of `column` to the sums by correlation, time bin and channel bin, of which the
-    /// quicklook is made. `first` is the number of the first row of a block of rows, `keys`
-    /// describe the rows of the block, and `numbers` are the positions in the block, from 0, of the
-    /// rows to add.
+    /// Adds the rows `numbers` of a block that begins with row `first`; `keys` describe its rows.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -469,9 +437,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Adds visibilities to the sums by correlation, time bin and channel bin, of which the
-    /// quicklook is made. `values` has one of `cells` after the other, each with correlations
-    /// fastest.
+    /// `values` has one of `cells` after the other, correlations fastest.
     fn sum<T: Copy>(&mut self, values: &[T], cells: &Cells<'_>, amplitude: impl Fn(T) -> f64) {
         let len = self.correlations * self.channels;
         // of a place
@@ -495,20 +461,16 @@ impl Plane {
     }
 }
 
-/// Rows of one spectral window that are added at a time to its quicklook: rows whose cells have the
-/// shape of the window's first cell.
+/// Rows of one window that are added at a time: cells of the window's shape.
 struct Cells<'a> {
-    /// Time, spectral window and flag of each row that is added to the quicklook.
     keys: Vec<&'a Key>,
-    /// Elements of the FLAG cells of the rows, one cell after the other, correlations fastest. `None` without these
-    /// cells, or if one has another shape than the visibilities.
+    /// FLAG cells one after the other, correlations fastest. `None` without them, or if one has another shape than the
+    /// visibilities.
     flags: Option<Vec<bool>>,
-    /// The distinct times of the spectral window, ascending: seconds of MJD, as in the column TIME, or row numbers
-    /// without that column. The index of a row's time here determines its time bin.
+    /// Distinct times of the window, ascending; the index of a row's time determines its time bin.
     times: &'a [f64],
 }
 
-/// Reads the cells of the given rows of a column, and returns all their elements in one list.
 fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     let array = match rows {
         // a block as a whole is read at once
@@ -518,23 +480,17 @@ fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     Ok(array.into_raw_vec_and_offset().0)
 }
 
-/// One level (resolution) of a quicklook for a spectral window.
 struct Level {
-    /// Sums of the visibilities at this level (resolution) of the quicklook; the axes are correlation, time and
-    /// channel, channels fastest.
+    /// Axes are correlation, time and channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time that each time bin of the quicklook covers: seconds of MJD, as in the
-    /// column TIME, or row numbers without that column.
+    /// First and last time of each bin.
     times: Vec<(f64, f64)>,
-    /// Channels that each channel bin of the quicklook covers, as half-open ranges of channel
-    /// numbers, which count from 0.
+    /// Channels of each bin, half-open.
     channels: Vec<Range<usize>>,
 }
 
 impl Level {
-    /// The next coarser level (resolution) of the quicklook, a small version of the visibilities: the number of bins
-    /// along time, and of those along channels, is halved and rounded up if it exceeds 64 ([`COARSEST`]). The number of
-    /// `correlations` stays.
+    /// Bins in time and channels are halved and rounded up if they exceed [`COARSEST`].
     fn halved(&self, correlations: usize) -> Level {
         let step = |len: usize| if len > COARSEST { 2 } else { 1 };
         let (lines, columns) = (self.times.len(), self.channels.len());
@@ -559,8 +515,20 @@ impl Level {
         codes: Option<&[i32]>,
         has_time: bool,
     ) -> Result<()> {
-        // first axis fastest
-        let shape = Shape::from([self.channels.len() as u64, self.times.len() as u64, correlations as u64]);
+        let scales = self.write_scales(group, correlations, frequencies, codes, has_time)?;
+        self.write_bins(group, &scales)?;
+        self.write_amplitudes(group, correlations, &scales)
+    }
+
+    /// The scales of channels, times and correlations, in the order of the axes, fastest first.
+    fn write_scales(
+        &self,
+        group: &Group,
+        correlations: usize,
+        frequencies: Option<&[f64]>,
+        codes: Option<&[i32]>,
+        has_time: bool,
+    ) -> Result<[Dataset; 3]> {
         let mean = |range: &Range<usize>, list: &[f64]| list[range.clone()].iter().sum::<f64>() / range.len() as f64;
         let middles = self.times.iter().map(|(first, last)| first + (last - first) / 2.).collect();
         let time: &[(&str, &str)] = match has_time {
@@ -579,11 +547,15 @@ impl Level {
         };
         let corr = codes.map_or_else(|| (0..correlations as i32).collect(), <[i32]>::to_vec);
         let of_corr = if codes.is_some() { "Stokes code of the correlation" } else { "number of the correlation" };
-        let scales = [
+        Ok([
             scale(group, if frequencies.is_some() { "frequency" } else { "channel" }, channel, of_channel)?,
             scale(group, if has_time { "time" } else { "row" }, Values::Double(middles), time)?,
             scale(group, "corr", Values::Int(corr), &[(LONG_NAME, of_corr)])?,
-        ];
+        ])
+    }
+
+    /// The times and channels that each bin covers.
+    fn write_bins(&self, group: &Group, scales: &[Dataset; 3]) -> Result<()> {
         let times =
             |last: bool| Values::Double(self.times.iter().map(|ends| if last { ends.1 } else { ends.0 }).collect());
         let channels = |ends: fn(&Range<usize>) -> usize| {
@@ -598,6 +570,11 @@ impl Level {
             let dataset = create(group, name, &Shape::from([values.len() as u64]), None, &values)?;
             dataset.attach_scale(0, &scales[axis])?;
         }
+        Ok(())
+    }
+
+    fn write_amplitudes(&self, group: &Group, correlations: usize, scales: &[Dataset; 3]) -> Result<()> {
+        let shape = Shape::from([self.channels.len() as u64, self.times.len() as u64, correlations as u64]);
         let chunk = Shape::from([shape[0], shape[1].min(256), 1]);
         let filled = |value: &dyn Fn(&Sum) -> f32| Values::Float(self.sums.iter().map(value).collect());
         let or_nan = |sum: &Sum, value: f32| if sum.good == 0 { f32::NAN } else { value };

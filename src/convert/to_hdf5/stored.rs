@@ -16,25 +16,21 @@ use crate::sync::LockUnpoisoned;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Number of rows whose cell shapes are held in memory at a time.
+/// Rows whose cell shapes are in memory at a time.
 const BLOCK_ROWS: u64 = 4096;
-/// Number of elements above which a cell is read only in part, as a range of its slowest axis, if not all of its
-/// elements are wanted; smaller cells are read as a whole.
+/// Larger cells, in elements, are read in part if not all of them is wanted, as a range of the slowest axis.
 const LARGE_CELL: u64 = 1 << 16;
 
-/// The table or column of the source that has the elements of a dataset; tables and columns are indices in the conversion plan, from 0.
+/// Holder of the elements of a dataset; `table` indexes `Plan::tables`, `column` `TablePlan::columns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The dataset holds, for each converted row of a table, the number of this row, from 0, in the table from which
-    /// the rows of the source were selected. `table` is an index of `Plan::tables`, from 0.
+    /// Numbers of the converted rows in the table from which the source's rows were selected.
     Rows { table: usize },
-    /// The dataset holds a part of a column: its elements, one of its hypercubes, or which cells are defined, where
-    /// they are or their shapes. `table` is an index of `Plan::tables`, `column` one of `TablePlan::columns`, from 0.
+    /// A part of a column: elements, a hypercube, or which cells are defined, where they are or their shapes.
     Column { table: usize, column: usize, part: Part },
 }
 
-/// The numbers that rows have in the whole table, of which the source may be a selection. `region` has one axis, which counts rows of the
-/// source from row `first` on.
+/// Numbers in the whole table; `region` has one axis, which counts rows of the source from `first` on.
 pub(super) fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
     let rows = axis(region, 0);
     Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
@@ -45,26 +41,24 @@ fn axis(region: &Region, axis: usize) -> Range<u64> {
     start..start + region.shape.get(axis).copied().unwrap_or(0)
 }
 
-/// Divides rows into consecutive blocks whose cell shapes fit in memory.
+/// Blocks whose cell shapes fit in memory.
 fn blocks(rows: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     rows.clone().step_by(BLOCK_ROWS as usize).map(move |start| start..rows.end.min(start + BLOCK_ROWS))
 }
 
-/// Number of elements of a cell with this shape; 0 for an undefined cell.
+/// 0 for an undefined cell.
 fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// For each ragged column (cells of differing shapes) that was read: the number of elements before each block of 4096
-/// rows, and that of all elements.
+/// Elements of each ragged column (cells of differing shapes) before each block of 4096 rows, then of all rows.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// The number of elements of a ragged column before each block of 4096 rows, and that of all
-    /// elements; `count` computes these numbers when they are first needed.
+    /// `count` computes the numbers when they are first needed.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -76,21 +70,18 @@ impl Starts {
     }
 }
 
-/// Reads the datasets that a conversion to HDF5 would write for a column, without writing them: their elements come
-/// from the column's cells in the source table. Row 0 of the datasets is row 0 of the source table.
+/// Reads the datasets of a column without writing them. Row 0 is row 0 of the source table.
 pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,
     pub(in crate::convert) column: &'a ColumnPlan,
-    /// Cache of decoded tiles of the column.
+    /// Decoded tiles.
     pub(in crate::convert) cache: &'a ChunkCache,
 }
 
 impl StoredColumn<'_> {
-    /// Reads a box of elements of one of the column's datasets; `region` lists the fastest axis
-    /// first. `starts` is called only for ragged columns, and must return the result of
-    /// [`starts`](Self::starts): the number of elements before each block of 4096 rows, and that of
-    /// all elements.
+    /// Reads a box, fastest axis first. `starts`, which is called for ragged columns only, returns the result of
+    /// [`starts`](Self::starts).
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -124,7 +115,7 @@ impl StoredColumn<'_> {
         self.source.hypercube_elements(self.table.source, self.column.index, cube, region, self.cache)
     }
 
-    /// Reads a box of elements of a dense column, whose cells all have one shape; `shape` is the shape of the whole dataset.
+    /// A box of a dense column, all of whose cells have one shape; `shape` is that of the dataset.
     fn cells(&self, shape: &Shape, route: ReadStrategy, region: &Region) -> Result<Values> {
         if route == ReadStrategy::Tiles {
             return self.cube(0, region);
@@ -139,8 +130,7 @@ impl StoredColumn<'_> {
         self.source.stored_cells(self.table.source, self.column.index, rows, part.as_ref(), Some(&cell))
     }
 
-    /// Finds the hypercube that has the cell of each row: its number for the part `RowCube` (-1 if the cell is undefined), otherwise the
-    /// position of the row in it (0 if undefined).
+    /// Hypercube of each row for `RowCube` (-1 if the cell is undefined), else the position in it (0 if undefined).
     fn row_map(&self, part: Part, rows: Range<u64>) -> Result<Values> {
         let runs = self.source.hypercube_rows(self.table.source, self.column.index)?;
         let (mut cubes, mut positions) = (Vec::new(), Vec::new());
@@ -153,7 +143,7 @@ impl StoredColumn<'_> {
         Ok(if part == Part::RowCube { Values::Int(cubes) } else { Values::Int64(positions) })
     }
 
-    /// Calls `each` with every row of `rows` and the shape of its cell, `None` if it is undefined.
+    /// Shapes are `None` for undefined cells.
     fn each_shape(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<&Shape>) -> Result<()>) -> Result<()> {
         let (_, cells) = self.content()?;
         for block in blocks(rows) {
@@ -164,7 +154,7 @@ impl StoredColumn<'_> {
         Ok(())
     }
 
-    /// Reads a box of the dataset of cell shapes: the extents of each cell, slowest axis first, and -1 where a cell has fewer axes.
+    /// Extents of each cell, slowest axis first, and -1 where a cell has fewer axes.
     fn extents(&self, region: &Region) -> Result<Values> {
         let axes = axis(region, 0);
         let mut extents = Vec::new();
@@ -176,8 +166,7 @@ impl StoredColumn<'_> {
         Ok(Values::Int(extents))
     }
 
-    /// The number of elements of a ragged column before each block of 4096 rows, followed by the
-    /// number of all elements.
+    /// Elements of a ragged column before each block of 4096 rows, then of all rows.
     pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();
@@ -192,10 +181,8 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// The index at which the cell of each of `rows` begins, counted from 0 through all elements of
-    /// a ragged column; for the row after the table's last, the number of all elements. `starts`,
-    /// from [`starts`](Self::starts), has the number of elements before each block of 4096 rows, so
-    /// that few rows are read.
+    /// Index of the first element of each of `rows`; after the last row, the number of all. `starts` lets few rows be
+    /// read.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;
@@ -214,9 +201,7 @@ impl StoredColumn<'_> {
         Ok(Values::Int64(offsets))
     }
 
-    /// Reads elements of a ragged column: those with the indices `wanted` (half-open), counted from
-    /// 0 through all cells of the column. `starts`, from [`starts`](Self::starts), has the number
-    /// of elements before each block of 4096 rows.
+    /// Elements with the indices `wanted`, counted through all cells of a ragged column.
     fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
         let (content, cells) = self.content()?;
         let mut values = Values::new(self.column.data_type);
@@ -239,7 +224,7 @@ impl StoredColumn<'_> {
     }
 }
 
-/// Appends the elements with the indices `part` (half-open, fastest axis first) of a cell to `out`.
+/// Elements with the indices `part` of a cell, fastest axis first.
 fn read_part(cells: &dyn ColumnCells, row: u64, shape: &Shape, part: Range<u64>, out: &mut Values) -> Result<()> {
     let count = shape.elements()?;
     if part == (0..count) {

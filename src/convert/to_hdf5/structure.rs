@@ -41,46 +41,77 @@ pub(crate) struct Writer<'a> {
     options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
-    /// The datasets that the conversion fills; a [`DatasetSink`] names one by its index in this list.
+    /// Indexed by [`DatasetSink`].
     datasets: Datasets,
-    /// The HDF5 group of each table, in the order of the conversion plan.
+    /// The group of each table of the plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
-    /// Datasets that are stored as one contiguous block of tiles each; they are filled before all other datasets.
+    /// Contiguous blocks of tiles, filled before all other datasets.
     blocks: Vec<Block>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// A unit of work of a lane (a thread that converts columns).
+/// Work of a lane; `table` and `column` are indices of the plan.
 #[derive(Debug)]
 enum Job {
-    /// The job writes the row numbers of a table, the dimension scale `row`; `table` is the index of the table in the conversion plan.
+    /// The dimension scale `row`.
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
-    /// The job converts a column to its datasets; `table` and `column` are its indices in the plan.
+    /// The datasets of a column.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
 }
 
-/// Whether the job that converts a column also writes the datasets with the elements of its cells.
+/// Whether elements of cells are written with the datasets that locate them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cubes {
     Written,
-    /// The job that converts a column writes only the datasets that tell where the cell of each row is. The elements of
-    /// the column's cells are virtual, copied as blocks of tiles, or left to other processes.
+    /// Elements are virtual, copied as blocks of tiles, or left to other processes.
     LeftOut,
+}
+
+/// The digest of each column of each table of the plan, once it is known.
+type Digests = Vec<Vec<Option<Result<CellsDigest>>>>;
+
+/// Runs jobs, in any lane.
+struct JobRunner<'a> {
+    source: &'a Source,
+    plan: &'a Plan,
+    cells: CellDigest,
+    progress: &'a dyn Progress,
+}
+
+impl JobRunner<'_> {
+    fn run(&self, job: Job, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        match job {
+            Job::RowNumbers { table, target, rows } => {
+                let content = self.source.tables[self.plan.tables[table].source].content()?;
+                write_row_numbers(&target, content, rows, lane)
+            }
+            Job::Column { table, column, targets, cubes } => {
+                let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
+                let content = self.source.tables[table_plan.source].content()?;
+                let run = ColumnWriter::new(content, table_plan, column_plan, self.cells, self.progress)
+                    .map(|run| run.cubes_written(cubes == Cubes::Written))
+                    .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
+                content.forget(column_plan.index);
+                let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
+                lane.done(ColumnResult { table, column, digest, raw })
+            }
+        }
+    }
 }
 
 /// How far the conversion of a column is, for progress reports.
 struct Report<'a> {
     table: &'a str,
     column: &'a str,
-    /// Number of bytes of the column's elements that were not yet reported to [`Progress`] as written.
+    /// Bytes of elements that were not reported yet.
     left: u64,
 }
 
 impl Report<'_> {
-    /// Reports that a chunk of `bytes` bytes of the column is written. For all chunks of the column together, no more bytes are
-    /// reported than its elements have: chunks also have padding, and some only say where the cell of a row is.
+    /// Reports a written chunk. All chunks of a column together report no more than its elements: chunks also have
+    /// padding, and some only say where a cell is.
     fn written(&mut self, bytes: u64, progress: &dyn Progress) {
         let now = bytes.min(self.left);
         self.left -= now;
@@ -88,22 +119,20 @@ impl Report<'_> {
     }
 }
 
-/// A dataset whose chunks the conversion leaves unwritten, because other processes write them later; see [`Writer::hold_back`].
+/// A dataset whose chunks other processes write, see [`Writer::hold_back`].
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
+    /// Index of `Plan::tables`.
     pub(crate) table: usize,
-    /// Which column of the table becomes the dataset: an index of `TablePlan::columns`, from 0.
+    /// Index of `TablePlan::columns`.
     pub(crate) column: usize,
-    /// Which hypercube of the column becomes the dataset, from 0.
     pub(crate) cube: usize,
-    /// Path of the dataset in the HDF5 file.
     pub(crate) path: String,
-    /// Shape of the dataset and shape of its chunks, both in elements, fastest axis first, rows last.
+    /// Fastest axis first, rows last.
     pub(crate) grid: Grid,
-    /// Whether chunks of the dataset are made of the column's tiles; otherwise of rows.
+    /// Chunks are made of tiles, otherwise of rows.
     pub(crate) is_of_tiles: bool,
-    /// Offset in the HDF5 file of the dataset's first chunk, in bytes; `None` if chunks get their places only when they are written.
+    /// Byte of the first chunk; `None` if chunks get their places only when they are written.
     pub(crate) address: Option<u64>,
 }
 
@@ -129,7 +158,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Adds a warning that the keyword `name` of `object` is too large for an attribute of HDF5 1.8, for which the file is made.
+    /// The keyword is too large for an attribute of HDF5 1.8.
     fn warn_of_large(&mut self, object: &str, name: &str) {
         self.warnings.push(format!(
             "{object}: keyword {name} is too large for an attribute of HDF5 1.8; it is kept under _ctds, where to-ms finds it"
@@ -215,7 +244,6 @@ impl<'a> Writer<'a> {
         scales.finish()
     }
 
-    /// Records which datasets of a column are contiguous blocks of tiles, to be filled before the other datasets.
     fn add_blocks(&mut self, table: usize, column: usize, targets: &Members<DatasetSink>) -> Result<()> {
         for (part, target) in targets.parts() {
             let cube = match part {
@@ -231,8 +259,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Removes from the conversion the chunks that other processes can write, and returns their datasets. These hold numbers without
-    /// undefined cells, have at least `least` bytes, and consist of tiles or of whole rows.
+    /// Leaves the chunks of datasets to other processes that hold numbers without undefined cells, have at least
+    /// `least` bytes, and consist of tiles or of whole rows.
     ///
     /// # Errors
     /// Those of opening the datasets.
@@ -274,7 +302,7 @@ impl<'a> Writer<'a> {
         Ok(held)
     }
 
-    /// The half-open byte ranges of the HDF5 file that contain written chunks, except those of the `held` datasets, which other processes write.
+    /// Byte ranges with written chunks of all but the `held` datasets.
     ///
     /// # Errors
     /// Those of opening the datasets.
@@ -290,8 +318,7 @@ impl<'a> Writer<'a> {
         Ok(ranges)
     }
 
-    /// Fills the datasets that are contiguous blocks of tiles, in the HDF5 file at `path`. HDF5 also has the file open, but has already allocated the
-    /// blocks and does not write to them.
+    /// HDF5 also has the file open, but has already allocated the blocks and does not write to them.
     fn fill_blocks(
         &self,
         path: &Path,
@@ -313,8 +340,7 @@ impl<'a> Writer<'a> {
         Ok(sharing)
     }
 
-    /// Digest of a column that is copied as one block of tiles, and therefore not read by a converting thread; the inner result is always
-    /// `Ok`.
+    /// Such a column is not read by a lane; the inner result is always `Ok`.
     fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<CellsDigest>> {
         let table = &self.plan.tables[block.table];
         let content = self.content(table)?;
@@ -324,8 +350,7 @@ impl<'a> Writer<'a> {
         digest_cells(info, &*cells, content, rows, StoredDigests::WRITTEN, progress).map(Ok)
     }
 
-    /// Creates the dataset of a table's row numbers, which is the dimension scale of its rows, and adds the job that
-    /// fills it. Returns the dataset's index in `Writer::datasets`; `place` is the table's index in the plan.
+    /// Creates the dimension scale of the rows, and the job that fills it; returns its index in `Writer::datasets`.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
@@ -344,7 +369,6 @@ impl<'a> Writer<'a> {
         Ok(number)
     }
 
-    /// Creates the datasets of a column, with attributes and dimension scales.
     fn write_column(
         &mut self,
         table: &TablePlan,
@@ -367,8 +391,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Creates a chunked dataset that will get data. It can be extended only if the file is to be appendable, and is compressed
-    /// only if its elements have a fixed size.
+    /// Extensible only in an appendable file, compressed only if elements have a fixed size.
     fn create(
         &mut self,
         group: &Group,
@@ -386,7 +409,7 @@ impl<'a> Writer<'a> {
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
-    /// For each dataset that gets data, by its path in the HDF5 file: the table or column of the source that has its elements.
+    /// Keys are paths of datasets.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let path = |sink: &DatasetSink| self.datasets.path(sink.dataset).to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
@@ -422,8 +445,8 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Converts the columns to the HDF5 file at `path`. Returns the digest of the main table, `None` if none is wanted, and how much of the
-    /// file is shared with the source (reflinks), `None` unless the options ask for sharing. `sync`: whether the system is asked early to write it to the disk.
+    /// Returns the digest of the main table and how much of the file is shared, each if it is wanted. `sync`: whether
+    /// the system is asked early to write the file to the disk.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,
@@ -439,42 +462,17 @@ impl<'a> Writer<'a> {
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let (mut reports, of_datasets) = self.reports(&jobs);
-        let mut hashes: Vec<Vec<Option<Result<CellsDigest>>>> =
-            self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
-        let mut raw = Vec::new();
-        if self.options.digest || self.options.restorable {
-            let is_dense = |block: &&Block| {
-                matches!(self.plan.tables[block.table].columns[block.column].form, ColumnForm::Dense { .. })
-            };
-            let digest = |block: &Block| Ok((block.table, block.column, self.digest_of_block(block, progress)?));
-            let dense: Vec<_> = self.blocks.iter().filter(is_dense).collect();
-            let digests = pool.install(|| dense.into_par_iter().map(digest).collect::<Result<Vec<_>>>())?;
-            for (table, column, hash) in digests {
-                hashes[table][column] = Some(hash);
-            }
-        }
-        let (plan, source, datasets) = (self.plan, self.source, &mut self.datasets);
         let wanted = self.options.digest || self.options.restorable;
+        let mut hashes = self.no_digests();
+        if wanted {
+            self.digest_blocks(&mut hashes, &pool, progress)?;
+        }
+        let mut raw = Vec::new();
         let kind = StoredDigests::WRITTEN;
         let cells = if wanted { CellDigest::Wanted(kind) } else { CellDigest::Skipped(kind) };
-        let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
-            match job {
-                Job::RowNumbers { table, target, rows } => {
-                    let content = source.tables[plan.tables[table].source].content()?;
-                    write_row_numbers(&target, content, rows, lane)
-                }
-                Job::Column { table, column, targets, cubes } => {
-                    let (table_plan, column_plan) = (&plan.tables[table], &plan.tables[table].columns[column]);
-                    let content = source.tables[table_plan.source].content()?;
-                    let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
-                        .map(|run| run.cubes_written(cubes == Cubes::Written))
-                        .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
-                    content.forget(column_plan.index);
-                    let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
-                    lane.done(ColumnResult { table, column, digest, raw })
-                }
-            }
-        };
+        let runner = JobRunner { source: self.source, plan: self.plan, cells, progress };
+        let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| runner.run(job, lane);
+        let datasets = &mut self.datasets;
         lanes::run(jobs, lanes, &pool, work, |message, buffers| match message {
             Message::Chunk { dataset, index, bytes, len } => {
                 progress.go_on()?;
@@ -503,6 +501,23 @@ impl<'a> Writer<'a> {
         }
         let digest = if wanted { self.write_digests(hashes)? } else { None };
         Ok((digest, sharing))
+    }
+
+    fn no_digests(&self) -> Digests {
+        self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect()
+    }
+
+    /// Adds the digests of dense columns that were copied as blocks, which no job reads.
+    fn digest_blocks(&self, digests: &mut Digests, pool: &rayon::ThreadPool, progress: &dyn Progress) -> Result<()> {
+        let is_dense = |block: &&Block| {
+            matches!(self.plan.tables[block.table].columns[block.column].form, ColumnForm::Dense { .. })
+        };
+        let digest = |block: &Block| Ok((block.table, block.column, self.digest_of_block(block, progress)?));
+        let dense: Vec<_> = self.blocks.iter().filter(is_dense).collect();
+        for (table, column, found) in pool.install(|| dense.into_par_iter().map(digest).collect::<Result<Vec<_>>>())? {
+            digests[table][column] = Some(found);
+        }
+        Ok(())
     }
 
     /// For progress reports: the columns of the plan, and for each dataset the index of its column among them; `None` for datasets
@@ -536,7 +551,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, hashes: Vec<Vec<Option<Result<CellsDigest>>>>) -> Result<Option<Hash>> {
+    fn write_digests(&self, hashes: Digests) -> Result<Option<Hash>> {
         let kind = StoredDigests::WRITTEN;
         let mut main = None;
         for ((table, hashes), exact) in self.plan.tables.iter().zip(hashes).zip(&self.exact_groups) {
@@ -570,12 +585,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Creates the datasets of a column in the HDF5 file as the conversion plan describes them.
 struct ColumnMaker<'a, 'b> {
     writer: &'a mut Writer<'b>,
     column: &'a ColumnPlan,
     rows: u64,
-    /// Index, among the writer's datasets, of the dimension scale of the table's rows.
+    /// Index of the dimension scale of the rows.
     row: usize,
 }
 

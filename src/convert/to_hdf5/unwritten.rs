@@ -13,22 +13,18 @@ use crate::native;
 use crate::source::Source;
 use crate::value::{Region, Values};
 
-/// A source of casacore tables, and the structure of the HDF5 file that `to-hdf5 --compress none` would make of it; elements are read from
-/// the source.
+/// A source, and the structure of the HDF5 file that `to-hdf5 --compress none` would make of it.
 pub(crate) struct Unwritten {
     source: Source,
     plan: Plan,
-    /// Datasets whose elements stay in the source, by their paths in the HDF5 file in memory that [`write`](Self::write) made. Each with
-    /// the place of its elements: a column, or the numbers of a table's rows.
+    /// Datasets whose elements stay in the source, by path.
     places: BTreeMap<String, Place>,
-    /// For each ragged column (cells of differing shapes): the number of elements before each block of 4096 rows, to
-    /// find where the elements of a row begin.
     starts: Starts,
 }
 
 impl Unwritten {
-    /// Writes everything but the elements of `source` to an HDF5 file in memory. Each subtable that `h5bridge serve` refuses to
-    /// open becomes an external link, whose file name is the path of the subtable as the keyword stores it.
+    /// Each subtable that `h5bridge serve` refuses to open becomes an external link, whose file name is its path as the
+    /// keyword stores it.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.
@@ -48,15 +44,12 @@ impl Unwritten {
         Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
     }
 
-    /// The table or column of the source that has the elements of the dataset at `path`. `None` if the HDF5 file in
-    /// memory, which [`write`](Self::write) made, has them, such as the values of axes, or if no dataset is at `path`.
+    /// `None` if the file in memory has the elements, such as the values of axes, or if no dataset is at `path`.
     pub(crate) fn place(&self, path: &str) -> Option<Place> {
         self.places.get(path).copied()
     }
 
-    /// Reads the elements in `region` of a dataset that the HDF5 file would have if it were written. They are read from the source:
-    /// `place` is the table or column that has them, as found by [`place`](Self::place). Axes are in casacore's order, fastest first, rows
-    /// last. `cache` is for this dataset only.
+    /// Axes are in casacore's order, fastest first, rows last. `cache` is for this dataset only.
     ///
     /// # Errors
     /// Those of reading the cells.

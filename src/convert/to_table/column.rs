@@ -17,21 +17,18 @@ use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
-/// The ways in which the cells of columns get into a new table: links to an HDF5 file, tiles left to other processes, shared bytes
-/// (reflinks), or copies.
+/// The ways in which cells get into a new table, besides copies.
 pub(super) struct Means<'a> {
-    /// Collector of links for a thin table, whose files of tiles are symbolic links to the HDF5 file: columns that it accepts are not
-    /// copied. `None`: all cells are copied.
+    /// Columns of a thin table that stay in the HDF5 file.
     pub(super) links: Option<&'a Links>,
-    /// Collector of the tiles that other processes will write: tiles that it accepts are not copied. `None`: all tiles are copied.
+    /// Tiles that other processes will write.
     pub(super) holder: Option<&'a Holder>,
     pub(super) sharer: &'a Sharer<'a>,
     pub(super) progress: &'a dyn Progress,
 }
 
 impl TableBlueprint {
-    /// Copies the cells of all columns of a storage manager (a `Part`) into the new table, or registers them to be linked or to be written
-    /// by other processes.
+    /// Fills the columns of a storage manager, or registers them to be linked or to be written by other processes.
     pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, means: &Means<'_>) -> Result<()> {
         let Means { links, holder, sharer, progress } = *means;
         let content = source.tables[self.source].content()?;
@@ -69,15 +66,14 @@ impl TableBlueprint {
     }
 }
 
-/// Copies the cells of one column from the source into a new table.
 struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
-    /// Collector of those tiles of the column that other processes will write; `None`: this process copies all cells.
+    /// Tiles of the column that other processes will write.
     holding: Option<Holding<'a>>,
     sharer: &'a Sharer<'a>,
-    /// Callback that reports a number of copied bytes; it fails if the conversion should stop.
+    /// Reports copied bytes; fails if the conversion should stop.
     advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
 }
 
@@ -128,7 +124,7 @@ impl Copy<'_> {
     }
 }
 
-/// Writes the cells of consecutive rows from `first` on, those of one shape together; undefined cells are skipped.
+/// Cells of one shape are written together; undefined ones are skipped.
 fn put_each(column: &mut ColumnMut<'_>, first: u64, shapes: &[Option<Shape>], values: &Values) -> Result<()> {
     let (mut row, mut start) = (first, 0);
     for run in shapes.chunk_by(|a, b| a == b) {

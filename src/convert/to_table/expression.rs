@@ -1,16 +1,15 @@
 //! Finds the column names in TaQL expressions of virtual columns. Casacore does not open a table with an expression that names a missing column.
 
-/// Words of TaQL, such as operators, that are neither columns nor functions, in lower case.
+/// Words of TaQL that are neither columns nor functions, in lower case.
 const WORDS: [&str; 17] = [
     "and", "around", "as", "between", "cone", "exists", "f", "false", "ilike", "in", "incone", "like", "not", "or",
     "t", "to", "true",
 ];
 
-/// The first name in a TaQL `expression` that may be that of a column and that `is_column` does not know; `None` if all are
-/// known.
+/// The first name that may be a column and that `is_column` does not know.
 ///
-/// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language are none. If in doubt
-/// a word is taken for a column.
+/// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language are none. If in
+/// doubt a word is taken for a column.
 pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool) -> Option<&str> {
     // functions of libraries have names like `meas.azel`
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
@@ -49,13 +48,11 @@ pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool)
     None
 }
 
-/// What precedes a word in a TaQL expression. After a number the word is a unit, after two colons the name of a keyword, and not
-/// that of a column.
+/// Context of a word: after a number it is a unit, after two colons a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Number,
     Colon,
-    /// Two colons, `::`, which precede the name of a keyword in a TaQL expression.
     Colons,
     Other,
 }

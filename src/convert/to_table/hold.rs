@@ -9,52 +9,48 @@ use crate::error::{Error, Result};
 use crate::grid::{Grid, copy_box, for_each_chunk};
 use crate::io::ByteOrder;
 use crate::source::blocks::{RowBlocks, WRITE_BYTES};
-use crate::sync::LockUnpoisoned;
+use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, TilePlace, Tiling};
 use crate::value::{Region, Values};
 
-/// Approximate number of bytes of tiles that are made from rows of the source at a time.
+/// Approximate bytes of tiles made from rows at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// The tiles of a new table's hypercube that one process leaves out of the table, because other processes write them later.
+/// Tiles of a hypercube left to other processes.
 #[derive(Debug)]
 pub(crate) struct HeldTiles {
-    /// Which table of the source the tiles are made from: an index of `Source::tables`, from 0.
+    /// Index of `Source::tables`.
     pub(crate) table: usize,
-    /// Directory of the table, relative to that of the main table; empty for the main table.
+    /// Relative to the directory of the main table.
     pub(crate) directory: PathBuf,
-    /// Index of the column in the source table, from 0.
+    /// Index in the source.
     pub(crate) column: usize,
-    /// Index of the column's hypercube in the source, from 0.
+    /// Index in the source.
     pub(crate) cube: usize,
-    /// Number of hypercubes that the column has in the source; 1 if the new table's tiles are made from cells of rows
-    /// (`is_of_chunks` is false) instead of chunks of the source's hypercubes.
+    /// Hypercubes of the column in the source; 1 if tiles are made of rows.
     pub(crate) cubes: usize,
-    /// Shape of the new table's hypercube and shape of its tiles, both in elements, fastest axis first, rows last.
+    /// Of the new table, fastest axis first, rows last: shape of the hypercube and of its tiles.
     pub(crate) grid: Grid,
-    /// Byte order of the elements in a tile; `None` for packed Bools.
+    /// `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
-    /// Number of consecutive tiles that another process makes at a time: those of one chunk of the source, or those
-    /// that have the same rows.
+    /// Consecutive tiles made at a time: of one chunk of the source, or with the same rows.
     pub(crate) joined: u64,
-    /// Whether the new table's tiles are made from chunks of the source's hypercube; otherwise from cells of rows.
+    /// Tiles are made of chunks of the source's hypercube, otherwise of rows.
     pub(crate) is_of_chunks: bool,
     pub(crate) place: TilePlace,
 }
 
-/// Collects, while the columns of a new table are filled, the tiles that other processes will write.
+/// Collects the tiles that other processes will write.
 #[derive(Debug)]
 pub(super) struct Holder {
-    /// Smallest size in bytes of a hypercube of the new table whose tiles the worker processes of the conversion write
-    /// later. Smaller hypercubes are written at once.
+    /// Smaller hypercubes are written at once.
     least: u64,
-    /// Largest number of bytes of a chunk of the source, or of all tiles with the same rows, that a worker process of
-    /// the conversion makes into tiles at a time. Hypercubes that need more are written at once, without workers.
+    /// Most bytes of a chunk of the source, or of all tiles with the same rows; hypercubes that need more are written
+    /// at once.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }
 
-/// A column of a new table, with the [`Holder`] in which its tiles are registered if other processes will write them.
 pub(super) struct Holding<'a> {
     pub(super) holder: &'a Holder,
     pub(super) table: usize,
@@ -67,17 +63,17 @@ impl Holder {
         Holder { least, most, held: Mutex::default() }
     }
 
-    /// All registered tiles, which other processes will write, in the order of tables, columns and hypercubes.
+    /// Ordered by tables, columns and hypercubes.
     pub(super) fn finish(self) -> Vec<HeldTiles> {
-        let mut held = self.held.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = self.held.into_inner().unpoisoned();
         held.sort_by_key(|held| (held.table, held.column, held.cube));
         held
     }
 }
 
 impl Holding<'_> {
-    /// Registers the large hypercubes of a column for other processes, which make their tiles from chunks of the source, and copies the
-    /// small hypercubes. Returns false, with nothing copied or registered, if the tiles are not chunks of the source or parts of them.
+    /// Registers large hypercubes whose tiles are made of chunks of the source, and copies small ones. False, with
+    /// nothing done, if tiles are not chunks of the source or parts of them.
     pub(super) fn hold_chunks(
         &self,
         tiling: &Tiling<'_>,
@@ -112,9 +108,8 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Registers the tiles of a large column, if all its cells are in one hypercube, for other processes, which make them from rows of the
-    /// source. This call itself only sets the cells' shapes. Returns false if the tiles are not registered: then the caller has to copy the
-    /// cells.
+    /// Registers a large column in one hypercube, whose tiles are made of rows, and sets the cells' shapes. False if
+    /// the caller has to copy the cells.
     pub(super) fn hold_rows(
         &self,
         info: &ColumnInfo,
@@ -156,8 +151,7 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Whether other processes will write the tiles of a hypercube of `bytes` bytes. `at_a_time` is the size in bytes
-    /// of what they make into tiles at a time: a chunk of the source, or all tiles with the same rows.
+    /// `at_a_time` is the size of a chunk of the source, or of all tiles with the same rows.
     fn is_large(&self, bytes: u64, at_a_time: u64) -> bool {
         bytes >= self.holder.least && at_a_time <= self.holder.most
     }
@@ -167,31 +161,29 @@ impl Holding<'_> {
     }
 }
 
-/// Makes the tiles of a new table's hypercube from the rows of a column whose cells all have one shape.
+/// Makes tiles from rows of a column whose cells all have one shape.
 pub(crate) struct RowTiles<'a> {
     pub(crate) info: &'a ColumnInfo,
     pub(crate) cells: &'a dyn ColumnCells,
-    /// Shape of the new table's hypercube and shape of its tiles, both in elements, fastest axis first. The last axis
-    /// is the rows of the column.
+    /// Shape of the hypercube and of its tiles, fastest axis first, rows last.
     pub(crate) grid: Grid,
-    /// Byte order of the elements in a tile; `None` for packed Bools.
+    /// `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
 }
 
 impl RowTiles<'_> {
-    /// Size in bytes of a tile as it is stored.
     pub(crate) fn tile_bytes(&self) -> Result<u64> {
         Ok(stored_bytes(self.grid.chunk.elements()?, self.info.data_type().size() as u64, self.order))
     }
 
-    /// Number of slabs (a slab: all tiles with one index on the last axis) that one call of [`read`](Self::read) should read.
+    /// Slabs (all tiles with one index on the last axis) for one call of [`read`](Self::read).
     pub(crate) fn batch(&self) -> Result<u64> {
         let (counts, _) = self.grid.counts().split_last().ok_or_else(without_axes)?;
         let bytes = counts.elements()?.saturating_mul(self.tile_bytes()?);
         Ok((BATCH_BYTES / bytes.max(1)).max(1))
     }
 
-    /// Replaces `bytes` by tiles as the table's file stores them: all those whose index on the last axis (rows) is in the range `slabs`.
+    /// Replaces `bytes` by the stored tiles of `slabs`.
     pub(crate) fn read(&self, slabs: std::ops::Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (cell, rows) = self.grid.shape.split_last().ok_or_else(without_axes)?;
         let (counts, _) = self.grid.counts().split_last().ok_or_else(without_axes)?;

@@ -12,21 +12,20 @@ use crate::sync::LockUnpoisoned;
 use crate::table::ColumnMut;
 use crate::thin::{Link, Record};
 
-/// The symbolic links from all new tables to the HDF5 file, collected while their columns are filled.
+/// Links of all new tables, collected while their columns are filled.
 #[derive(Debug, Default)]
 pub(super) struct Links(Mutex<Vec<TableLink>>);
 
 #[derive(Debug)]
 struct TableLink {
-    /// Directory of the table whose file of tiles becomes a symbolic link to the HDF5 file. The path is relative to the
-    /// directory of the main table, and empty for the main table.
+    /// The table's, relative to the main table's.
     directory: PathBuf,
     link: Link,
 }
 
 impl Links {
-    /// Plans the symbolic links by which the tiles of a column, the only one of its data manager, stay in the HDF5 file. Returns false,
-    /// with no link planned, if the HDF5 file does not have the tiles as the new table needs them.
+    /// Plans links for a column, the only one of its data manager. False, with no link planned, if the HDF5 file does
+    /// not have the tiles as the new table needs them.
     pub(super) fn add(
         &self,
         content: &Content,
@@ -71,15 +70,13 @@ impl Links {
         Ok(true)
     }
 
-    /// Number of files of tiles of the new tables that are symbolic links to the HDF5 file, and the total size in bytes of the
-    /// datasets in it that have these tiles.
+    /// Number of links, and bytes of the datasets that have their tiles.
     pub(super) fn size(&self) -> (usize, u64) {
         let links = self.0.lock_unpoisoned();
         (links.len(), links.iter().map(|link| link.link.bytes).sum())
     }
 
-    /// Directories of the tables with symbolic links to the HDF5 file, sorted, each once. The paths are relative to the
-    /// directory of the main table.
+    /// Directories of tables with links, sorted, relative to the main table's.
     fn directories(&self) -> Vec<PathBuf> {
         let mut directories: Vec<PathBuf> =
             self.0.lock_unpoisoned().iter().map(|link| link.directory.clone()).collect();
@@ -88,8 +85,7 @@ impl Links {
         directories
     }
 
-    /// Replaces files of tiles, in the main table's directory `root` and below, by the planned symbolic links to the
-    /// HDF5 file. `path_from` gives the path of the HDF5 file relative to a directory.
+    /// Replaces files of tiles by links; `path_from` gives the path of the HDF5 file relative to a directory.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);
@@ -99,7 +95,6 @@ impl Links {
         Ok(())
     }
 
-    /// Writes, in the directory of each table with links, a file that records the HDF5 file and the linked datasets.
     pub(super) fn record(
         &self,
         root: &Path,
@@ -125,14 +120,14 @@ impl Links {
     }
 }
 
-/// The relative path that leads from a directory to a file; both are given as absolute paths without symbolic links.
+/// Both paths are absolute and without symbolic links.
 pub(super) fn relative(directory: &Path, file: &Path) -> PathBuf {
     let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(common).map(|_| Component::ParentDir);
     up.chain(file.components().skip(common)).collect()
 }
 
-/// Removes write permission from all files below a directory; symbolic links are not followed.
+/// Symbolic links are not followed.
 pub(super) fn make_read_only(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory).with_context(|| Context::path(directory))? {
         let path = entry?.path();

@@ -10,24 +10,24 @@ use crate::stman::{is_tiled, written};
 use crate::table::{ColumnCells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Values};
 
-/// Approximate size in bytes of the tiles that are chosen for a column.
+/// Approximate size of chosen tiles.
 const TILE_BYTES: u64 = 1 << 20;
-/// Size in bytes of all cells together from which a column of arrays is stored in tiles.
+/// Cells together from which arrays are stored in tiles.
 const TILED_FROM_BYTES: u64 = 1 << 20;
-/// Number of rows that are read to judge how often the value of a scalar column changes.
+/// Rows read to judge how often a scalar changes.
 const LOOK_ROWS: u64 = 4096;
 const SLOW_ROWS: u64 = 16;
 
-/// The storage managers that a new table will have, each with its columns.
+/// Storage managers of a new table, each with its columns.
 pub(super) struct Managers<'a> {
-    /// Storage managers that the original table had, as recorded in the source.
+    /// Managers of the original table, as the source records them.
     layout: &'a Layout,
     chosen: Vec<Chosen>,
 }
 
 struct Chosen {
     spec: ManagerSpec,
-    /// Index of the storage manager in the layout of the original table; `None` for a new one.
+    /// Index in the original layout; `None` for a new one.
     known: Option<usize>,
     columns: Vec<BString>,
 }
@@ -37,8 +37,7 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Chooses a storage manager for a column (a virtual column engine only if `engines` is true) and adds it. Returns a warning if the
-    /// column had a different one in the original table, otherwise `None`.
+    /// Returns a warning if the column had another manager in the original table. Engines are chosen only if `engines`.
     pub(super) fn add(
         &mut self,
         info: &ColumnInfo,
@@ -76,20 +75,19 @@ impl<'a> Managers<'a> {
         self.layout.managers.iter().position(is_it)
     }
 
-    /// All storage managers with the names of their columns, in the order of the original table; new ones are last.
+    /// Ordered as in the original table; new ones are last.
     pub(super) fn finish(mut self) -> Vec<(ManagerSpec, Vec<BString>)> {
         self.chosen.sort_by_key(|chosen| chosen.known.unwrap_or(usize::MAX));
         self.chosen.into_iter().map(|chosen| (chosen.spec, chosen.columns)).collect()
     }
 }
 
-/// Whether the column's data manager stores cells (and is not a virtual column engine), and is one that this library can write.
+/// Whether the manager stores cells, and this library can write it.
 fn is_written(info: &ColumnInfo) -> bool {
     info.stored_column().is_none() && info.expression().is_none() && written().any(|name| info.manager == name)
 }
 
-/// Chooses a storage manager by the cells of a column: tiles for large arrays, IncrementalStMan for values that seldom change,
-/// otherwise StandardStMan.
+/// Tiles for large arrays, IncrementalStMan for values that seldom change, otherwise StandardStMan.
 fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<ManagerSpec> {
     let shape = cells.same_shape(&(0..rows)).or_else(|| info.shape.clone()).unwrap_or_default();
     let axes = info.shape.as_ref().map_or(info.desc.ndim, |shape| shape.len() as i32);
@@ -110,8 +108,7 @@ fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<Man
     Ok(ManagerSpec::standard("StandardData"))
 }
 
-/// Whether the value of a scalar column changes seldom: in at most one of 16 rows among the first 4096. False for tables of fewer than 16
-/// rows.
+/// Whether at most one row in 16 changes among the first 4096; false for fewer than 16 rows.
 fn changes_slowly(data_type: DataType, cells: &dyn ColumnCells, rows: u64) -> Result<bool> {
     let looked = rows.min(LOOK_ROWS);
     if looked < SLOW_ROWS || data_type == DataType::Record {

@@ -15,40 +15,37 @@ use crate::source::{Content, Source};
 use crate::table::{ColumnInfo, NewTable, Part, TableWriter};
 use crate::value::{Record, Value};
 
-/// Options for writing casacore tables from a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToTableOptions {
-    /// Byte order of the written table's data files; `None` for that of the original table's files, or of this machine if that is unknown.
+    /// `None` for that of the original files, or of this machine if that is unknown.
     pub(crate) byte_order: Option<ByteOrder>,
-    /// Number of threads that read and write columns; 0 for one on each processor.
+    /// 0 for one on each processor.
     pub(crate) threads: usize,
-    /// Whether virtual column engines are restored where they compute the same values as the source has; otherwise all values are stored.
+    /// Whether engines that compute the same values as the source has are restored; otherwise all values are stored.
     pub(crate) engines: bool,
-    /// Whether to make a thin table: tiles that are contiguous in the source, a native HDF5 file, stay in it, and the table's files of
-    /// tiles become symbolic links to it.
+    /// Whether to make a thin table, whose tiles stay in the source.
     pub(crate) links: bool,
-    /// Whether the files of a thin table (with links to an HDF5 file) keep write permission; otherwise it is removed.
+    /// Whether the files of a thin table keep write permission.
     pub(crate) writable: bool,
 }
 
-/// Plan of a casacore table that will be written.
 pub(super) struct TableBlueprint {
-    /// Which table of the source the written table is made from: an index of [`Source::tables`], from 0.
+    /// Index of [`Source::tables`].
     pub(super) source: usize,
     pub(super) name: String,
-    /// Directory of the table, relative to that of the main table; empty for the main table.
+    /// Relative to the main table's.
     pub(super) directory: PathBuf,
     pub(super) rows: u64,
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Number of the source table's columns that will not be written to the new table, because their cells cannot be read.
+    /// Columns that are not written because their cells cannot be read.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
 
 pub(super) struct ColumnBlueprint {
-    /// Index of the column in the source table, from 0.
+    /// Index in the source table.
     pub(super) index: usize,
     pub(super) comment: BString,
     pub(super) keywords: Record,
@@ -56,25 +53,23 @@ pub(super) struct ColumnBlueprint {
     pub(super) filling: Filling,
 }
 
-/// Where the cells of a column in a new table come from.
+/// Where cells come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filling {
-    /// The column's cells are copied from the source.
     Copied,
-    /// The virtual column engine that computed the cells in the source is restored and computes them again.
+    /// The restored engine computes the cells again.
     Engine,
-    /// The column is a virtual column with a TaQL expression from the source, which casacore evaluates; this program does not.
+    /// Casacore evaluates the TaQL expression; this program does not.
     Expression,
 }
 
 impl Filling {
-    /// Whether only the keywords of the column are stored, because its cells are computed.
+    /// Only keywords of the column are stored.
     pub(super) fn is_computed(self) -> bool {
         self != Filling::Copied
     }
 }
 
-/// Plans all casacore tables that will be written to `target` and below it.
 pub(super) fn plan(
     source: &Source,
     target: &Path,
@@ -96,10 +91,10 @@ pub(super) fn plan(
 struct Planner<'a> {
     source: &'a Source,
     options: &'a ToTableOptions,
-    /// Absolute path of the main table that will be written.
+    /// Absolute.
     target: PathBuf,
-    /// Directory of each table of the source in the new table, relative to the main table's; `None` for a subtable that
-    /// is not written because it or a table above it is missing or damaged.
+    /// Directory of each table of the source, relative to the main table's; `None` for a subtable that is not written
+    /// because it or a table above it is missing or damaged.
     directories: &'a [Option<PathBuf>],
 }
 
@@ -159,7 +154,7 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// Copies the keywords of a table, with references to subtables changed to the paths of the tables that will be written.
+    /// References to subtables become paths of the new tables.
     fn with_new_names(&self, table: usize, directory: &Path, keywords: &Record) -> Record {
         rename_tables(keywords, &|stored| {
             let found = self.directories[self.source.find(table, stored)?].as_ref()?;
@@ -167,8 +162,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Adds keywords that refer to those subtables of the source to which no keyword refers, because a user has added them to the HDF5
-    /// file.
+    /// Adds keywords for subtables that a user has added to the HDF5 file, to which no keyword refers.
     fn add_unnamed_tables(&self, table: usize, directory: &Path, keywords: &mut Record, columns: &[(BString, Record)]) {
         for (child, below) in self.source.tables.iter().zip(self.directories) {
             let Some(below) = below.as_ref().filter(|_| child.parent == Some(table)) else { continue };
@@ -187,7 +181,7 @@ fn has(content: &Content, column: &BStr) -> bool {
     content.columns().iter().any(|info| info.desc.name == column)
 }
 
-/// Number of elements of a column, if that is known without reading its cells; otherwise 0.
+/// 0 if the number is not known without reading cells.
 fn elements(content: &Content, index: usize) -> Result<u64> {
     let (info, cells, rows) = (&content.columns()[index], content.cells(index)?, content.rows());
     if let Some(shape) = info.shape.clone().or_else(|| cells.same_shape(&(0..rows))) {
@@ -197,8 +191,8 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// For each column with a TaQL expression: its index from 0, and the first name in the expression that will not be a
-/// column of the new table (`None` if all will be). Casacore would not open a table with such a name.
+/// Columns with a TaQL expression, and its first name that will not be a column of the new table: casacore would not
+/// open a table with such a name.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let mut written: HashSet<&[u8]> = (0..columns.len())
@@ -223,9 +217,7 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each table of the source in the new table, relative to the main table's; `None` for a subtable that is
-/// not written because it or a table above it is missing or damaged. Subtables that were inside the main table's
-/// directory keep their paths.
+/// Directory of each table, as in [`Planner`]. Subtables inside the main table's directory keep their paths.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -269,13 +261,12 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
     Ok(directories)
 }
 
-/// Whether a subtable may have this directory name beside the files of its parent.
+/// Whether a subtable may have this name beside the files of its parent.
 fn is_directory_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.starts_with("table.") && !name.contains(['/', '\0']) && name.len() < 250
 }
 
-/// Names of the tables to which keywords of a table and of its columns refer, in the form in which the keywords store them (such as
-/// `././ANTENNA`).
+/// Tables to which keywords of a table and its columns refer, as stored: `././ANTENNA`.
 fn stored_names(content: &Content) -> Vec<BString> {
     fn collect(record: &Record, found: &mut Vec<BString>) {
         for field in &record.fields {
@@ -300,7 +291,7 @@ fn names_table(record: &Record, stored: &BString) -> bool {
     })
 }
 
-/// Copies a record of keywords and renames the references to tables for which `rename` returns another name; `None` keeps the name.
+/// `None` keeps the name.
 fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
     let mut record = record.clone();
     for field in &mut record.fields {
@@ -314,8 +305,8 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Creates the planned casacore table, in the directory `root` or below it, with all its rows, whose cells are still empty. `write_behind`: the system
-    /// is asked early to write its files to the disk.
+    /// Creates the table in `root` or below, with all rows, whose cells are empty. `write_behind`: the system is asked
+    /// early to write files to the disk.
     pub(super) fn create(
         &self,
         source: &Source,

@@ -12,25 +12,23 @@ use crate::io::{ByteOrder, Raw};
 use crate::table::Tiling;
 use crate::value::{Values, bits};
 
-/// Approximate number of bytes of chunks that are copied to tiles at a time.
+/// Approximate bytes of chunks copied at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A hypercube of the source and the hypercube of the new table that it becomes; the tiles of the table are the chunks of the source, or parts of
-/// them.
+/// A hypercube of the source and the one that it becomes, whose tiles are its chunks or parts of them.
 pub(super) struct Pair<'a> {
-    /// Which hypercube of the column in the source: an index among the column's hypercubes, from 0.
+    /// Index among the column's hypercubes.
     pub(super) cube: usize,
-    /// Which hypercube of the column in the new table: an index among the column's hypercubes, from 0.
+    /// Index among the column's hypercubes.
     pub(super) target: usize,
     pub(super) from: &'a dyn ChunkRead,
     pub(super) to: &'a dyn ChunkWrite,
-    /// Number of tiles of the table into which a chunk of the source is divided.
+    /// Tiles in a chunk of the source.
     pub(super) joined: u64,
 }
 
-/// Copies the chunks of all hypercubes of a column in the source to the tiles of the column in the new table. Returns false, with
-/// nothing written, if the hypercubes of the source and of the table do not match in shape, element type and order of rows, or
-/// chunks cannot be divided into tiles.
+/// Copies the chunks of all hypercubes to tiles. False, with nothing written, if hypercubes do not match in shape,
+/// element type and order of rows, or chunks cannot be divided into tiles.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
@@ -42,9 +40,8 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs each hypercube of the source with the hypercube of the same shape in the new table. `None` if a shape is
-/// missing or not unique, element types differ, chunks cannot be divided into the table's tiles, or a hypercube does
-/// not store its rows in the table's order.
+/// Pairs hypercubes of the same shape. `None` if a shape is missing or not unique, element types differ, chunks cannot
+/// be divided into tiles, or rows are not in the table's order.
 pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -69,7 +66,7 @@ pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite
     Some(pairs)
 }
 
-/// Number of the table's tiles that one chunk of the source becomes; `None` if chunks cannot be divided into tiles.
+/// Tiles in a chunk; `None` if chunks cannot be divided into tiles.
 fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
     let (chunk, chunk_rows) = from.grid().chunk.split_last()?;
     let (tile, tile_rows) = to.grid().chunk.split_last()?;
@@ -85,8 +82,7 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
-    /// Fills the table's tiles with the bytes of the source's chunks: lets both files share them (reflinks) if the file system can,
-    /// otherwise copies them.
+    /// Shares the bytes if the file system can, otherwise copies them.
     pub(super) fn fill(&self, sharer: &Sharer<'_>, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         match self.share(sharer)? {
             Some(bytes) => advance(bytes),
@@ -94,8 +90,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Lets the table's tiles share the bytes of the source's chunks on disk (reflinks). Returns the size of all tiles
-    /// in bytes, or `None` if sharing is not possible.
+    /// Bytes of all tiles, or `None` if sharing is not possible.
     fn share(&self, sharer: &Sharer<'_>) -> Result<Option<u64>> {
         let ChunkStorage::Block { file, offset, order } = self.from.storage() else { return Ok(None) };
         let size = self.to.data_type().size() as u64;
@@ -131,34 +126,27 @@ impl Pair<'_> {
         })
     }
 
-    /// Returns a reader that gives the chunks of the source as tiles of the table.
     fn tiles(&self) -> Result<ChunkTiles<'_>> {
         ChunkTiles::new(self.from, self.to.grid(), self.to.raw_order(), self.joined)
     }
 }
 
-/// Reads chunks of one hypercube of the source, and converts them to the bytes that the new casacore table stores as
-/// tiles.
+/// Reads chunks of a hypercube as stored tiles.
 pub(crate) struct ChunkTiles<'a> {
     from: &'a dyn ChunkRead,
-    /// Byte order of the elements in a tile; `None` for packed Bools.
+    /// `None` for packed Bools.
     order: Option<ByteOrder>,
-    /// Number of tiles of the table into which a chunk of the source is divided.
+    /// Tiles in a chunk of the source.
     joined: u64,
-    /// Number of tiles in the table's hypercube.
     tiles: u64,
-    /// Number of elements of a tile.
     tile_len: u64,
-    /// Size in bytes of a tile as it is stored.
     tile_bytes: u64,
-    /// Size in bytes of a decoded chunk of the dataset from which tiles are made.
+    /// Decoded.
     chunk_bytes: u64,
 }
 
 impl<'a> ChunkTiles<'a> {
-    /// Prepares to read the chunks of `from` as tiles of a hypercube. `to` has the shapes of the hypercube and of its
-    /// tiles. Each chunk becomes `joined` tiles. `order` is the byte order of the elements in the tiles; `None` packs
-    /// Bools as bits.
+    /// Each chunk becomes `joined` tiles of `to`, the hypercube; `order` `None` packs Bools as bits.
     pub(crate) fn new(from: &'a dyn ChunkRead, to: &Grid, order: Option<ByteOrder>, joined: u64) -> Result<Self> {
         let (size, tile_len) = (from.data_type().size() as u64, to.chunk.elements()?);
         Ok(ChunkTiles {
@@ -172,25 +160,22 @@ impl<'a> ChunkTiles<'a> {
         })
     }
 
-    /// Number of chunks of the source from which all tiles of the table's hypercube are made.
     pub(crate) fn chunks(&self) -> u64 {
         self.tiles.div_ceil(self.joined)
     }
 
-    /// Size in bytes of a tile as it is stored.
     pub(crate) fn tile_bytes(&self) -> u64 {
         self.tile_bytes
     }
 
-    /// Number of chunks that one call of [`read`](Self::read) should read: many if chunks consist of whole tiles, otherwise one.
+    /// Chunks for one call of [`read`](Self::read): many if they consist of whole tiles, otherwise one.
     pub(crate) fn batch(&self) -> u64 {
         let size = self.from.data_type().size() as u64;
         let are_whole = self.chunk_bytes == self.joined * self.tile_len * size;
         if are_whole { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by tiles as the table's file stores them, made from the chunks with numbers in `chunks`
-    /// (half-open, from 0), at most [`batch`](Self::batch) of them.
+    /// Replaces `bytes` by the stored tiles of at most [`batch`](Self::batch) chunks.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = self.tiles.min(chunks.end * self.joined).saturating_sub(chunks.start * self.joined);
         if let Some(order) = self.order {
@@ -208,7 +193,7 @@ impl<'a> ChunkTiles<'a> {
     }
 }
 
-/// Size in bytes of `elements` elements of `size` bytes each in a tile of byte order `order`; with `None`, as bits (Bools).
+/// Bools are bits if `order` is `None`.
 pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -> u64 {
     match order {
         Some(_) => elements.saturating_mul(size),
@@ -216,8 +201,7 @@ pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -
     }
 }
 
-/// Appends `values` to `out` as `tiles` stored tiles of `len` elements each, in byte order `order`, or as bits (Bools)
-/// if `order` is `None`. If `values` has too few elements, zeros fill the tiles.
+/// Appends `tiles` tiles of `len` elements each; zeros fill the last ones. Bools are bits if `order` is `None`.
 pub(crate) fn store_tiles(
     mut values: Values,
     tiles: u64,

@@ -23,8 +23,7 @@ use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{Locking, OpenOptions, Table, TableWriter};
 
-/// Least size in bytes of a hypercube that is expected to share its bytes with the source on disk (by reflinks);
-/// smaller ones are expected to be copied.
+/// Smaller hypercubes are expected to be copied, not shared.
 const SHAREABLE_BYTES: u64 = 4 << 20;
 
 /// Summary of [`ToTable::write`](super::super::ToTable::write), which writes a casacore table.
@@ -48,19 +47,17 @@ pub struct ToTableSummary {
     pub damage: Vec<Damage>,
     /// Warnings for the user about the written table, as sentences.
     pub warnings: Vec<String>,
-    /// Number of the table's files that are symbolic links to the source HDF5 file; 0 unless
-    /// [`LinkTable`](super::super::LinkTable) writes the table.
+    /// Files that are symbolic links; 0 unless [`LinkTable`](super::super::LinkTable) writes the table.
     pub(crate) links: usize,
-    /// Total size in bytes of the elements that the table does not store, but reads from the source through symbolic
-    /// links.
+    /// Bytes of elements that stay in the source.
     pub(crate) linked_bytes: u64,
 }
 
-/// Writes the tables of `source` as casacore tables to the directory `target`, which appears when it is complete.
+/// Writes casacore tables to `target`, which appears when it is complete.
 ///
 /// # Errors
-/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those
-/// of reading the source. Nothing is left at `target` then.
+/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those of reading the
+/// source. Nothing is left at `target` then.
 pub(crate) fn to_table(
     source: &Source,
     options: &ToTableOptions,
@@ -71,8 +68,7 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Writes the tables of `source` as casacore tables to a temporary directory, calls `check` with the path of this
-/// directory, and moves it to `target`. An error of `check`, which may compare tables, prevents the move.
+/// Like [`to_table`], but calls `check` with the temporary directory, whose error prevents the move to `target`.
 ///
 /// # Errors
 /// Those of [`to_table`] and of `check`.
@@ -133,8 +129,7 @@ pub(crate) fn to_checked_table(
     })
 }
 
-/// Estimates the number of bytes that the new tables can share with the source on disk (by reflinks), if they are
-/// written to `directory`.
+/// Estimated bytes that new tables in `directory` can share.
 fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Result<u64> {
     let sharer = Sharer::new(Reflink::Auto, &());
     let mut bytes = 0;
@@ -161,9 +156,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the symbolic links to the source HDF5 file in the tables below `root` (the temporary path of `target`). Calls
-/// `check` with `root` while the links are absolute, so that it can read the tables there. Then replaces the links by
-/// relative ones, which are valid once the table is at `target`.
+/// Makes links in the tables below `root`, the temporary path of `target`. Calls `check` while they are absolute, so
+/// that it can read the tables, then makes them relative, valid at `target`.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -195,20 +189,17 @@ fn finish_links(
     if options.writable { Ok(()) } else { make_read_only(root) }
 }
 
-/// Summary of a table that was written without the tiles that other processes will write.
+/// A table without the tiles that other processes will write.
 #[derive(Debug)]
 pub(crate) struct HeldTable {
     pub(crate) held: Vec<HeldTiles>,
-    /// Number of rows of the main table.
     pub(crate) rows: u64,
-    /// Warnings for the user about the table, as sentences.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes the tables of `source` to the new directory `root`, except for tiles of hypercubes of `least` bytes or more:
-/// other processes write them later. Such a process makes at a time the tiles of one chunk of the source, or all tiles with the
-/// same rows; a hypercube for which these tiles have more than `most` bytes is written by this call. The files of missing tiles
-/// have their full lengths, with holes.
+/// Writes to the new directory `root` all but tiles of hypercubes of `least` bytes or more: other processes write them
+/// later, those of one chunk of the source, or all with the same rows, at a time. A hypercube for which these have more
+/// than `most` bytes is written by this call. Files of missing tiles have their full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].
@@ -234,8 +225,7 @@ pub(crate) fn to_held_table(
     Ok(HeldTable { held: holder.finish(), rows, warnings })
 }
 
-/// Creates the casacore tables that `plans` describe in the directory `root` and fills them; returns warnings for the
-/// user. `write_behind`: the system is asked early to write them to the disk.
+/// Returns warnings. `write_behind`: the system is asked early to write tables to the disk.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
@@ -264,15 +254,14 @@ fn write(
     pool.install(|| {
         jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, means))
     })?;
-    // those inside others first
+    // tables inside others are finished first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
     means.progress.go_on()?;
     Ok(warnings)
 }
 
-/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Returns a
-/// warning for each column that differs, and changes `plans` so that its cells are copied; the caller then has to write
-/// the tables again.
+/// Compares the cells that engines compute below `root` with the source. Returns a warning for each column that
+/// differs, and changes `plans` so that it is copied; the caller has to write the tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],
@@ -286,7 +275,6 @@ fn store_inexact(
             root.join(&plan.directory),
             OpenOptions { locking: Locking::None, ..OpenOptions::default() },
         )?;
-        let table = Content::casacore(table);
         for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);

@@ -6,8 +6,7 @@ use super::interface::{Codec, Decoder, Encoder};
 use crate::blosc;
 use crate::error::{Error, Result};
 
-/// Largest ratio of decoded to stored bytes of a Blosc chunk: that of zstd, the largest of all compression methods that Blosc
-/// uses.
+/// That of zstd, the largest of all methods of Blosc.
 const MAX_EXPANSION: u64 = 1 << 15;
 
 #[derive(Debug)]

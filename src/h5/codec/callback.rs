@@ -9,21 +9,18 @@ thread_local! {
     static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Largest number of bytes to which a codec that libhdf5 runs may decode a chunk, if the thread has not set a
-/// [`ChunkLimit`].
+/// Limit without a [`ChunkLimit`].
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// Limits, until it is dropped, the number of bytes to which a codec that libhdf5 runs on this thread may decode a
-/// chunk. libhdf5 does not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be
-/// trusted.
+/// Limits, until it is dropped, how long a chunk may become that a codec decodes for libhdf5 on this thread: libhdf5
+/// does not tell the length, and the one that the stored bytes declare cannot be trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,
 }
 
 impl ChunkLimit {
-    /// Limits the length to which a codec that libhdf5 runs on this thread may decode a chunk: to `bytes`, the chunk's own
-    /// length, with an allowance for bytes that filters before the codec may have added.
+    /// `bytes` is the chunk's length; filters before the codec may have added some.
     pub(crate) fn new(bytes: u64) -> Self {
         let limit = bytes.saturating_add(bytes / 8).saturating_add(4096);
         ChunkLimit { before: LIMIT.replace(Some(limit)) }
@@ -36,8 +33,7 @@ impl Drop for ChunkLimit {
     }
 }
 
-/// Decodes the chunk `bytes` with `codec`; if `decode` is `false`, encodes it at the level that the filter's `parameters`
-/// state.
+/// Decodes, or encodes at the level that `parameters` state.
 ///
 /// # Errors
 /// Those of the codec; `Unsupported` to encode what the codec only reads.

@@ -17,10 +17,9 @@ use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// Largest ratio of decoded to stored bytes of an LZ4 block: a byte that extends a length stands for at most 255 bytes.
+/// A byte that extends a length stands for at most 255 bytes.
 const MAX_EXPANSION: u64 = 255;
-/// Largest size in bytes, before compression, of the LZ4 blocks that are written; a chunk that is not longer is one
-/// block.
+/// Largest written block before compression; a chunk that is not longer is one block.
 const BLOCK_BYTES: usize = 1 << 30;
 
 #[derive(Debug)]
@@ -114,16 +113,14 @@ impl Decoder for Blocks {
     }
 }
 
-/// Splits a stored LZ4 chunk into the decoded length of the chunk in bytes, the decoded length of a block in bytes, and the
-/// stored blocks; `None` if it is too short.
+/// Decoded length of the chunk, of a block, and the stored blocks.
 fn header(bytes: &[u8]) -> Option<(u64, u32, &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<8>()?;
     let (block_bytes, blocks) = rest.split_first_chunk::<4>()?;
     Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block_bytes), blocks))
 }
 
-/// Splits the first block off the stored blocks of an LZ4 chunk; returns it and the bytes after it, or `None` if the block is
-/// cut off.
+/// The first block, and the bytes after it; `None` if it is cut off.
 fn split_block(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*len) as usize)

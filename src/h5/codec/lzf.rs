@@ -12,7 +12,7 @@
 use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// Largest ratio of decoded to stored bytes of an LZF block: three bytes stand for a run of up to 264.
+/// Three bytes stand for a run of up to 264.
 const MAX_EXPANSION: u64 = 264 / 3;
 
 #[derive(Debug)]
@@ -60,8 +60,8 @@ impl Decoder for Runs {
     }
 }
 
-/// Decodes the first run of an LZF block's remaining `bytes`, appends it to `out`, and returns the bytes after the run. `None`
-/// if the run is damaged or would make `out` longer than `limit` bytes.
+/// Decodes the first run, and returns the bytes after it; `None` if it is damaged or would make `out` longer than
+/// `limit`.
 fn run<'a>(bytes: &'a [u8], limit: usize, out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&control, rest) = bytes.split_first()?;
     let (code, low) = (usize::from(control >> 5), usize::from(control & 0x1f));

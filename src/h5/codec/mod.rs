@@ -19,20 +19,19 @@ mod zstd;
 pub(super) use callback::{ChunkLimit, run};
 pub(crate) use interface::{Codec, Decoder, Encoder};
 
-/// Every codec, in the order of the command line's help. The first, [`portable`], is part of every libhdf5.
+/// Ordered as in the command line's help. The first, [`portable`], is part of every libhdf5.
 pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4, &lzf::Lzf, &blosc::Blosc];
 
-/// The codec Blosc, whose chunks are copied unchanged from the arrays of other formats; data is never compressed with it.
+/// Chunks are copied unchanged from arrays of other formats; data is never compressed with it.
 pub(super) fn blosc() -> &'static dyn Codec {
     &blosc::Blosc
 }
 
-/// The codec that every HDF5 reader has: gzip.
+/// Every HDF5 reader has it.
 pub(super) fn portable() -> &'static dyn Codec {
     CODECS[0]
 }
 
-/// The codec of the HDF5 filter with this number; `None` if this program has none.
 pub(super) fn find(filter: i32) -> Option<&'static dyn Codec> {
     CODECS.iter().copied().find(|codec| codec.id() == filter)
 }

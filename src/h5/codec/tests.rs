@@ -16,7 +16,7 @@ fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The levels of a codec; 0 for one without.
+/// 0 for a codec without levels.
 fn levels(codec: &dyn Codec) -> Vec<u8> {
     codec.levels().map_or(vec![0], |levels| levels.range.collect())
 }
@@ -38,7 +38,7 @@ fn names_and_numbers_differ() {
         assert!(CODECS[..i].iter().all(|other| other.id() != codec.id() && other.name() != codec.name()));
         assert!(!["none", "auto"].contains(&codec.name()) && !codec.name().contains(':'));
     }
-    // what is written without a user's choice must be readable everywhere
+    // data written without a user's choice must be readable everywhere
     for effort in [Effort::Balanced, Effort::Thorough, Effort::Most] {
         assert_eq!(Compression::portable(effort).plugin(), None);
     }

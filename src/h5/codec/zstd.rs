@@ -10,7 +10,7 @@ use zstd::zstd_safe::compress_bound;
 use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 
-/// Largest ratio of decoded to stored bytes of a zstd frame: a block of up to 128 KiB of one repeated byte takes 4 bytes.
+/// A block of up to 128 KiB of one repeated byte takes 4 bytes.
 const MAX_EXPANSION: u64 = (128 << 10) / 4;
 
 #[derive(Debug)]

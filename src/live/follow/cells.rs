@@ -9,31 +9,26 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Least length in bytes that is reserved for each string of a column in a live file, an HDF5 file that others read
-/// while rows are appended, if the casacore column does not declare a maximum length. Twice the longest existing string
-/// is reserved if that is more.
+/// Least bytes reserved for each string without a declared maximum; twice the longest existing string if that is more.
 const STRING_BYTES: usize = 64;
 
-/// Largest number of different cell shapes with which a casacore column is copied to a live file (HDF5, read by others
-/// while rows are appended); a column with more is left out.
+/// A column with more cell shapes is left out.
 const MAX_SHAPES: usize = 64;
 
-/// The cells of consecutive rows of a casacore column, with only the shapes and string lengths that the column has in
-/// the live file: the HDF5 file to which the rows are copied while others read it. Cells that do not fit are replaced.
+/// Cells of consecutive rows, with only the shapes and string lengths that the column has in the live file. Others are
+/// replaced.
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// Index (from 0) of each cell's shape among the shapes that the column may have in the HDF5 file; `None` for a
-    /// cell that is undefined or has another shape. Without the vector, all cells have one shape.
+    /// Index of each cell's shape; `None` for a cell that is undefined or has another shape. Without the vector, all
+    /// cells have one.
     shapes: Option<Vec<Option<usize>>>,
-    /// Number of cells and strings that do not fit the column of the HDF5 file to which the rows are copied. Zeros, an
-    /// empty string or an undefined cell are stored instead.
+    /// Cells and strings that do not fit: zeros, an empty string or an undefined cell are stored instead.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` (from 0) of a casacore column as they are to be stored in a live
-    /// file: with the cell shapes `form`, and with strings of at most `string_bytes` bytes.
+    /// Cells of the shapes `form`, and strings of at most `string_bytes` bytes.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -81,8 +76,7 @@ impl CellBlock {
         Ok(())
     }
 
-    /// Makes strings empty that are longer than `string_bytes`, not UTF-8, or contain NUL, and counts them as cells that do
-    /// not fit.
+    /// Empties and counts strings that are longer, not UTF-8, or contain NUL.
     fn fit_strings(&mut self, string_bytes: usize) {
         let Values::String(strings) = &mut self.values else { return };
         for string in strings {
@@ -93,8 +87,6 @@ impl CellBlock {
         }
     }
 
-    /// The cells that were read from the casacore column, as the [`Block`] that the writer of a
-    /// live file takes to append or overwrite rows.
     pub(super) fn block(&self) -> Result<Block<'_>> {
         let block = Block::try_from(&self.values)?;
         Ok(match &self.shapes {
@@ -103,7 +95,7 @@ impl CellBlock {
         })
     }
 
-    /// Approximate size in memory of the cells that were read from the casacore column, in bytes.
+    /// Approximate size in memory.
     pub(super) fn bytes(&self) -> u64 {
         match (&self.values, self.values.le_bytes()) {
             (Values::String(strings), _) => strings.iter().map(|string| string.len() as u64 + 4).sum(),
@@ -111,15 +103,14 @@ impl CellBlock {
         }
     }
 
-    /// Whether the cells of both blocks are equal bit by bit.
+    /// Bit by bit.
     pub(super) fn same(&self, other: &CellBlock) -> bool {
         self.values.same_bits(&other.values) && self.shapes == other.shapes
     }
 }
 
-/// Finds the shapes that the cells of a column may have in a live file, from the first `rows` cells
-/// of the casacore column and its declared shape `fixed`. `None` if no shape is known, if they have
-/// more than 64 shapes, or if a shape has no elements.
+/// Shapes of the first `rows` cells, or the declared one, `fixed`. `None` without a known shape, for more than 64, or
+/// if one has no elements.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(appendable(&shape).then_some(CellShapes::One(shape)));
@@ -146,14 +137,13 @@ pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) 
     })
 }
 
-/// Whether rows with cells of this shape can be appended to a dataset: not without elements.
+/// Not without elements.
 fn appendable(shape: &Shape) -> bool {
     !shape.contains(&0)
 }
 
-/// Computes the length in bytes that a live file reserves for each string of a column: `declared`
-/// if it is not 0, otherwise twice the longest string in the first `rows` rows, at least 64,
-/// rounded up to a multiple of 8.
+/// `declared` if it is not 0, otherwise twice the longest string in the first `rows` rows, at least 64, rounded up to a
+/// multiple of 8.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);
@@ -175,7 +165,6 @@ mod tests {
     use super::*;
     use crate::value::{BString, Region};
 
-    /// ColumnCells of floats, or undefined.
     struct Floats(Vec<Option<(Shape, Vec<f32>)>>);
 
     impl ColumnCells for Floats {
@@ -190,7 +179,6 @@ mod tests {
         }
     }
 
-    /// Cells of one shape, which is known without reading them.
     struct Fixed(Shape);
 
     impl ColumnCells for Fixed {
@@ -207,7 +195,6 @@ mod tests {
         }
     }
 
-    /// Strings, each a cell.
     struct Strings(Vec<&'static [u8]>);
 
     impl ColumnCells for Strings {
@@ -232,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_shape_is_zero_and_counted() {
+    fn cells_of_other_shapes_are_zero_and_counted() {
         let cells = floats(&[Some(&[2]), None, Some(&[3]), Some(&[2])]);
         let form = CellShapes::One(Shape::from([2]));
         let block = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();
@@ -241,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_cells_are_no_misfits_where_there_are_several_shapes() {
+    fn undefined_cells_fit_columns_of_several_shapes() {
         let cells = floats(&[Some(&[2]), None, Some(&[4]), Some(&[3])]);
         let form = CellShapes::Several(vec![Shape::from([3]), Shape::from([2])]);
         let block = CellBlock::read(&cells, DataType::Float, &form, 0, 0..4).unwrap();

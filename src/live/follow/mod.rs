@@ -23,20 +23,18 @@ use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{Locking, OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
-/// Pause between two attempts to read a casacore table that another program is changing, in [`Follow::start`] and
-/// [`Follow::finish`].
+/// Pause between two attempts to read a table that is being changed, in [`Follow::start`] and [`Follow::finish`].
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time from the beginning of [`Follow::start`] during which a failed read of the casacore tables is repeated, because
-/// a subtable may be just being created. Later errors, and those of the kind `Unsupported`, are returned at once.
+/// Time in [`Follow::start`] during which a failed read is repeated, because a subtable may be just being created.
+/// Later errors, and `Unsupported`, are returned at once.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
-/// Time after which [`Follow::finish`] stops copying the last rows of the casacore table to the HDF5 file, and
-/// comparing the rows that were copied earlier with the table. A step that has begun is completed.
+/// Time after which [`Follow::finish`] stops copying last rows and comparing earlier ones. A step that has begun is
+/// completed.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
-/// Longest pause between two polls of the casacore table while rows wait to be copied or compared, or another program
-/// is in the middle of writing to the table.
+/// Longest pause while rows wait to be copied or compared, or the table is being written.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Longest sleep between two checks of the cancel token.
@@ -134,13 +132,12 @@ impl FollowOptions {
         self
     }
 
-    /// Whether `changed`, the time of the last change in the table, is at least as long ago as the option `idle` says;
-    /// false without that option.
+    /// Whether the last change is as long ago as the option `idle` says; false without it.
     fn is_idle(&self, changed: Instant) -> bool {
         self.idle.is_some_and(|idle| changed.elapsed() >= idle)
     }
 
-    /// Sleeps for `time`, or until the cancel token is cancelled.
+    /// Ends early if the cancel token is cancelled.
     fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.cancel.is_cancelled()) {
@@ -218,8 +215,8 @@ impl Follow {
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
-    /// the idle time is over; `Interrupted` or `NotFound` if it has no row when the token is cancelled. What was
-    /// committed stays in the live file.
+    /// the idle time is over; `Interrupted` or `NotFound` if it has no row when the token is cancelled. Committed
+    /// rows stay in the live file.
     pub fn run(
         source: impl AsRef<Path>,
         live: impl AsRef<Path>,
@@ -231,7 +228,7 @@ impl Follow {
         let mut follow = loop {
             let may_wait = || source.exists() && !options.cancel.is_cancelled() && !options.is_idle(changed);
             match Self::start(source, live, options) {
-                // it has no row yet, or the table is still being made
+                // the table has no row yet, or is still being made
                 Err(error) if error.kind() == ErrorKind::NotFound && may_wait() => options.sleep(options.poll),
                 started => break started?,
             }
@@ -341,7 +338,7 @@ impl Follow {
     /// # Errors
     /// `Io`.
     pub fn is_in_use(&self) -> Result<bool> {
-        // all of them are asked, because from then on this program does not count for others
+        // no short circuit: `is_in_use` also withdraws our own in-use mark from each table
         self.tables.iter().try_fold(false, |in_use, table| Ok(table.is_in_use()? || in_use))
     }
 
@@ -393,21 +390,17 @@ impl Follow {
     }
 }
 
-/// The casacore tables that are to be copied to a live HDF5 file, main table and subtables, as [`Follow::start`] reads
-/// them.
+/// The tables to be copied, as [`Follow::start`] reads them.
 struct FoundTables {
     tables: Vec<FoundTable>,
-    /// Sentences for the user about casacore tables and columns that cannot be copied to a live file, an HDF5 file that
-    /// others read while rows are appended.
+    /// Sentences about tables and columns that cannot be copied.
     missing: Vec<String>,
 }
 
 struct FoundTable {
-    /// Name, keywords, columns and cell shapes of the table, with which a new live file (HDF5, read by others while
-    /// rows are appended) is created. Only the name is set if rows are appended to an existing live file.
+    /// The table of a new live file; only the name for an existing one.
     spec: TableSpec,
-    /// Names of the casacore columns that a new live HDF5 file cannot store; empty if rows are appended to an existing
-    /// one.
+    /// Columns that a new live file cannot store.
     absent: Vec<BString>,
     path: PathBuf,
     rows: u64,
@@ -415,9 +408,7 @@ struct FoundTable {
 }
 
 impl FoundTables {
-    /// Reads the number of rows and the columns of each casacore table of `source`. If `shapes` is
-    /// true, also reads the shapes of the cells, and makes the `TableSpec` of each table, with
-    /// which a new live file is created.
+    /// `shapes`: whether cell shapes are read, and the `TableSpec` of each table is made.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
@@ -454,8 +445,7 @@ impl FoundTables {
         Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
     }
 
-    /// Whether a live HDF5 file made for the casacore tables as read into `self` would have the same tables and columns
-    /// as one made for `other`, an earlier or later read of the same tables.
+    /// Whether a live file would have the same tables and columns.
     fn declares_as(&self, other: &FoundTables) -> bool {
         let columns = |column: &super::ColumnSpec| {
             (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
@@ -471,8 +461,8 @@ impl FoundTables {
     }
 }
 
-/// Calls `read`, which reads the casacore tables, until no other program wrote to them during the call, or until two
-/// consecutive results agree. Fails with `Locked` if this takes longer than `options.timeout`.
+/// Calls `read` until no other program wrote during the call, or two consecutive results agree. Fails with `Locked`
+/// after `options.timeout`.
 fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();
@@ -500,11 +490,9 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
     }
 }
 
-/// Name of each table of a live file, with the table's columns and their cell shapes.
 type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 
-/// Creates the live file at `live`, without rows, for the casacore tables `found` at `source`.
-/// Fails with `NotFound` if the main table has no row yet.
+/// Creates a live file without rows. Fails with `NotFound` if the main table has no row yet.
 fn begin(
     source: &Path,
     live: &Path,
@@ -526,8 +514,7 @@ fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Opens the existing live file at `live` to append more rows. Fails with `Exists` if it was not
-/// made from the casacore tables `found`.
+/// Opens a live file to append rows. Fails with `Exists` if it was not made from the tables `found`.
 fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

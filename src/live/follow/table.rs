@@ -15,47 +15,42 @@ use crate::schema::Sync;
 use crate::table::{ColumnInfo, Snapshot, Table, Watch};
 use crate::value::{BString, DataType, Record};
 
-/// Bytes of new rows that are read from the table at a time.
+/// New rows read at a time.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// Number of rows of the casacore table that are read in the first batch, when the size of a row is not known yet.
+/// Rows of the first batch, when the size of a row is not known yet.
 const FIRST_BATCH: u64 = 1024;
 
-/// Number of rows of the casacore table that are compared at a time with their copies in the live HDF5 file, to find
-/// rows that were overwritten in the table.
+/// Rows compared at a time with their copies.
 const COMPARED_ROWS: u64 = 4096;
 
-/// Longest time for which copied rows are compared with the casacore table before it is polled for new rows again.
+/// Longest time for which copies are compared before the table is polled again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
-/// A casacore table whose rows are copied, while another program writes it, to a live file (HDF5, read by others): its
-/// columns, its state at the last poll, and the copied rows that are still to be compared with it.
+/// A table that is copied while another program writes it: its state at the last poll, and the copies that are still to
+/// be compared with it.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// Name in the live HDF5 file (`MAIN`, `ANTENNA`, `A/B`) of the casacore table that is copied to it.
+    /// Name in the live file: `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Names of the casacore table's columns that the live HDF5 file cannot store, so that they are not reported as new
-    /// columns.
+    /// Columns that the live file cannot store, so that they are not reported as new.
     absent: Vec<BString>,
-    /// Sentences for the user about content of the casacore table that the live HDF5 file does not have, each with its
-    /// number of occurrences.
+    /// Sentences about content that the live file does not have, each with its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
-    /// The sync record of the table (casacore's change counters in `table.lock`) at the last poll; `None` before the first.
+    /// Change counters at the last poll.
     seen: Option<Sync>,
-    /// Number of new rows that are read at a time.
+    /// New rows read at a time.
     batch: u64,
-    /// New rows that were read while a write may have been in progress. They are copied only if a second read returns the
-    /// same.
+    /// New rows read while a write may have been in progress, copied only if a second read returns the same.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
-    /// Columns, by index, whose copied rows may have been overwritten in the table, with the rows that are to be compared.
+    /// Columns whose copies may be outdated, with the rows to compare.
     suspects: BTreeMap<usize, Suspect>,
     keywords: Record,
 }
 
-/// The state of the casacore table at one poll: its number of rows, its columns and keywords.
 struct SeenTable {
     rows: u64,
     columns: Vec<SeenColumn>,
@@ -75,12 +70,11 @@ impl SeenTable {
     }
 }
 
-/// A column of the casacore table, as it was at one poll.
 struct SeenColumn {
     name: BString,
-    /// Index of the column's data manager among those of the table; `None` if the values come from another table.
+    /// Index of the data manager; `None` if values come from another table.
     manager: Option<usize>,
-    /// Whether an engine computes the cells of the column from other columns.
+    /// Whether an engine computes the cells.
     computed: bool,
     keywords: Record,
 }
@@ -95,8 +89,7 @@ struct FollowedColumn {
     keywords: Record,
 }
 
-/// Rows (from 0) of a column that were copied to the HDF5 file and may since have been overwritten in the casacore
-/// table, so that both are to be compared: first the rows in `now`, then those in `later`.
+/// Rows of a column whose copies may be outdated: first those in `now`, then those in `later`.
 ///
 /// A restarted comparison continues at the row that it had reached, so that a column that is overwritten all the time
 /// is still compared completely.
@@ -107,23 +100,20 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Plans to compare the rows of a column before row `all` (from 0) in the live HDF5 file with those of the casacore
-    /// table. If an earlier comparison `before` was not finished, begins at the row that it had reached, goes on to `all`, and then
-    /// compares the rows from 0 up to that row. If `before` is `None`, begins at row 0.
+    /// Plans to compare the rows before `all`, from the row on that an unfinished comparison `before` had reached, then
+    /// from 0 up to that row.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
     }
 
-    /// Rows of the column (from 0), 4096 at most, whose copies in the live HDF5 file are to be compared next with the
-    /// casacore table; empty if no row is left to compare.
+    /// Next rows to compare, 4096 at most; empty if none is left.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
     }
 
-    /// Marks the rows of the column that [`batch`](Self::batch) returns, 4096 at most, as done: their copies in the
-    /// HDF5 file have been compared with the casacore table. `batch` then returns the rows to be compared after them.
+    /// Marks the rows of [`batch`](Self::batch) as compared.
     fn advance(&mut self) {
         let end = self.batch().end;
         let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
@@ -131,8 +121,7 @@ impl Suspect {
     }
 }
 
-/// A column of a live file (HDF5, read by others while rows are appended): its name, type, keywords and other casacore
-/// properties, and the shapes that its cells may have.
+/// A column of the live file, and the shapes of its cells.
 pub(super) type LiveColumn = (ColumnInfo, CellShapes);
 
 impl FollowedColumn {
@@ -148,8 +137,8 @@ impl FollowedColumn {
     }
 }
 
-/// What one call of [`Follow::step`](super::Follow::step) has copied from casacore tables to the live file, an HDF5
-/// file that others read while rows are appended.
+/// Amounts that one call of [`Follow::step`](super::Follow::step) has copied from casacore tables to the live file, an
+/// HDF5 file that others read while rows are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
@@ -168,9 +157,7 @@ pub struct Activity {
 }
 
 impl Followed {
-    /// Makes the `TableSpec` with which the table `name` of a live file is created: keywords,
-    /// columns and cell shapes as in the casacore table `table`. Also returns the names of the
-    /// columns that a live file cannot store, each with the reason.
+    /// Returns also the columns that a live file cannot store, each with the reason.
     pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
         let mut spec = TableSpec::new(name);
         spec.info = table.info().clone();
@@ -188,8 +175,7 @@ impl Followed {
         Ok((spec, absent))
     }
 
-    /// Prepares to copy rows of the casacore table at `path` to the table `name` of a live HDF5 file, which already has
-    /// `rows` rows and the columns `columns`. `absent` names the casacore columns that the live file does not have.
+    /// The live file has `rows` rows of the table already; it lacks the columns `absent`.
     pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
         // existing rows may have been overwritten since
@@ -212,24 +198,21 @@ impl Followed {
         })
     }
 
-    /// Fails if the casacore table was removed, or another one has taken its place.
+    /// Fails if the table was removed or replaced.
     pub(super) fn check_same(&self) -> Result<()> {
         self.watch.check_same()
     }
 
-    /// Whether another program has the casacore table open.
     pub(super) fn is_in_use(&self) -> Result<bool> {
         self.watch.is_in_use()
     }
 
-    /// Whether copied rows are still to be compared with the casacore table, because they may have been overwritten
-    /// there.
+    /// Whether copies are still to be compared.
     pub(super) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
 
-    /// Copies the new rows of the casacore table to the live HDF5 file. Then compares, for about 20 ms, copied rows
-    /// that may have been overwritten in the table, and copies those that differ again.
+    /// Copies new rows. Then compares, for about 20 ms, copies that may be outdated, and overwrites those that differ.
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
         let Some(sync) = self.watch.sync()? else { return Ok(activity) };
@@ -251,9 +234,8 @@ impl Followed {
         Ok(activity)
     }
 
-    /// Finds out from the counters in the sync record `sync` which columns were written since the last poll, and marks
-    /// their rows for comparison. `rows` is the number of rows copied so far. Returns false, and marks nothing, if
-    /// another program may have written to the table while this call read it.
+    /// Marks columns that were written since the last poll, by the counters in `sync`. False, with nothing marked, if
+    /// another program may have written during the call.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);
@@ -274,8 +256,7 @@ impl Followed {
         Ok(true)
     }
 
-    /// Fails with `Unsupported` if the casacore table no longer has the `rows` copied rows, or a column that is copied:
-    /// rows and columns cannot be removed from the live HDF5 file.
+    /// Fails with `Unsupported` if copied rows or columns are gone: they cannot be removed from the live file.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -289,8 +270,7 @@ impl Followed {
         Ok(())
     }
 
-    /// Sentences for the user about new columns and changed keywords of the casacore table, which the live HDF5 file
-    /// does not get.
+    /// Sentences about new columns and changed keywords, which the live file does not get.
     fn news(&self, table: &SeenTable) -> Vec<String> {
         let is_first_look = self.seen.is_none();
         let mut news = Vec::new();
@@ -309,8 +289,8 @@ impl Followed {
         news
     }
 
-    /// Marks columns whose copies are to be compared with the casacore table: those that an engine computes, and all
-    /// others unless the counters in `sync` show that their data manager has not written since the last poll.
+    /// Marks columns that an engine computes, and all others unless the counters show that their data manager has not
+    /// written.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -326,9 +306,8 @@ impl Followed {
         }
     }
 
-    /// Copies the next rows of the casacore table, those before row `end` (from 0) or fewer, to the live HDF5 file and
-    /// returns their number. Returns 0 if another program may have written to the table during the read; the next call
-    /// then reads the rows again.
+    /// Copies rows before `end` and returns their number; 0 if another program may have written during the read, which
+    /// is then repeated by the next call.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them
@@ -367,8 +346,7 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares copied rows with the casacore table for about 20 ms, and overwrites in the live
-    /// HDF5 file those that differ. Returns the number of overwritten blocks.
+    /// Compares copies for about 20 ms, and overwrites those that differ; returns the number of overwritten blocks.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -432,8 +410,7 @@ impl Followed {
     }
 }
 
-/// Makes the `ColumnSpec` with which a column of a live file is created for the column `index`
-/// (from 0) of the casacore table. Fails with `Unsupported` if a live file cannot store the column.
+/// Fails with `Unsupported` if a live file cannot store the column.
 fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
     if info.data_type() == DataType::Record {
         return Err(Error::unsupported("it holds records, which a live file cannot"));
@@ -460,7 +437,6 @@ fn reshaped_note(column: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Compares `batches` batches; the rows.
     fn compare(suspect: &mut Suspect, batches: usize) -> Vec<u64> {
         let mut rows = Vec::new();
         for _ in 0..batches {
@@ -481,7 +457,7 @@ mod tests {
         }
     }
 
-    /// What is written again while it is compared is compared again: each row after that, from where it has come to.
+    /// A row written during its comparison is compared again, from where the comparison has come to.
     #[test]
     fn a_circle_leaves_no_gap() {
         let rows = 3 * COMPARED_ROWS + 5;
@@ -500,7 +476,7 @@ mod tests {
         }
     }
 
-    /// A column whose rows are written again faster than they can be compared.
+    /// A column whose rows are overwritten faster than they can be compared.
     #[test]
     fn every_row_has_its_turn() {
         let (mut rows, mut suspect) = (10 * COMPARED_ROWS, None);

@@ -5,13 +5,15 @@ use std::ops::Range;
 
 use super::averaging::Averaging;
 use super::plan::AveragePlan;
+use super::views::{AveragedMain, AveragedWindowTable};
 use super::windows::WindowPlan;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::progress::Progress;
 use crate::source::Source;
-use crate::source::content::{Content, HowAveraged, Selected};
+use crate::source::content::Content;
 use crate::source::row_set::RowSet;
+use crate::source::selected::Selected;
 
 /// Summary of averaging a MeasurementSet: numbers of rows and channels before and after, and the columns that were not
 /// averaged.
@@ -36,16 +38,14 @@ pub struct Averaged {
 }
 
 impl Averaged {
-    /// How many times as many elements the main table has before averaging, as a ratio from 1 on: the ratio of the row
-    /// counts times the mean ratio of the channel counts.
+    /// Elements before averaging, as a ratio from 1 on: of rows, times the mean one of channels.
     pub(crate) fn reduction(&self) -> f64 {
         let (before, after) = self.channels.iter().fold((0, 0), |sum, window| (sum.0 + window.0, sum.1 + window.1));
         let ratio = |before: u64, after: u64| before.max(1) as f64 / after.max(1) as f64;
         ratio(self.rows_before, self.rows) * ratio(before, after)
     }
 
-    /// Memory in bytes that the lists of the rows in each time bin take during a conversion; 0 if rows are not averaged in
-    /// time.
+    /// Memory of the rows in each time bin; 0 if rows are not averaged in time.
     pub(crate) fn memory(&self) -> u64 {
         match self.averaging.seconds() {
             Some(_) => 4 * self.rows_before + 12 * self.rows,
@@ -55,13 +55,12 @@ impl Averaged {
 }
 
 impl Source {
-    /// Replaces the main table of this opened MeasurementSet, and SPECTRAL_WINDOW if channels are averaged, by views
-    /// that compute averages when they are read. Only `rows` (half-open, from 0) of the main table are used; `None`:
-    /// all.
+    /// Replaces the main table, and SPECTRAL_WINDOW if channels are averaged, by views that compute averages when they
+    /// are read. Only `rows` of the main table are used.
     ///
     /// # Errors
-    /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes are
-    /// needed to find the bins; `Interrupted`; those of reading.
+    /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes
+    /// are needed to find the bins; `Interrupted`; those of reading.
     pub(crate) fn average(
         &mut self,
         averaging: Averaging,
@@ -90,14 +89,14 @@ impl Source {
             left_undefined: plan.left_undefined(),
             channels: Vec::new(),
         };
-        self.replace(0, HowAveraged::Rows(plan));
+        self.change(0, |whole| AveragedMain::of(whole, plan));
         let windows = self.tables.iter().position(|table| table.name == "SPECTRAL_WINDOW" && table.content.is_ok());
         match windows {
             Some(number) if factor > 1 => {
                 let content = self.tables[number].content()?;
                 averaged.channels = channels(content, factor)?;
                 let plan = WindowPlan::new(factor, content.columns());
-                self.replace(number, HowAveraged::Windows(plan));
+                self.change(number, |whole| AveragedWindowTable::of(whole, plan));
             }
             None if factor > 1 => {
                 return Err(Error::usage("averaging channels is for MeasurementSets: no table SPECTRAL_WINDOW"));
@@ -107,29 +106,23 @@ impl Source {
         Ok(averaged)
     }
 
-    /// Reduces the main table of this opened MeasurementSet to the consecutive rows `rows`.
     fn take_rows(&mut self, rows: Range<u64>) -> Result<()> {
         let all = self.tables[0].content()?.rows();
         limits::row_range(&rows, all)?;
         limits::selected_rows(all)?;
         let mut taken = RowSet::default();
         (0..rows.end).for_each(|row| taken.push(row >= rows.start));
-        self.change(0, |whole| Content::Selected(Box::new(Selected::new(whole, taken))));
+        self.change(0, |whole| Selected::of(whole, taken));
         Ok(())
     }
 
-    fn replace(&mut self, table: usize, how: HowAveraged) {
-        self.change(table, |whole| Content::averaged(whole, how));
-    }
-
-    fn change(&mut self, table: usize, change: impl FnOnce(Content) -> Content) {
+    fn change(&mut self, table: usize, change: impl FnOnce(Box<Content>) -> Box<Content>) {
         let content = &mut self.tables[table].content;
         *content = std::mem::replace(content, Err(Error::usage("the table is being averaged"))).map(change);
     }
 }
 
-/// Returns the number of channels (the length of CHAN_FREQ) of each row of SPECTRAL_WINDOW, before and after `factor` channels
-/// become one; empty without CHAN_FREQ.
+/// Channels of each spectral window, before and after; empty without CHAN_FREQ.
 fn channels(windows: &Content, factor: u64) -> Result<Vec<(u64, u64)>> {
     let Some(index) = windows.columns().iter().position(|info| info.desc.name == "CHAN_FREQ") else {
         return Ok(Vec::new());

@@ -27,7 +27,7 @@ pub struct Averaging {
     pub(super) channels: Option<u64>,
 }
 
-/// Units of time in the text of an averaging request, each with its length in seconds.
+/// Lengths in seconds.
 const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 impl Averaging {
@@ -59,7 +59,7 @@ impl Averaging {
         self.channels.unwrap_or(1)
     }
 
-    /// Checks that an averaging request sets a positive number of seconds, 2 or more channels, or both.
+    /// A positive number of seconds, 2 or more channels, or both.
     pub(super) fn check(&self) -> Result<()> {
         if self.seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
             return Err(Error::usage(format!("averaging {self}: the time must be a positive number of seconds")));
@@ -74,8 +74,7 @@ impl Averaging {
     }
 }
 
-/// The shape of a cell whose last (slowest) axis is channels, after each `factor` channels became one: that axis is divided by
-/// `factor` and rounded up.
+/// The last axis divided by `factor` and rounded up.
 pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
     match shape.split_last() {
         Some((others, channels)) => others.with_axis(channels.div_ceil(factor)),
@@ -86,8 +85,8 @@ pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
 impl FromStr for Averaging {
     type Err = Error;
 
-    /// Parses an averaging request: `time=10s`, `chan=4` or both, separated by a comma. Units of time are ms, s, min (or m) and
-    /// h; a number without a unit is in seconds.
+    /// `time=10s`, `chan=4` or both, separated by a comma. Units of time are ms, s, min (or m) and h; a number without
+    /// a unit is in seconds.
     ///
     /// # Errors
     /// `Usage` if the text is not such a list.
@@ -119,7 +118,7 @@ impl FromStr for Averaging {
     }
 }
 
-/// Parses a time such as `1.5min` or `10` (seconds) and returns it in seconds; `None` if the text is not a time.
+/// `1.5min` or `10` (seconds).
 fn seconds(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

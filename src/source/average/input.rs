@@ -8,17 +8,14 @@ use crate::error::{Error, Result};
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Maximum number of samples (one correlation and channel of one row each) of a column that are read at a time for
-/// averaging; a row with more samples is read whole.
+/// Samples (one correlation and channel of one row) read at a time; a row with more is read whole.
 const PIECE_SAMPLES: u64 = 1 << 17;
-/// Maximum number of rows that are read at a time for averaging.
 const PIECE_ROWS: u64 = 1 << 13;
 
-/// A column to be averaged, with the time bin of each of its rows and the columns of flags and weights of the same table.
+/// A column with the time bin, flags and weights of each row.
 pub(super) struct Input<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,
-    /// Element type of the column to be averaged.
     pub(super) data_type: DataType,
     pub(super) flags: Option<Box<dyn ColumnCells + 'a>>,
     pub(super) flag_row: Option<Box<dyn ColumnCells + 'a>>,
@@ -26,35 +23,31 @@ pub(super) struct Input<'a> {
     pub(super) weight: Option<Box<dyn ColumnCells + 'a>>,
 }
 
-/// One row of the table to be averaged: its cell in the column to be averaged, its time bin, its flags and its weights.
 pub(super) struct InputRow<'b> {
     pub(super) row: u64,
-    /// Number of the time bin that the row belongs to, from 0 for the first of the bins that are being read.
+    /// Counted from the first of the bins that are being read.
     pub(super) bin: usize,
-    /// Shape of the row's cell (fastest axis first) and the index range of its elements in `values`, which holds the
-    /// cells of several rows; `None` if the cell is undefined.
+    /// Shape, fastest axis first, and range in `values`; `None` if the cell is undefined.
     pub(super) cell: Option<(&'b Shape, Range<usize>)>,
     pub(super) values: &'b Values,
-    /// Flags of the row's samples, with their shape; `None` if the row has no defined cell of FLAG.
+    /// `None` without a defined cell of FLAG.
     pub(super) flags: Option<(&'b Shape, &'b [bool])>,
     pub(super) is_flagged: bool,
     pub(super) weights: Weights<'b>,
 }
 
-/// The weights of the samples of a row: from WEIGHT_SPECTRUM, from WEIGHT or all 1.
 #[derive(Clone, Copy)]
 pub(super) enum Weights<'b> {
-    /// The table has no weights for the row: each sample has the weight 1.
+    /// No weights: each sample has 1.
     One,
-    /// A weight for each correlation, from WEIGHT; all channels have the same.
+    /// WEIGHT: one for each correlation.
     Row(&'b [f32]),
-    /// A weight for each sample, from WEIGHT_SPECTRUM, with the shape of the cell, fastest axis first.
+    /// WEIGHT_SPECTRUM: one for each sample, fastest axis first.
     Samples(&'b Shape, &'b [f32]),
 }
 
 impl Weights<'_> {
-    /// The weight of the sample with the flat index `sample` in a cell `[corr, chan]` (correlations fastest); 0 if the stored
-    /// weight is missing or not a positive number.
+    /// `sample` is a flat index in `[corr, chan]`; 0 if the weight is missing or not a positive number.
     pub(super) fn of(self, sample: usize, correlations: usize) -> f64 {
         let weight = match self {
             Weights::One => return 1.0,
@@ -67,7 +60,7 @@ impl Weights<'_> {
 }
 
 impl InputRow<'_> {
-    /// Checks that `shape`, that of the row's cell, is `[corr, chan]`, and that the row's flags and weights fit it.
+    /// The cell is `[corr, chan]`, and flags and weights fit it.
     pub(super) fn check(&self, shape: &Shape) -> Result<()> {
         let row = self.row;
         if shape.len() != 2 {
@@ -88,13 +81,12 @@ impl InputRow<'_> {
         }
     }
 
-    /// Whether the sample of the row with this flat index is flagged by FLAG, or the whole row by
-    /// FLAG_ROW.
+    /// Flagged by FLAG, or the whole row by FLAG_ROW.
     pub(super) fn is_flagged(&self, sample: usize) -> bool {
         self.is_flagged || self.flags.is_some_and(|(_, flags)| flags[sample])
     }
 
-    /// Returns the sum of the weights of those samples of the row that are not flagged, and whether the row has such a sample.
+    /// Sum of the weights of unflagged samples, and whether there is one.
     pub(super) fn weight(&self) -> Result<(f64, bool)> {
         if self.is_flagged {
             return Ok((0.0, false));
@@ -118,8 +110,7 @@ impl InputRow<'_> {
 }
 
 impl Input<'_> {
-    /// Calls `each` for every row of the time bins `bins` (half-open, from 0), in order of row numbers, also where rows of
-    /// several bins alternate.
+    /// Rows come in order of their numbers, also where those of several bins alternate.
     pub(super) fn for_each(&self, bins: Range<u64>, mut each: impl FnMut(&InputRow<'_>) -> Result<()>) -> Result<()> {
         let mut rows: Vec<(u64, u32)> = Vec::new();
         self.bins.for_each(bins, |row, bin| rows.push((row, bin as u32)));
@@ -176,7 +167,6 @@ impl Input<'_> {
     }
 }
 
-/// The cells of consecutive rows of a column, in memory.
 pub(super) struct Cells {
     values: Values,
     shapes: CellShapes,
@@ -184,8 +174,7 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// Each row's cell: the index of its first element among the elements of all rows (`values`), and its shape,
-    /// fastest axis first; `None` if the cell is undefined.
+    /// Index of the first element in `values`, and shape, fastest axis first; `None` for an undefined cell.
     Each(Vec<Option<(usize, Shape)>>),
 }
 

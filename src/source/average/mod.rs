@@ -12,12 +12,13 @@
 //! | `samples.rs`     | columns with a value for each channel, or made from those          |
 //! | `rows.rs`        | columns with a value for each row                                  |
 //! | `windows.rs`     | the table SPECTRAL_WINDOW                                          |
+//! | `views.rs`       | the averaged tables                                                |
 //! | `apply.rs`       | a source with averaged tables                                      |
 
 mod apply;
 mod averaging;
 mod input;
-pub(super) mod plan;
+mod plan;
 mod rows;
 mod rules;
 mod samples;
@@ -25,7 +26,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod time_bins;
-pub(super) mod windows;
+mod views;
+mod windows;
 
 pub use apply::Averaged;
 pub use averaging::Averaging;

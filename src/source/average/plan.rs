@@ -12,40 +12,30 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Shape;
 
-/// Names of the columns that a main table needs to be averaged.
 const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
 
 /// A function that opens the cells of a column of the table to be averaged, by the column's number from 0.
-pub(in crate::source) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
+pub(super) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
 
-/// The plan by which the main table of a MeasurementSet is averaged: the time bins of its rows, the rule for each column, and
-/// the columns of flags and weights.
+/// Time bins, the rule for each column, and the columns of flags and weights.
 #[derive(Debug)]
-pub(crate) struct AveragePlan {
+pub(super) struct AveragePlan {
     averaging: Averaging,
     bins: Bins,
     rules: Vec<Rule>,
-    /// Descriptions of the columns as they are after averaging.
     columns: Vec<ColumnInfo>,
-    /// Index (from 0) of the column FLAG in the table to be averaged; `None` if it has none.
+    /// Columns of the table to be averaged: FLAG.
     flag: Option<usize>,
-    /// Index (from 0) of the column FLAG_ROW in the table to be averaged; `None` if it has none.
     flag_row: Option<usize>,
-    /// Index (from 0) of the column WEIGHT_SPECTRUM in the table to be averaged; `None` if it has none.
     spectrum: Option<usize>,
-    /// Index (from 0) of the column WEIGHT in the table to be averaged; `None` if it has none.
     weight: Option<usize>,
-    /// Index (from 0) of the column whose cells have the shape `[corr, chan]` of the samples: FLAG, else a column of
-    /// visibilities; `None` if the table has neither.
+    /// A column with the shape `[corr, chan]` of the samples: FLAG, else visibilities.
     samples: Option<usize>,
 }
 
 impl AveragePlan {
-    /// Plans the averaging of a main table: finds the time bins of its rows, and the rule for each column.
-    ///
-    /// # Errors
-    /// `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins need more than `max_memory` bytes;
-    /// `Interrupted`; those of reading.
+    /// Fails with `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins need more than
+    /// `max_memory` bytes; `Interrupted`; those of reading.
     pub(super) fn new<'a>(
         averaging: Averaging,
         infos: &[ColumnInfo],
@@ -103,8 +93,7 @@ impl AveragePlan {
         Ok(plan)
     }
 
-    /// Replaces rules by `Rule::First` (the value of the first row of a time bin) if the table lacks the samples or
-    /// weights that they need.
+    /// Columns without the samples or weights that their rule needs get `Rule::First`.
     fn forget_impossible(&mut self) {
         let (no_samples, no_weights) = (self.samples.is_none(), self.spectrum.is_none() && self.weight.is_none());
         for rule in &mut self.rules {
@@ -124,44 +113,38 @@ impl AveragePlan {
         &self.columns
     }
 
-    pub(in crate::source) fn averaging(&self) -> Averaging {
+    pub(super) fn averaging(&self) -> Averaging {
         self.averaging
     }
 
-    /// Whether each averaged row has the number of its original row: true if rows are not averaged in time.
+    /// Rows are not averaged in time.
     pub(crate) fn keeps_rows(&self) -> bool {
         matches!(self.bins, Bins::EachRow(_))
     }
 
-    /// Names of the columns whose averaging rule `wanted` accepts.
     fn named(&self, wanted: impl Fn(Rule) -> bool) -> Vec<String> {
         let columns = self.columns.iter().zip(&self.rules).filter(|(_, rule)| wanted(**rule));
         columns.map(|(info, _)| String::from_utf8_lossy(&info.desc.name).into_owned()).collect()
     }
 
-    /// Names of the columns in which an averaged row has the value of the first row of its time bin; empty if rows are not
-    /// averaged in time.
+    /// Columns with the value of the first row of a bin; none if rows are not averaged in time.
     pub(super) fn first_values(&self) -> Vec<String> {
         if self.keeps_rows() { Vec::new() } else { self.named(|rule| rule == Rule::First) }
     }
 
-    /// Names of the columns that have no defined cell after averaging.
+    /// Columns without a defined cell after averaging.
     pub(super) fn left_undefined(&self) -> Vec<String> {
         self.named(|rule| rule == Rule::Undefined)
     }
 
-    /// Name of the column with the weights of samples: WEIGHT_SPECTRUM, else WEIGHT; `None` if the table has neither.
+    /// WEIGHT_SPECTRUM, else WEIGHT.
     pub(super) fn weights(&self) -> Option<String> {
         let index = self.spectrum.or(self.weight)?;
         Some(String::from_utf8_lossy(&self.columns[index].desc.name).into_owned())
     }
 
     /// The averaged cells of a column, by its number from 0; `open` opens the cells of the original table.
-    pub(in crate::source) fn cells<'a>(
-        &'a self,
-        index: usize,
-        open: OpenCells<'a, '_>,
-    ) -> Result<Box<dyn ColumnCells + 'a>> {
+    pub(super) fn cells<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let (rule, factor) = (self.rules[index], self.averaging.channel_factor());
         let data_type = self.columns[index].data_type();
         let first = |cells| -> Box<dyn ColumnCells + 'a> { Box::new(First { bins: &self.bins, cells }) };
@@ -182,8 +165,6 @@ impl AveragePlan {
         }
     }
 
-    /// Opens the input for averaging a column, by its number from 0: its cells with the time bins, flags and weights of their
-    /// rows.
     fn input<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Input<'a>> {
         let other = |number: Option<usize>| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
             let Some(number) = number else { return Ok(None) };
@@ -201,8 +182,7 @@ impl AveragePlan {
     }
 }
 
-/// Opens the columns that decide which rows are averaged together: TIME, INTERVAL, and the integers that identify a
-/// baseline, a field, a scan …
+/// TIME, INTERVAL, and the integers that identify a baseline, a field, a scan …
 fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_>) -> Result<KeyCells<'a>> {
     let opened = |wanted: Rule| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
         rules.iter().position(|rule| *rule == Some(wanted)).map(open).transpose()
@@ -216,8 +196,7 @@ fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_
     Ok(KeyCells { time, interval: opened(Rule::Interval)?, baseline: numbers(true)?, others: numbers(false)? })
 }
 
-/// Describes a column after it is averaged by `rule`: a fixed shape `[corr, chan]` then has one channel for each
-/// `factor` channels.
+/// A fixed shape `[corr, chan]` has fewer channels.
 fn after(info: &ColumnInfo, rule: Rule, factor: u64) -> ColumnInfo {
     let mut info = info.clone();
     let is_cell = |shape: &Shape| shape.len() == 2;

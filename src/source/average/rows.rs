@@ -10,31 +10,27 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Maximum number of time bins whose sums are held in memory at a time while a column is averaged.
+/// Bins whose sums are in memory at a time.
 const BLOCK_BINS: u64 = 1 << 13;
 
-/// An averaged column of doubles without channels (TIME, UVW, INTERVAL …), which has one cell for each time bin of rows.
+/// Doubles without channels (TIME, UVW, INTERVAL …).
 pub(super) struct AveragedRows<'a> {
     pub(super) input: Input<'a>,
     pub(super) rule: Rule,
 }
 
-/// Sums of the cells of one column over the rows of a time bin: over all rows, weighted over all rows, and over those
-/// rows of which not all samples (visibilities) are flagged.
+/// Sums over the rows of a bin, one for each element of the cell.
 #[derive(Default, Clone)]
 struct RowSums {
     shape: Option<Shape>,
     first: Vec<f64>,
-    /// The sums over all rows of the bin of (value in the row - value in the bin's first row), one for each element of
-    /// the cell.
+    /// Value in the row - value in the bin's first row, over all rows.
     all: Vec<f64>,
     count: f64,
-    /// The sums over all rows of the bin of (weight of the row) *, one for each element of the
-    /// cell.
+    /// The same, weighted.
     weighted: Vec<f64>,
     weight: f64,
-    /// Sums of the column's cells, element by element, over those rows of the bin of which not all samples
-    /// (visibilities) are flagged. Such a row counts with its whole cell.
+    /// Cells of rows of which not all samples are flagged; such a row counts with its whole cell.
     good: Vec<f64>,
     has_good: bool,
 }
@@ -133,7 +129,7 @@ impl ColumnCells for AveragedRows<'_> {
     }
 }
 
-/// A column of the averaged table whose cells are copies of the cell in the first row of each time bin.
+/// Copies of the cell in the first row of each bin.
 pub(super) struct First<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,
@@ -175,7 +171,7 @@ impl ColumnCells for First<'_> {
     }
 }
 
-/// A column of an averaged table of which no cell is defined.
+/// No cell is defined.
 pub(super) struct Nothing;
 
 impl ColumnCells for Nothing {

@@ -4,72 +4,62 @@ use crate::schema::ColumnKind;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Shape};
 
-/// Names of the integer columns that together identify the baseline of a row.
 const BASELINE: [&str; 6] = ["ANTENNA1", "ANTENNA2", "ANTENNA3", "FEED1", "FEED2", "FEED3"];
-/// Names of integer columns that must be equal in rows that are averaged together, besides those whose names end in `_ID`.
+/// Integers that must be equal beside those whose names end in `_ID`.
 const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
-/// Maximum number of rows, spread evenly over the table, whose cell shapes are read to find the averaging rule of a
-/// column.
+/// Rows, spread evenly, whose shapes are read to find a rule.
 const PROBED_ROWS: u64 = 4096;
 
-/// How a column of the averaged main table is computed from the rows of a time bin, and from their channels.
+/// How a column is computed from the rows of a time bin, and from their channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The integer that all rows of a time bin have in the column. `of_baseline`: whether the column is one of those
-    /// that identify a baseline (ANTENNA1, FEED1 …).
+    /// The integer that all rows of a bin have; `of_baseline` if it identifies a baseline (ANTENNA1, FEED1 …).
     Key {
         of_baseline: bool,
     },
-    /// The cell that the first row of a time bin has in the column.
+    /// The cell of the first row.
     First,
-    /// The weighted mean of the unflagged samples (visibilities) of a time bin, for each correlation and averaged
-    /// channel. If none of them has a positive weight: that of the flagged samples; if no sample at all has one: the
-    /// plain mean of all.
+    /// Weighted mean of unflagged samples, for each correlation and averaged channel. If none has a positive weight:
+    /// that of the flagged samples; if no sample at all has one: the plain mean of all.
     Mean,
     Flag,
     FlagRow,
-    /// The sum of the weights of the samples that the rule `Mean` averages, for each correlation and averaged channel
-    /// of a time bin; 0 if no weight is positive.
+    /// Sum of the weights of the samples that `Mean` averages; 0 if none is positive.
     WeightSpectrum,
-    /// Rule of the column SIGMA_SPECTRUM, the standard deviation of each averaged sample: 1 / sqrt(weight), where the
-    /// weight is the sum that the rule `WeightSpectrum` computes; -1 if this weight is 0.
+    /// Standard deviation: 1 / sqrt(weight) of `WeightSpectrum`; -1 if that is 0.
     SigmaSpectrum,
-    /// Rule of the column WEIGHT: for each correlation, the mean of the weights that the rule `WeightSpectrum` computes
-    /// for the averaged channels of a time bin. Flagged averaged channels do not count, unless all are flagged.
+    /// Mean over the averaged channels of `WeightSpectrum`. Flagged ones do not count, unless all are flagged.
     Weight,
-    /// Rule of the column SIGMA, the standard deviation of each correlation: 1 / sqrt(weight), where the weight is the
-    /// mean over the averaged channels, as the rule `Weight` computes it; -1 if this weight is 0.
+    /// Standard deviation: 1 / sqrt(weight) of `Weight`; -1 if that is 0.
     Sigma,
-    /// The time in the middle of a time bin, in s: between the start of the earliest row and the end of the latest, of
-    /// all baselines that share the bin.
+    /// Middle of the bin, in s: between the start of the earliest row and the end of the latest, of all baselines that
+    /// share the bin.
     Time,
-    /// The mean of the cells of a time bin's rows, each row weighted by the sum of the weights of its unflagged
-    /// samples; unweighted if all these sums are 0.
+    /// Mean of the rows, each weighted by the sum of the weights of its unflagged samples; unweighted if all these are
+    /// 0.
     RowMean,
-    /// The sum of the cells of all rows of a time bin. Used for the column INTERVAL.
+    /// Sum of all rows: INTERVAL.
     Interval,
-    /// The sum of the cells of those rows of a time bin that have a sample which is not flagged; of all its rows if
-    /// none has one.
+    /// Sum of the rows that have an unflagged sample; of all if none has one.
     Exposure,
-    /// The column of the averaged table has no defined cell, whatever the original column holds: FLAG_CATEGORY.
+    /// No defined cell, whatever the original column holds: FLAG_CATEGORY.
     Undefined,
-    /// The column cannot be read after averaging: it has channels, and no rule for their mean is known.
+    /// Cannot be read after averaging: it has channels, and no rule for their mean is known.
     LeftOut,
 }
 
 impl Rule {
-    /// Whether the cells of a column with this rule have an axis of channels, which averaging makes shorter.
+    /// Whether averaging shortens an axis of channels.
     pub(super) fn has_channels(self) -> bool {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
 
-    /// Whether a column with this rule is computed from the samples (one for each correlation and channel) of the rows:
-    /// true if it has a value for each sample, and also for FLAG_ROW, WEIGHT and SIGMA, which sum up flags or weights.
+    /// Computed from samples: a value for each, or FLAG_ROW, WEIGHT and SIGMA.
     pub(super) fn is_of_samples(self) -> bool {
         self.has_channels() || matches!(self, Rule::FlagRow | Rule::Weight | Rule::Sigma)
     }
 
-    /// The averaging rule for a column, if its name and type decide it; `None` if the shapes of its cells must decide.
+    /// `None` if the shapes of cells must decide.
     pub(super) fn by_name(info: &ColumnInfo) -> Option<Rule> {
         let name = String::from_utf8_lossy(&info.desc.name);
         let name = name.as_ref();
@@ -98,9 +88,8 @@ impl Rule {
         })
     }
 
-    /// The averaging rule for an array column whose name does not decide it. `cells` lists pairs of shapes: of a cell
-    /// and of the visibilities in the same row. Complex columns with equal shapes are averaged; columns with an axis of
-    /// the same length as the channel axis are left out if `factor` (channels averaged to one) exceeds 1.
+    /// `cells` are pairs of shapes: of a cell and of the visibilities in its row. Complex columns with equal shapes are
+    /// averaged; columns with an axis as long as that of channels are left out if `factor` exceeds 1.
     pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
         if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {
@@ -113,8 +102,8 @@ impl Rule {
     }
 }
 
-/// The shapes of defined cells of a column, each with the shape of the samples (visibilities) in the same row, fastest
-/// axis first. Up to 4096 rows, spread evenly over the table, are read; consecutive repeats are left out.
+/// Shapes of defined cells and of the samples in their rows, fastest axis first, of up to 4096 rows, spread evenly;
+/// consecutive repeats are left out.
 pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));
@@ -123,8 +112,7 @@ pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u
     found
 }
 
-/// The shape of the first defined cell among up to 4096 rows spread evenly over the table, fastest axis first; `None` if none
-/// of them is defined.
+/// First defined cell among up to 4096 rows, spread evenly, fastest axis first.
 pub(super) fn probe(cells: &dyn ColumnCells, rows: u64) -> Option<Shape> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     (0..rows).step_by(step as usize).find_map(|row| cells.cell_shape(row).ok()?)

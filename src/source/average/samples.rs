@@ -2,7 +2,7 @@
 //! flags and weights.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::averaging::fewer_channels;
 use super::input::{Input, InputRow};
@@ -11,23 +11,20 @@ use super::sums::{Sums, sigma};
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
 use crate::stman::undefined;
+use crate::sync::LockUnpoisoned;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Approximate number of averaged samples whose sums are held in memory at a time: whole time bins are added until it
-/// is reached.
+/// Averaged samples in memory at a time, approximately: whole bins are added until it is reached.
 const BLOCK_SAMPLES: u64 = 1 << 18;
 
-/// An averaged column with a value for each correlation and channel, or one that is computed from flags and weights (FLAG_ROW,
-/// WEIGHT, SIGMA).
+/// A value for each correlation and channel, or one computed from flags and weights (FLAG_ROW, WEIGHT, SIGMA).
 pub(super) struct AveragedSamples<'a> {
     input: Input<'a>,
     rule: Rule,
     factor: u64,
-    /// Element type of the averaged column.
     data_type: DataType,
-    /// The number of a time bin and its averaged cell, kept because a part of the cell was read: other parts are copied
-    /// from it. `None` before the first such read.
+    /// Bin and averaged cell of which a part was read: other parts are copied from it.
     last: Mutex<Option<(u64, Values)>>,
 }
 
@@ -36,8 +33,7 @@ impl<'a> AveragedSamples<'a> {
         AveragedSamples { input, rule, factor, data_type, last: Mutex::new(None) }
     }
 
-    /// The shape `[corr, chan]` of the sums that are made for a time bin, one for each correlation and averaged
-    /// channel; `None` if the cells of all rows of the bin are undefined.
+    /// `[corr, chan]`; `None` if all cells of the bin are undefined.
     fn sums_shape(&self, bin: u64) -> Result<Option<Shape>> {
         let mut found: Result<Option<Shape>> = Ok(None);
         self.input.bins.for_each(bin..bin + 1, |row, _| {
@@ -48,8 +44,7 @@ impl<'a> AveragedSamples<'a> {
         Ok(found?.map(|shape| fewer_channels(&shape, self.factor)))
     }
 
-    /// The shape of the averaged cell that is computed from sums of shape `[corr, chan]`: `[corr]` for WEIGHT and SIGMA, no
-    /// axes for FLAG_ROW.
+    /// `[corr]` for WEIGHT and SIGMA, no axes for FLAG_ROW, else the shape of the sums.
     fn shape(&self, sums: Shape) -> Shape {
         match self.rule {
             Rule::Weight | Rule::Sigma => sums[..1.min(sums.len())].into(),
@@ -58,8 +53,7 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends the averaged cells of the time bins `bins` (half-open, from 0) to `out`. `shapes` has the shape of each
-    /// bin's sums (`None`: the averaged cell is undefined); the sums of all these bins are held in memory.
+    /// `shapes` are those of the bins' sums, all in memory; `None` for an undefined cell.
     fn average(&self, bins: Range<u64>, shapes: &[Option<Shape>], out: &mut Values) -> Result<()> {
         let mut starts = Vec::with_capacity(shapes.len() + 1);
         let mut total = 0;
@@ -126,8 +120,7 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends to `out` the averaged cell of one time bin; its sums are those in `sums` with the
-    /// indices `numbers`.
+    /// The cell of one bin, whose sums are `numbers`.
     fn finish(&self, sums: &Sums, numbers: Range<usize>, correlations: usize, out: &mut Values) {
         match (self.rule, out) {
             (Rule::Flag, Values::Bool(out)) => out.extend(numbers.map(|number| sums.is_flagged(number))),
@@ -163,7 +156,7 @@ impl ColumnCells for AveragedSamples<'_> {
         let shape = self.cell_shape(bin)?.ok_or_else(|| undefined(bin))?;
         let Some(region) = region else { return self.read_rows(bin..bin + 1, out) };
         region.check(&shape)?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock_unpoisoned();
         if last.as_ref().is_none_or(|(known, _)| *known != bin) {
             let mut cell = Values::new(self.data_type);
             self.read_rows(bin..bin + 1, &mut cell)?;

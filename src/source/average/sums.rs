@@ -4,27 +4,25 @@ use num_complex::{Complex32, Complex64};
 
 use crate::value::Values;
 
-/// The kind of samples that the sum for an averaged sample consists of. Samples of a higher rank replace those of lower ranks
-/// in the sum.
+/// Samples of a higher rank replace those of lower ranks in the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Rank {
     #[default]
     Nothing,
-    /// The sum consists of samples without a positive weight only, flagged or not; each counts as one of weight 1.
+    /// Without a positive weight, flagged or not; each counts as one of weight 1.
     WithoutWeight,
-    /// The sum consists of flagged samples of positive weight, since all samples of positive weight are flagged.
+    /// Flagged, of positive weight.
     Flagged,
-    /// The sum consists of good samples: those that are not flagged and have a positive weight.
+    /// Not flagged, of positive weight.
     Good,
 }
 
-/// The weighted sums of samples, one for each averaged sample. Their index, from 0, counts time bin after time bin;
-/// within a bin it counts averaged channels, and correlations fastest.
+/// Weighted sums, indexed bin after bin, in it averaged channels, and correlations fastest.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) ranks: Vec<Rank>,
     weights: Vec<f64>,
-    /// Weighted sums of the real and imaginary parts for each averaged sample; empty where only weights or flags are computed.
+    /// Real and imaginary parts; empty where only weights or flags are computed.
     values: Vec<(f64, f64)>,
 }
 
@@ -37,9 +35,8 @@ impl Sums {
         }
     }
 
-    /// Adds a sample to the sum with index `to`. A sum keeps samples of the highest [`Rank`] only: unflagged ones of
-    /// positive weight, else flagged ones of positive weight, else those without. Others are skipped, or dropped when a
-    /// sample of higher rank comes. `value`: real and imaginary part (0 for real numbers).
+    /// Keeps samples of the highest [`Rank`] only; others are skipped, or dropped when one of higher rank comes.
+    /// `value`: real and imaginary part (0 for real numbers).
     pub(super) fn add(&mut self, to: usize, is_flagged: bool, weight: f64, value: (f64, f64)) {
         let (rank, weight) = match (is_flagged, weight > 0.0) {
             (_, false) => (Rank::WithoutWeight, 1.0),
@@ -64,18 +61,16 @@ impl Sums {
         }
     }
 
-    /// Whether the averaged sample with this index is flagged: none of its samples is unflagged and has a positive weight.
+    /// No sample is unflagged and has a positive weight.
     pub(super) fn is_flagged(&self, number: usize) -> bool {
         self.ranks[number] != Rank::Good
     }
 
-    /// The weight of the averaged sample with this index: the sum of the weights of the samples in its mean; 0 if none
-    /// of them has a positive weight.
+    /// Weight of the samples in the mean; 0 if none is positive.
     pub(super) fn weight(&self, number: usize) -> f64 {
         if self.ranks[number] > Rank::WithoutWeight { self.weights[number] } else { 0.0 }
     }
 
-    /// Appends all averaged samples to `out`: the sum of the weighted values divided by the sum of the weights.
     pub(super) fn push_means(&self, out: &mut Values) {
         let means = self.values.iter().zip(&self.weights).map(|(sum, weight)| (sum.0 / weight, sum.1 / weight));
         match out {
@@ -88,7 +83,7 @@ impl Sums {
     }
 }
 
-/// The standard deviation that a weight stands for, 1 / sqrt(weight); -1 if the weight is not positive, as in CASA.
+/// 1 / sqrt(weight); -1 if the weight is not positive, as in CASA.
 pub(super) fn sigma(weight: f64) -> f32 {
     if weight > 0.0 { (1.0 / weight.sqrt()) as f32 } else { -1.0 }
 }

@@ -11,16 +11,16 @@ use crate::source::{Content, Source};
 use crate::value::{Element, Region, Shape, Values};
 use crate::{ColumnDesc, NewTable};
 
-/// A table with the numbers that averaging needs.
+/// The numbers that averaging needs.
 fn ms() -> NewTable {
     let names = ["ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
     names.iter().fold(NewTable::new(), |table, name| table.column(ColumnDesc::scalar::<i32>(*name)))
 }
 
-/// Name of a column, and the extents of its two cells, the slowest first.
+/// Name, and the extents of its two cells, the slowest first.
 type Cells<'a> = (&'a str, [&'a [usize]; 2]);
 
-/// A table of two rows within a second; the cells of each column have these extents, the slowest first.
+/// Two rows within a second; extents have the slowest first.
 fn table(path: &Path, columns: &[Cells<'_>]) -> PathBuf {
     let desc = |name: &str| match name {
         "FLAG" => ColumnDesc::array::<bool>(name),
@@ -48,7 +48,7 @@ fn table(path: &Path, columns: &[Cells<'_>]) -> PathBuf {
     path.to_owned()
 }
 
-/// The source at `path`, averaged over 10 s.
+/// Averaged over 10 s.
 fn averaged(path: &Path) -> Result<Source> {
     let mut source = Source::open(path)?;
     source.average(Averaging::new().time(10.), None, 1 << 20, &())?;

@@ -8,35 +8,32 @@ use crate::progress::Progress;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Values};
 
-/// Number of rows whose cells are held in memory at a time while bins are found.
+/// Rows whose cells are in memory at a time.
 const BLOCK_ROWS: u64 = 1 << 14;
-/// Maximum number of different baselines, and of combinations of field, scan and other numbers, in a table that is
-/// averaged in time; more are an error.
+/// Baselines, and combinations of field, scan and other numbers; more are an error.
 const MAX_COMBINATIONS: usize = 1 << 20;
-/// Memory for each row while bins are found, in bytes, if the rows are in the order of time.
+/// Bytes for each row while bins are found, in the order of time.
 const BYTES_PER_ROW: u64 = 20;
-/// Memory for each row while bins are found, in bytes, if the rows are not in the order of time.
+/// The same, not in the order of time.
 const BYTES_PER_UNORDERED_ROW: u64 = 48;
-/// Tolerance at the end of a time bin, since times are rounded: a row nearer to the end than this fraction of its
-/// INTERVAL belongs to the next bin.
+/// A row nearer to the end of a bin than this fraction of its INTERVAL belongs to the next, since times are rounded.
 const TOLERANCE: f64 = 1e-3;
 
-/// The time bins into which the rows of a table are divided, in the order of the averaged rows: each bin becomes one of them.
+/// Bins in the order of the averaged rows.
 #[derive(Debug)]
 pub(super) enum Bins {
-    /// Each row is a bin of its own; holds the number of rows.
+    /// Number of rows, each a bin of its own.
     EachRow(u64),
     Time(TimeBins),
 }
 
-/// The time bins of a table whose rows are averaged in time: the numbers of the rows in each bin, and its time.
 #[derive(Debug)]
 pub(super) struct TimeBins {
-    /// The numbers (from 0) of the rows of each time bin, bin after bin; in the order of time within a bin.
+    /// Rows bin after bin, in the order of time within each.
     members: Vec<u32>,
-    /// Index in `members` of the first row of each time bin; the last element is the end of the last bin.
+    /// Index in `members` of the first row of each bin, then the end of the last.
     starts: Vec<u32>,
-    /// The middle of each bin, in s as in the column TIME.
+    /// Middle of each bin, in s as TIME.
     times: Vec<f64>,
 }
 
@@ -48,8 +45,7 @@ impl Bins {
         }
     }
 
-    /// Calls `each` with the number of every row in the time bins `bins` (half-open, from 0), and the number of its bin, from 0
-    /// for the first of `bins`.
+    /// Bins are counted from the first of `bins`.
     pub(super) fn for_each(&self, bins: Range<u64>, mut each: impl FnMut(u64, usize)) {
         match self {
             Bins::EachRow(_) => bins.enumerate().for_each(|(number, row)| each(row, number)),
@@ -61,7 +57,7 @@ impl Bins {
         }
     }
 
-    /// The number (from 0) of the first row in the time bin with this number (from 0); `None` if the bin does not exist.
+    /// `None` if the bin does not exist.
     pub(super) fn first(&self, bin: u64) -> Option<u64> {
         match self {
             Bins::EachRow(rows) => (bin < *rows).then_some(bin),
@@ -69,7 +65,7 @@ impl Bins {
         }
     }
 
-    /// The middle of a time bin in s, as in TIME; `None` if rows are not averaged in time, or the bin does not exist.
+    /// Middle in s; `None` if rows are not averaged in time, or the bin does not exist.
     pub(super) fn time(&self, bin: u64) -> Option<f64> {
         match self {
             Bins::EachRow(_) => None,
@@ -77,7 +73,7 @@ impl Bins {
         }
     }
 
-    /// The smallest range of rows that contains all rows of the time bins `bins`.
+    /// Smallest range with all rows of `bins`.
     pub(super) fn hull(&self, bins: &Range<u64>) -> Range<u64> {
         let (mut low, mut high) = (u64::MAX, 0);
         match self {
@@ -96,42 +92,39 @@ impl TimeBins {
     }
 }
 
-/// The columns that decide which rows are averaged together: TIME, INTERVAL, and the integers that identify a baseline,
-/// a field, a scan …
+/// TIME, INTERVAL, and the integers that identify a baseline, a field, a scan …
 pub(super) struct KeyCells<'a> {
     pub(super) time: Box<dyn ColumnCells + 'a>,
-    /// The column INTERVAL, in s; `None` if the table has no such column of doubles.
+    /// Unit s; `None` without such a column of doubles.
     pub(super) interval: Option<Box<dyn ColumnCells + 'a>>,
-    /// The integer columns that identify the baseline of a row. The bins of all baselines begin and end at the same times.
+    /// Bins of all baselines begin and end at the same times.
     pub(super) baseline: Vec<Numbers<'a>>,
-    /// The integer columns (field, scan …) that must be equal in the rows of a bin: each combination of their values has bins
-    /// of its own.
+    /// Each combination of their values (field, scan …) has bins of its own.
     pub(super) others: Vec<Numbers<'a>>,
 }
 
-/// A column of integers that must be equal in rows that are averaged together, such as ANTENNA1 or FIELD_ID.
+/// Integers that must be equal in a bin, such as ANTENNA1 or FIELD_ID.
 pub(super) struct Numbers<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) data_type: DataType,
 }
 
-/// A time bin that the rows of all baselines share, before it is divided into one bin for each baseline. Times are in s
-/// as in the column TIME (in a MeasurementSet since MJD 0, 1858-11-17).
+/// A bin of all baselines, before it is divided among them. Times are in s as TIME (in a MeasurementSet since MJD 0,
+/// 1858-11-17).
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
-    /// The TIME of the bin's earliest row, in s.
+    /// TIME of the earliest row.
     first: f64,
-    /// End of the bin, in s as in the column TIME. A row is in a later bin if its TIME is this or
-    /// later, or at most a thousandth of its INTERVAL earlier. Rows with the same TIME as the bin's
-    /// earliest row are always in the bin.
+    /// A row is in a later bin if its TIME is this or later, or at most a thousandth of its INTERVAL earlier; those
+    /// with the TIME of the earliest row are always in this one.
     limit: f64,
-    /// The least TIME - INTERVAL / 2 of the bin's rows, in s as in the column TIME.
+    /// Least TIME - INTERVAL / 2.
     start: f64,
-    /// The greatest TIME + INTERVAL / 2 of the bin's rows, in s as in the column TIME. It may be later than `limit`.
+    /// Greatest TIME + INTERVAL / 2; may be later than `limit`.
     end: f64,
 }
 
-/// Finds the time bins of length `seconds` in a main table of `rows` rows, and the rows of each baseline in them.
+/// Bins of length `seconds`, with the rows of each baseline.
 ///
 /// # Errors
 /// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than `max_memory` bytes;
@@ -183,12 +176,10 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// Puts a row into a time bin of `shared`, the bins common to all baselines, and returns the bin's index there. Rows
-/// must come in ascending order of TIME. `time` is the row's TIME, `interval` its INTERVAL, both in s.
+/// Puts a row into a bin of `shared`, and returns its index. Rows come in ascending order of TIME.
 ///
-/// `frame` is the number (from 0) of the row's combination of field, scan …; `open` has the index in `shared` of each
-/// frame's last bin, `u32::MAX` before its first. A row past the end of the last bin begins a new one. The new bin is
-/// `seconds` s long and starts where the row does, at `time - interval / 2`.
+/// `frame` is the row's combination of field, scan …; `open` has the last bin of each frame, `u32::MAX` before its
+/// first. A row past the end of the last bin begins a new one, `seconds` s long, at `time - interval / 2`.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
@@ -206,10 +197,8 @@ fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f6
     open[frame]
 }
 
-/// Makes the final time bins: divides each bin in `shared`, with rows of all baselines, into one for each baseline, in
-/// the order of their first rows. For each row, `bin_of` has the index of its bin in `shared`, `baseline_of` the number
-/// (from 0) of its baseline. `order` has the numbers of the rows in the order of TIME; `None` if the table has them in
-/// that order.
+/// Divides each shared bin into one for each baseline, in the order of their first rows. `bin_of` and `baseline_of` are
+/// by row; `order` has the rows in the order of TIME, if the table has not.
 fn gather(
     shared: &[SharedBin],
     bin_of: &[u32],
@@ -264,7 +253,7 @@ fn gather(
     TimeBins { members, starts, times }
 }
 
-/// The numbers of all rows in the order of TIME; `None` if the table has them in that order already.
+/// `None` if the table is in the order of TIME already.
 fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Progress) -> Result<Option<Vec<u32>>> {
     let (mut last, mut is_ordered) = (f64::NEG_INFINITY, true);
     for block in blocks(rows) {
@@ -290,7 +279,6 @@ fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Pr
     Ok(Some(order))
 }
 
-/// Fails if finding the time bins of `rows` rows, `row_bytes` bytes for each, needs more than `max_memory` bytes.
 fn check_memory(rows: u64, row_bytes: u64, max_memory: u64) -> Result<()> {
     let needed = rows.saturating_mul(row_bytes);
     if needed > max_memory {
@@ -305,7 +293,7 @@ fn blocks(rows: u64) -> impl Iterator<Item = Range<u64>> {
     (0..rows).step_by(BLOCK_ROWS as usize).map(move |start| start..rows.min(start + BLOCK_ROWS))
 }
 
-/// Reads the cells of `rows` in a column of doubles, which must all be defined.
+/// All cells must be defined.
 pub(super) fn doubles(cells: &dyn ColumnCells, rows: Range<u64>) -> Result<Vec<f64>> {
     let mut values = Values::new(DataType::Double);
     cells.read_rows(rows.clone(), &mut values)?;
@@ -320,8 +308,7 @@ fn undefined(rows: &Range<u64>, found: usize) -> Error {
     Error::format(format!("rows {start}..{end} of a column of scalars have {found} values"))
 }
 
-/// Gives each combination of integers (such as the antennas of a baseline) a number from 0, in the order in which they first
-/// occur.
+/// Numbers combinations of integers (such as the antennas of a baseline) in the order in which they first occur.
 #[derive(Default)]
 struct Numbering(HashMap<Box<[i64]>, u32>);
 
@@ -330,9 +317,7 @@ impl Numbering {
         self.0.len()
     }
 
-    /// Appends one number to `out` for each of `rows`: that of the combination of integers which
-    /// the row has in `columns`. Combinations are numbered from 0, in the order of their first
-    /// occurrence in all calls.
+    /// One number for each of `rows`, by first occurrence in all calls.
     fn number(&mut self, columns: &[Numbers<'_>], rows: Range<u64>, out: &mut Vec<u32>) -> Result<()> {
         let count = (rows.end - rows.start) as usize;
         let mut read = Vec::with_capacity(columns.len());
@@ -382,7 +367,6 @@ mod tests {
     use crate::stman::contradictory::Contradictory;
     use crate::value::{Region, Shape};
 
-    /// A column of scalars in memory.
     struct Column(Values);
 
     impl ColumnCells for Column {
@@ -395,7 +379,7 @@ mod tests {
         }
     }
 
-    /// The rows of each bin of 10 s, and their middles; each row has a time, a baseline and a scan.
+    /// Rows and middles of bins of 10 s; each row has a time, a baseline and a scan.
     fn bins(rows: &[(f64, i32, i32)], max_memory: u64) -> Result<Vec<(Vec<u32>, f64)>> {
         let numbers =
             |values: Vec<i32>| vec![Numbers { cells: Box::new(Column(Values::Int(values))), data_type: DataType::Int }];
@@ -436,7 +420,7 @@ mod tests {
         assert_eq!(kind(&reversed, 4800), None);
     }
 
-    /// Numbers of the rows themselves, as many as are asked for.
+    /// The rows themselves, as many as are asked for.
     struct Counted;
 
     impl ColumnCells for Counted {

@@ -8,23 +8,22 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// How a column of SPECTRAL_WINDOW is computed when channels are averaged.
+/// How a column of SPECTRAL_WINDOW is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowRule {
-    /// The mean of the frequencies of the channels that are averaged together, weighted by their widths: the middle of
-    /// their band. Used for CHAN_FREQ.
+    /// CHAN_FREQ: mean weighted by widths, the middle of the band.
     Frequency,
     Sum,
     Count,
     Same,
 }
 
-/// The plan of averaging the channels in the table SPECTRAL_WINDOW: a rule for each column.
+/// A rule for each column of SPECTRAL_WINDOW.
 #[derive(Debug)]
-pub(crate) struct WindowPlan {
+pub(super) struct WindowPlan {
     factor: u64,
     rules: Vec<WindowRule>,
-    /// Index of the column CHAN_WIDTH, from 0; `None` if SPECTRAL_WINDOW has no such column of doubles.
+    /// `None` without such a column of doubles.
     width: Option<usize>,
     columns: Vec<ColumnInfo>,
 }
@@ -57,11 +56,7 @@ impl WindowPlan {
 
     /// The averaged cells of the column of SPECTRAL_WINDOW with number `index`, from 0 in the order of its columns; `open` opens the original
     /// cells.
-    pub(in crate::source) fn cells<'a>(
-        &self,
-        index: usize,
-        open: OpenCells<'a, '_>,
-    ) -> Result<Box<dyn ColumnCells + 'a>> {
+    pub(super) fn cells<'a>(&self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let rule = self.rules[index];
         if rule == WindowRule::Same {
             return open(index);
@@ -71,7 +66,7 @@ impl WindowPlan {
     }
 }
 
-/// A column of SPECTRAL_WINDOW whose cells have a value for each averaged channel.
+/// A value for each averaged channel.
 struct AveragedWindows<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     widths: Option<Box<dyn ColumnCells + 'a>>,

@@ -1,13 +1,12 @@
 //! Converts dates in conditions on rows to modified Julian dates.
 
+use crate::calendar::{self, UNIX_MJD, days, days_of_month};
+
 /// Number of seconds of a day.
-pub(super) const DAY: f64 = 86_400.0;
+pub(super) const DAY: f64 = calendar::DAY as f64;
 
-/// The modified Julian day number of the day before 1 March of the year 0, Gregorian.
-const EPOCH: i64 = -678_882;
-
-/// Parses a date to the modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
-/// `2014/04/22/10:30:00`, as CASA writes it, or with a space before the time. `None` if it is not a date.
+/// Modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
+/// `2014/04/22/10:30:00`, as CASA writes it, or with a space before the time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches('Z');
     let separator = if text.contains('/') { '/' } else { '-' };
@@ -22,29 +21,13 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
         return None;
     }
     let time = time.map_or(Some(0.0), time_of_day)?;
-    Some((days(year, month, day) as f64) * DAY + time)
+    Some((UNIX_MJD + days(year, month, day)) as f64 * DAY + time)
 }
 
-/// Parses a number of a date that consists of digits only; `None` with signs or spaces.
+/// Digits only, without signs or spaces.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
-}
-
-fn days_of_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// The modified Julian day number of a date of the Gregorian calendar, `month` and `day` from 1. The calculation begins
-/// years in March, so that the leap day is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
-    EPOCH + year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day
 }
 
 /// Number of seconds since midnight for `10:30` or `10:30:00.5`; `None` if the text is not a time of day.

@@ -12,17 +12,17 @@ use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::limits;
 use crate::native::MAIN_TABLE;
 use crate::progress::Progress;
-use crate::source::content::{Content, Selected};
 use crate::source::row_set::RowSet;
+use crate::source::selected::Selected;
 use crate::source::{Source, SourceTable};
 use crate::table::ColumnCells;
 use crate::value::Values;
 
-/// Number of rows whose cells are held in memory at a time while a condition is evaluated.
+/// Rows in memory at a time.
 const BLOCK_ROWS: u64 = 1 << 14;
 
 impl Source {
-    /// Reduces the main table to those of its `rows` (half-open, from 0; `None`: all) that satisfy `predicate`.
+    /// Reduces the main table to those of `rows` that satisfy `predicate`.
     ///
     /// # Errors
     /// `Usage` if the predicate does not fit the table or `rows` exceed it; `Interrupted`; those of reading columns.
@@ -34,10 +34,8 @@ impl Source {
     ) -> Result<()> {
         let chosen = self.chosen(predicate, rows, progress)?;
         let SourceTable { content, .. } = &mut self.tables[0];
-        *content = match std::mem::replace(content, Err(Error::usage("rows are being selected"))) {
-            Ok(whole) => Ok(Content::Selected(Box::new(Selected::new(whole, chosen)))),
-            Err(error) => Err(error),
-        };
+        *content = std::mem::replace(content, Err(Error::usage("rows are being selected")))
+            .map(|whole| Selected::of(whole, chosen));
         Ok(())
     }
 
@@ -74,16 +72,14 @@ impl Source {
     }
 }
 
-/// Values of a column in the block of rows for which a condition is being evaluated.
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,
-    /// Whether all cells of the column are defined, according to its description.
+    /// All cells are, according to the description.
     is_defined: bool,
-    /// Values of the defined cells of the block, in row order.
+    /// Defined cells, in row order.
     values: Values,
-    /// Index in `values` of each row's cell; `None` in the list for an undefined cell. Without a list all cells of the block
-    /// are defined.
+    /// Index in `values` of each row's cell; without a list, all are defined.
     places: Option<Vec<Option<usize>>>,
 }
 
@@ -130,7 +126,6 @@ impl Block<'_> {
     }
 }
 
-/// A value of a cell or constant that a condition compares.
 #[derive(Debug, Clone, Copy)]
 enum Scalar<'a> {
     Bool(bool),
@@ -139,7 +134,7 @@ enum Scalar<'a> {
     Text(&'a BStr),
 }
 
-/// Whether the row with this number in the block (from 0) satisfies a condition; `None` if undefined cells leave it undecided.
+/// `None` if undefined cells leave it undecided.
 fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     match test {
         Test::Not(inner) => holds(inner, columns, row).map(|held| !held),
@@ -156,8 +151,7 @@ fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     }
 }
 
-/// Evaluates conditions joined by `||` (`decisive`: true) or `&&` (`decisive`: false) for a row: `decisive` if any
-/// condition yields it, else its opposite; `None` if undefined cells leave it undecided.
+/// `None` if undefined cells leave it undecided.
 fn decided(list: &[Test], columns: &[Block<'_>], row: usize, decisive: bool) -> Option<bool> {
     let mut is_open = false;
     for test in list {

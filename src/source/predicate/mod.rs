@@ -56,10 +56,7 @@ pub struct Predicate {
 impl FromStr for Predicate {
     type Err = Error;
 
-    /// Parses a condition such as `DATA_DESC_ID == 1 && SCAN_NUMBER in 3..=5`.
-    ///
-    /// # Errors
-    /// `Usage`, with the number of the character, if the text is not a condition.
+    /// Fails with `Usage`, and the number of the character, if the text is not a condition.
     fn from_str(text: &str) -> Result<Self> {
         Ok(Predicate { text: text.trim().to_owned(), condition: parse::parse(text)? })
     }

@@ -4,23 +4,19 @@ use super::token::{Token, error_at, tokens};
 use crate::error::Result;
 use crate::limits::MAX_DEPTH;
 
-/// A condition on rows as it was written, as a tree.
+/// A condition as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
-    /// True for rows for which one or more of the conditions hold.
     Any(Vec<Condition>),
-    /// True for rows for which all of the conditions hold.
     All(Vec<Condition>),
     Not(Box<Condition>),
     Compare(Term, Order, Term),
-    /// True for rows in which a column (or constant) has one of the listed values, or a value in one of the listed
-    /// ranges.
+    /// One of the values, or in one of the ranges.
     In(Term, Vec<Choice>),
-    /// True for rows in which the cell of a Bool column is true.
     Flag(Term),
 }
 
-/// One side of a comparison in a condition: a column or a constant.
+/// A side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Term {
     Column(String),
@@ -30,7 +26,6 @@ pub(super) enum Term {
     Text(String),
 }
 
-/// The relation that a comparison of two values tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Equal,
@@ -41,11 +36,10 @@ pub(super) enum Order {
     GreaterEqual,
 }
 
-/// A value or range in the list of an `in` condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Choice {
     One(Term),
-    /// A range of values that begins with `first`; `last` belongs to it only if `inclusive` is true.
+    /// `last` belongs to the range if `inclusive`.
     Range {
         first: Term,
         last: Term,
@@ -53,7 +47,7 @@ pub(super) enum Choice {
     },
 }
 
-/// Parses the text of a condition on rows, such as `SCAN_NUMBER in 3..5 && !FLAG_ROW`, to a tree.
+/// `SCAN_NUMBER in 3..5 && !FLAG_ROW`.
 pub(super) fn parse(text: &str) -> Result<Condition> {
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
     let condition = parser.any()?;
@@ -75,7 +69,7 @@ impl Parser<'_> {
         &self.tokens[self.next].1
     }
 
-    /// Returns the next word of the condition and advances; at the end it returns the same word, `End`, again.
+    /// Returns `End` again at the end.
     fn take(&mut self) -> Token {
         let token = self.peek().clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -157,7 +151,7 @@ impl Parser<'_> {
         Ok(Condition::Compare(left, order, self.term()?))
     }
 
-    /// Parses the part of a condition after the word `in`: a list in brackets, or a single range or value.
+    /// After `in`: a list in brackets, or a single range or value.
     fn choices(&mut self) -> Result<Vec<Choice>> {
         if !self.takes("[") {
             return Ok(vec![self.choice()?]);

@@ -12,30 +12,28 @@ use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Maximum number of names of a subtable's rows that are compared with an unknown name, to propose a similar one in the
-/// error message.
+/// Names that are compared with an unknown one, to propose a similar one.
 const COMPARED: usize = 1000;
 
-/// Columns whose cells are the names of a subtable's rows; the first of them that the subtable has is used.
+/// Names of a subtable's rows; the first that exists is used.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
 
-/// A condition on rows that can be evaluated: columns are given by index in [`Resolved::columns`]; names of fields, antennas …
-/// and dates are numbers.
+/// A condition to evaluate: columns by index in [`Resolved::columns`]; names of fields, antennas … and dates are
+/// numbers.
 #[derive(Debug, PartialEq)]
 pub(super) enum Test {
     Any(Vec<Test>),
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// A range condition: the first operand is at least the second, and less than (`Order::Less`) or at most
-    /// (`Order::LessEqual`) the third.
+    /// At least the second operand, and less than (`Order::Less`) or at most (`Order::LessEqual`) the third.
     Between(Operand, Operand, Order, Operand),
 }
 
-/// One side of a comparison in a condition that can be evaluated: a column, or a constant, in which dates are numbers.
+/// A side of a comparison; dates are numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
-    /// A column, by its index in [`Resolved::columns`].
+    /// Index in [`Resolved::columns`].
     Column(usize),
     Bool(bool),
     Int(i64),
@@ -43,7 +41,7 @@ pub(super) enum Operand {
     Text(BString),
 }
 
-/// Class of a value in a condition: only values of the same class can be compared with each other.
+/// Only values of one class are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Bool,
@@ -51,14 +49,12 @@ enum Class {
     Text,
 }
 
-/// A condition on the rows of one table that is ready to be evaluated.
 pub(super) struct Resolved {
     pub(super) test: Test,
-    /// Numbers (from 0) of the table's columns that the condition reads.
     pub(super) columns: Vec<usize>,
 }
 
-/// Prepares a condition for the main table of `source`: finds its columns, and replaces names and dates by numbers.
+/// Finds the columns in the main table, and replaces names and dates by numbers.
 ///
 /// # Errors
 /// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading subtables.
@@ -123,8 +119,7 @@ impl Resolver<'_> {
         Ok(Test::Between(operand, first, if inclusive { Order::LessEqual } else { Order::Less }, last))
     }
 
-    /// Returns both sides of a comparison ready for evaluation: columns by index in [`Resolved::columns`], dates as numbers.
-    /// Fails if they cannot be compared.
+    /// Fails if the sides cannot be compared.
     fn operands(&mut self, left: &Term, right: &Term) -> Result<(Operand, Operand)> {
         let (a, of_left) = self.operand(left, right)?;
         let (b, of_right) = self.operand(right, left)?;
@@ -192,8 +187,8 @@ impl Resolver<'_> {
         Ok((Operand::Column(number), class))
     }
 
-    /// Converts the text of a date to the unit (s or d) of the floating-point column that it is compared with; `None` if the
-    /// column has another type. Fails if the text is not a date, or the column has no such unit.
+    /// Converts to the unit (s or d) of the floating-point column; `None` for another type. Fails if the text is not a
+    /// date, or the column has no such unit.
     fn date(&self, column: &str, text: &str) -> Result<Option<f64>> {
         let (_, info) = self.info(column)?;
         if !matches!(info.data_type(), DataType::Double | DataType::Float) {
@@ -210,8 +205,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The numbers (from 0) of the rows called `name` in the subtable that the integer column `column` refers to, such
-    /// as FIELD for FIELD_ID. `None` if the column does not hold integers; fails if no such row is found.
+    /// Rows called `name` in the subtable of an integer column, such as FIELD for FIELD_ID; fails if there are none.
     fn rows_named(&self, column: &str, name: &str) -> Result<Option<Vec<i64>>> {
         let (_, info) = self.info(column)?;
         let is_integer = matches!(

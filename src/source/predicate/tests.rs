@@ -8,7 +8,7 @@ use crate::source::Source;
 use crate::value::{Complex32, Shape, Values};
 use crate::{ColumnDesc, NewTable};
 
-/// Ten rows of a MeasurementSet as far as conditions need it.
+/// Ten rows, as far as conditions need them.
 fn make(folder: &std::path::Path) -> Result<std::path::PathBuf> {
     let path = folder.join("small.ms");
     let mut table = NewTable::new()
@@ -49,7 +49,6 @@ fn make(folder: &std::path::Path) -> Result<std::path::PathBuf> {
     Ok(path)
 }
 
-/// The rows that `condition` selects.
 fn select(path: &std::path::Path, condition: &str) -> Result<Vec<u64>> {
     let mut source = Source::open(path)?;
     source.select(&condition.parse::<Predicate>()?, None, &())?;

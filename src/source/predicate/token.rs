@@ -4,16 +4,13 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// A word of a condition: the name of a column, a constant, an operator or bracket, or the end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// The name of a column in a condition.
     Name(String),
     Text(String),
     Int(i64),
     Float(f64),
-    /// An operator, bracket or keyword of a condition. Synonyms are replaced by one spelling: `<>` becomes `!=`, `and`
-    /// becomes `&&`.
+    /// Operator, bracket or keyword, in one spelling: `<>` becomes `!=`, `and` becomes `&&`.
     Sign(&'static str),
     End,
 }
@@ -31,8 +28,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// The spellings of operators and brackets in conditions, each with the spelling that stands for it in the parser; longer ones
-/// come first.
+/// Spellings with the parser's own; longer ones come first.
 const SIGNS: [(&str, &str); 22] = [
     ("..=", "..="),
     ("..", ".."),
@@ -58,19 +54,17 @@ const SIGNS: [(&str, &str); 22] = [
     ("&", "&&"),
 ];
 
-/// Keywords of conditions in lower case, each with the operator or constant that stands for it in the parser; also accepted in
-/// upper case.
+/// Keywords with the parser's operator or constant; also accepted in upper case.
 const WORDS: [(&str, &str); 6] =
     [("and", "&&"), ("or", "||"), ("not", "!"), ("in", "in"), ("true", "true"), ("false", "false")];
 
-/// Makes an error about the condition `text` at byte offset `at` (from 0); the message gives the position as the number
-/// of the character, from 1.
+/// `at` is a byte offset; the message has the number of the character, from 1.
 pub(super) fn error_at(text: &str, at: usize, message: impl fmt::Display) -> Error {
     let character = text.get(..at).unwrap_or(text).chars().count() + 1;
     Error::usage(format!("condition {text:?}, at character {character}: {message}"))
 }
 
-/// The words of the condition `text`, the last of which is `End`, each with the offset in bytes at which it begins.
+/// The last one is `End`; each with its byte offset.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -102,8 +96,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     }
 }
 
-/// Parses the number at the beginning of `text`; returns it and its length in bytes. Two dots after the number are not part of
-/// it: they make a range.
+/// The number and its length in bytes. Two dots after it are not part of it: they make a range.
 fn number(text: &str) -> Result<(Token, usize), String> {
     let digits = |from: usize| text[from..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |end| from + end);
     let mut end = digits(0);

@@ -22,8 +22,7 @@ impl Decoder<'_> {
         Ok(values)
     }
 
-    /// Decodes an AipsIO object `IPosition` that holds the extents of a shape, fastest axis first; none may be
-    /// negative.
+    /// Extents of a shape, fastest axis first, from an `IPosition`; none may be negative.
     pub fn shape(&mut self, field: &str) -> Result<Shape> {
         let position = self.position();
         self.iposition(field)?

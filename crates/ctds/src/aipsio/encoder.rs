@@ -5,15 +5,15 @@ use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values, bits};
 
-/// Number by which the AipsIO object `RecordDesc`, the description of a record, marks a field that is itself a record.
+/// Type code of a field that is itself a record, in `RecordDesc`.
 const RECORD_CODE: i32 = 25;
 
-/// Writes an AipsIO stream (casacore's framing of typed objects) into memory.
+/// Writes an AipsIO stream into memory. Every object that is started is ended before [`into_bytes`](Self::into_bytes).
 #[derive(Debug)]
 pub struct Encoder {
     order: ByteOrder,
     bytes: Vec<u8>,
-    /// Byte offsets in the stream of the length fields of the AipsIO objects being written, outermost first.
+    /// Offsets of the length fields of the open objects, outermost first.
     open: Vec<usize>,
 }
 
@@ -22,19 +22,17 @@ impl Encoder {
         Encoder { order, bytes: Vec::new(), open: Vec::new() }
     }
 
-    /// Returns the bytes of the encoded AipsIO stream; every object that was started must have been ended.
     pub fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes
     }
 
-    /// Starts an AipsIO object that is not inside another, with the magic before it.
+    /// Starts an object that is not inside another, with the magic before it.
     pub fn root(&mut self, name: &str, version: u32) {
         self.u32(MAGIC);
         self.start(name, version);
     }
 
-    /// Starts an AipsIO object inside another.
     pub fn start(&mut self, name: &str, version: u32) {
         self.open.push(self.bytes.len());
         self.u32(0);
@@ -42,7 +40,7 @@ impl Encoder {
         self.u32(version);
     }
 
-    /// Ends the innermost AipsIO object that is being written, and fills in its length, modulo 4 GiB as casacore does.
+    /// Ends the innermost object; its length is stored modulo 4 GiB, as casacore does.
     pub fn end(&mut self) {
         let start = self.open.pop().expect("an object was started");
         let len = (self.bytes.len() - start) as u32;
@@ -73,20 +71,17 @@ impl Encoder {
         self.u64(value as u64);
     }
 
-    /// Encodes a number as u64 if `wide`, as newer versions of casacore's objects store it, else as u32; the caller
-    /// ensures that 32 bits suffice.
+    /// Encodes `value` as u64 if `wide`, else as u32, which the caller ensures to suffice.
     pub fn uint(&mut self, value: u64, wide: bool) {
         if wide { self.u64(value) } else { self.u32(value as u32) }
     }
 
-    /// Encodes a string: the number of bytes, then the bytes.
     pub fn string(&mut self, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
         self.u32(value.len() as u32);
         self.bytes.extend_from_slice(value);
     }
 
-    /// Appends bytes as they are, without a length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -105,7 +100,6 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes an AipsIO object `Block`: a count, and the items, each written by `item`.
     pub fn block<T>(&mut self, items: impl ExactSizeIterator<Item = T>, mut item: impl FnMut(&mut Self, T)) {
         self.start("Block", 1);
         self.u32(items.len() as u32);
@@ -113,19 +107,16 @@ impl Encoder {
         self.end();
     }
 
-    /// Encodes the numbers `values` as an AipsIO object `Block` of u32.
     pub fn block_u32(&mut self, values: &[u32]) {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
 
-    /// Encodes the numbers `values` as an AipsIO object `Block`, of u64 if `wide`, as newer versions of casacore's
-    /// formats store it, else of u32.
+    /// Encodes a `Block` of u64 if `wide`, else of u32.
     pub fn block_uint(&mut self, values: &[u64], wide: bool) {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }
 
-    /// Encodes an AipsIO object `SimpleOrderedMap` from i32 to i32. The caller passes the entries in ascending order of their
-    /// keys, as casacore writes them.
+    /// Encodes a `SimpleOrderedMap`; the entries are in ascending order of their keys.
     pub fn map_i32(&mut self, entries: &[(i32, i32)]) {
         self.start("SimpleOrderedMap", 1);
         self.i32(0);
@@ -138,7 +129,7 @@ impl Encoder {
         self.end();
     }
 
-    /// Encodes a list of integers as an AipsIO object `IPosition`, in its older version 1 if the values fit in 32 bits.
+    /// Encodes an `IPosition`, in its older version 1 if the values fit in 32 bits.
     pub fn iposition(&mut self, values: &[i64]) {
         let wide = values.iter().any(|&value| value > i64::from(i32::MAX));
         self.start("IPosition", if wide { 2 } else { 1 });
@@ -149,13 +140,13 @@ impl Encoder {
         self.end();
     }
 
-    /// Encodes an AipsIO object `IPosition` that holds the extents of a shape, fastest axis first.
+    /// Encodes an `IPosition` that holds the extents of a shape, fastest axis first.
     pub fn shape(&mut self, shape: &Shape) {
         let extents: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
         self.iposition(&extents);
     }
 
-    /// Encodes an AipsIO object `Array` of version 3, under the object name `name`.
+    /// Encodes an object `Array` of version 3.
     ///
     /// # Errors
     /// `Limit` for extents or counts beyond 32 bits, `Usage` for arrays of records.
@@ -178,11 +169,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes a record as an AipsIO object `TableRecord` at the start of a stream, after the magic number; a cell that
-    /// holds a record is stored in this form.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
+    /// Encodes a `TableRecord` at the start of a stream, after the magic, the form of a cell that holds a record. Fails
+    /// as [`record`](Self::record).
     pub fn root_record(&mut self, record: &Record) -> Result<()> {
         self.u32(MAGIC);
         self.record("TableRecord", record)
@@ -241,8 +229,7 @@ impl Encoder {
     }
 }
 
-/// Returns the number that stands for the element type `data_type` in the description of a record (`RecordDesc`); fails for
-/// a type that records cannot hold.
+/// Type code of a field in `RecordDesc`; fails for a type that records cannot hold.
 fn record_code(data_type: DataType) -> Result<i32> {
     match data_type {
         DataType::UShort | DataType::Record => {
@@ -252,8 +239,8 @@ fn record_code(data_type: DataType) -> Result<i32> {
     }
 }
 
-/// Object name of an array with elements of this type in a record, such as `Array<float>`: casacore wrote these names before
-/// 2000. formats/table.md 1.3.
+/// Object name of an array in a record, such as `Array<float>`, the names of casacore before 2000. formats/table.md
+/// 1.3.
 fn array_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::UChar => "Array<uChar>",
@@ -286,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_streams_cannot_hold() {
+    fn values_that_streams_cannot_hold() {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.values(&Values::Record(Vec::new())).fails(ErrorKind::Usage, "records have no plain form");
         let mut keyword = |value| {

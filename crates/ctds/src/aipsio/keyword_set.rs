@@ -7,8 +7,7 @@ use super::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Types of keyword values, in the order in which a keyword set from before 1995 stores them: all values of the first type,
-/// then all of the second, and so on.
+/// Types of keyword values in stored order: all values of the first type, then all of the second, and so on.
 const TYPES: [DataType; 8] = [
     DataType::Bool,
     DataType::Int,
@@ -21,16 +20,16 @@ const TYPES: [DataType; 8] = [
 ];
 
 impl Decoder<'_> {
-    /// Decodes the content of a keyword set from before 1995. The fields of the returned record are in the order of the set's list of names.
+    /// The fields of the returned record are in the order of the set's list of names.
     ///
-    /// | part                                          | in                    |
+    /// | part | in |
     /// |-----------------------------------------------|-----------------------|
-    /// | `Map<String,void>`: names, types, comments    | all                   |
-    /// | `Block` of i32, `Block` of string: exclusions | all                   |
-    /// | 8 groups of (name, scalar)                    | all                   |
-    /// | 8 groups of (name, `Array`)                   | all but Scalar…       |
-    /// | 1 group of (name, table name)                 | Table… only           |
-    /// | u32 number of nested sets, 0                  | versions above 1      |
+    /// | `Map<String,void>`: names, types, comments | all |
+    /// | `Block` of i32, `Block` of string: exclusions | all |
+    /// | 8 groups of (name, scalar) | all |
+    /// | 8 groups of (name, `Array`) | all but Scalar… |
+    /// | 1 group of (name, table name) | Table… only |
+    /// | u32 number of nested sets, 0 | versions above 1 |
     pub(super) fn keyword_set(&mut self, class: &BString, version: u32) -> Result<Record> {
         let names = self.keyword_names()?;
         self.block_u32("excluded types")?;

@@ -29,51 +29,46 @@ use crate::value::{DataType, Values};
 
 pub use encoder::Encoder;
 
-/// Magic number that precedes every AipsIO object that is not inside another.
+/// Precedes every object that is not inside another.
 pub const MAGIC: u32 = 0xbebe_bebe;
 
-/// Bytes of an AipsIO stream that the decoder reads ahead of its position.
 const WINDOW_BYTES: u64 = 1 << 16;
 
-/// Decodes an AipsIO stream (casacore's framing of typed, versioned objects).
+/// Decodes an AipsIO stream. Positions are byte offsets in the source that has the stream. The parameter `field` of the
+/// methods names the value in error messages; the stream does not have it.
 pub struct Decoder<'a> {
     source: &'a dyn ReadAt,
     order: ByteOrder,
-    /// Offset in bytes, within the file or memory that has the AipsIO stream, of the next byte to decode.
     position: u64,
-    /// Length in bytes of the source that the stream is in.
     len: u64,
     window: Vec<u8>,
     window_start: u64,
-    /// The AipsIO objects being read, outermost first.
+    /// Outermost first.
     open: Vec<Object>,
-    /// Text that error messages print in place of an object's name for bytes that are outside of all AipsIO objects.
+    /// Name in error messages of the bytes outside of all objects.
     outside: &'static str,
 }
 
 struct Object {
     name: BString,
-    /// Offset in bytes, within the file or memory that has the AipsIO stream, of the object's length field.
+    /// Position of the length field.
     start: u64,
-    /// Length in bytes that the AipsIO object states for itself; `None` if its writer could not seek back to fill it
-    /// in.
+    /// Length that the object states; `None` if its writer could not seek back to fill it in.
     len: Option<u32>,
 }
 
 impl<'a> Decoder<'a> {
-    /// Starts decoding an AipsIO stream at the byte `position` of `source`; `outside` describes in error messages the
-    /// bytes outside of all objects.
+    /// Starts at the byte `position`; `outside` names in error messages the bytes outside of all objects.
     pub fn new(source: &'a dyn ReadAt, position: u64, order: ByteOrder, outside: &'static str) -> Result<Self> {
         let len = source.len()?;
         Ok(Decoder { source, order, position, len, window: Vec::new(), window_start: 0, open: Vec::new(), outside })
     }
 
-    /// The offset in bytes, within the file or memory that has the AipsIO stream, of the next byte to decode.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Starts an AipsIO object that must follow the magic, be named `name` and have one of `versions`; returns its version.
+    /// Starts an object that must follow the magic, be named `name` and have one of `versions`; returns its version.
     pub fn root(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let magic = self.u32("magic").map_err(|error| error.context(format!("{name} header")))?;
@@ -85,8 +80,7 @@ impl<'a> Decoder<'a> {
         self.start(name, versions)
     }
 
-    /// Starts an AipsIO object that is inside another, must be named `name` and have one of `versions`; returns its
-    /// version.
+    /// Starts an object inside another, which must be named `name` and have one of `versions`; returns its version.
     pub fn start(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let (found, version) = self.start_any()?;
@@ -102,7 +96,7 @@ impl<'a> Decoder<'a> {
         Ok(version)
     }
 
-    /// Starts the next AipsIO object, whatever its name; returns its name and version.
+    /// Starts the next object, whatever its name; returns its name and version.
     pub fn start_any(&mut self) -> Result<(BString, u32)> {
         let start = self.position;
         let len = self.u32("object length")?;
@@ -121,7 +115,7 @@ impl<'a> Decoder<'a> {
         Ok((name, version))
     }
 
-    /// Ends the innermost AipsIO object that is being read; an error unless it was read to its last byte.
+    /// Ends the innermost object; an error unless it was read to its last byte.
     pub fn end(&mut self) -> Result<()> {
         let object = self.open.pop().expect("an object was started");
         // the stored length wraps at 4 GiB
@@ -135,19 +129,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Makes an error about the byte offset `position` in the source of the AipsIO stream; its context names the innermost open object.
+    /// Error about the byte `position`; its context names the innermost open object.
     pub fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
         Error::format(message).context(Context::offset(structure, position))
     }
 
-    /// Makes an error about the current position in the AipsIO stream; its context names the innermost open object.
     pub fn error(&self, message: impl Into<String>) -> Error {
         self.error_at(self.position, message)
     }
 
-    /// Number of bytes from the current position to the end of the innermost open AipsIO object, or to the end of the
-    /// file if none is open or the end of the object is not known.
+    /// Bytes up to the end of the innermost object, or of the file if none is open or its end is not known.
     pub fn remaining(&self) -> u64 {
         let end = match self.open.last() {
             // lengths wrap in files beyond 4 GiB and bound nothing there
@@ -157,8 +149,8 @@ impl<'a> Decoder<'a> {
         end.saturating_sub(self.position)
     }
 
-    /// Checks that `count` items of at least `bytes` bytes each fit between the current position and the end of the
-    /// innermost AipsIO object, before memory is allocated for them. `field` is their name in error messages.
+    /// Checks, before memory is allocated, that `count` items of at least `bytes` bytes each fit into the innermost
+    /// object.
     fn check_count(&self, field: &str, count: u64, bytes: u64) -> Result<()> {
         let remaining = self.remaining();
         match count.checked_mul(bytes) {
@@ -167,8 +159,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes of the AipsIO stream; fails if the innermost object ends earlier. Suitable for
-    /// short fields only, since all the bytes are in memory at once. `field` is their name in error messages.
+    /// Returns the next `count` bytes; fails if the innermost object ends earlier. For short fields only: all bytes are
+    /// in memory at once.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -184,13 +176,12 @@ impl<'a> Decoder<'a> {
         Ok(&self.window[start..start + count])
     }
 
-    /// Whether the AipsIO stream contains the bytes `expected`, `ahead` bytes after the current position, which stays unchanged.
+    /// Whether `expected` lies `ahead` bytes after the position, which stays unchanged.
     pub fn peek(&self, ahead: u64, expected: &[u8]) -> bool {
         let mut found = vec![0; expected.len()];
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
     }
 
-    /// Skips `count` bytes of the AipsIO stream. `field` is their name in error messages.
     pub fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;
         self.position += count;
@@ -201,8 +192,7 @@ impl<'a> Decoder<'a> {
         Ok(self.take(field, 1)?[0])
     }
 
-    /// Decodes a Bool from one byte, of which only the lowest bit has a meaning. `field` is the name of the value in
-    /// error messages, and not looked for in the stream.
+    /// A Bool is one byte, of which only the lowest bit has a meaning.
     pub fn bool(&mut self, field: &str) -> Result<bool> {
         Ok(self.u8(field)? & 1 != 0)
     }
@@ -233,21 +223,19 @@ impl<'a> Decoder<'a> {
         Ok(self.u64(field)? as i64)
     }
 
-    /// Decodes an unsigned integer: u64 if `wide`, as newer versions of casacore's objects store it, else u32. `field`
-    /// is the name of the value in error messages.
+    /// Decodes u64 if `wide`, as newer versions of casacore's objects store it, else u32.
     pub fn uint(&mut self, field: &str, wide: bool) -> Result<u64> {
         if wide { self.u64(field) } else { Ok(u64::from(self.u32(field)?)) }
     }
 
-    /// Decodes a string: a u32 byte count, then the bytes. `field` is the name of the value in error messages.
+    /// A string is a u32 byte count, then the bytes.
     pub fn string(&mut self, field: &str) -> Result<BString> {
         let len = self.u32(field)?;
         self.check_count(field, u64::from(len), 1)?;
         Ok(self.take(field, len as usize)?.into())
     }
 
-    /// Decodes `count` bytes as they are, without a length before them. `field` is the name of the value in error
-    /// messages.
+    /// Decodes bytes as they are, without a length before them.
     pub fn bytes(&mut self, field: &str, count: u64) -> Result<Vec<u8>> {
         self.check_count(field, count, 1)?;
         let mut bytes = vec![0; count as usize];
@@ -256,8 +244,7 @@ impl<'a> Decoder<'a> {
         Ok(bytes)
     }
 
-    /// Decodes `count` elements stored one after the other; Bools are packed to bits, strings have their own lengths.
-    /// `field` is the name of the value in error messages.
+    /// Decodes elements stored one after the other; Bools are packed to bits, strings have their own lengths.
     pub fn values(&mut self, field: &str, data_type: DataType, count: u64) -> Result<Values> {
         let mut values = Values::new(data_type);
         match &mut values {
@@ -281,14 +268,12 @@ impl<'a> Decoder<'a> {
         Ok(values)
     }
 
-    /// Decodes an AipsIO object `Block`: a count, then that many u32. `field` is the name of the value in error
-    /// messages, and not looked for in the stream.
+    /// A `Block` is a count, then the items.
     pub fn block_u32(&mut self, field: &str) -> Result<Vec<u32>> {
         self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
 
-    /// Decodes an AipsIO object `Block`, of u64 if `wide`, as newer versions of casacore's formats store it, else of
-    /// u32. `field` is the name of the value in error messages.
+    /// Decodes a `Block` of u64 if `wide`, else of u32.
     pub fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         if wide {
             self.numbers(field, |order, &number: &[u8; 8]| order.u64(number))
@@ -297,9 +282,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes an AipsIO object `Block` of numbers of `N` bytes each. Reads up to 1024 numbers at a time, because the
-    /// bucket index of a storage manager may have a million of them. `field` is the name of the value in error
-    /// messages.
+    /// Decodes a `Block` of numbers of `N` bytes each, 1024 at a time: the bucket index of a storage manager may have a
+    /// million.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;
@@ -316,7 +300,6 @@ impl<'a> Decoder<'a> {
         Ok(numbers)
     }
 
-    /// Decodes an AipsIO object `Block` of strings. `field` is the name of the value in error messages.
     pub fn block_strings(&mut self, field: &str) -> Result<Vec<BString>> {
         self.block(field, 4, |decoder| decoder.string(field))
     }
@@ -330,8 +313,7 @@ impl<'a> Decoder<'a> {
         Ok(items)
     }
 
-    /// Decodes an AipsIO object `SimpleOrderedMap` from i32 to i32, in stored order. `field` is the name of the value
-    /// in error messages.
+    /// Decodes a `SimpleOrderedMap`, in stored order.
     pub fn map_i32(&mut self, field: &str) -> Result<Vec<(i32, i32)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.i32("default")?;
@@ -343,8 +325,7 @@ impl<'a> Decoder<'a> {
         Ok(entries)
     }
 
-    /// Decodes an AipsIO object `SimpleOrderedMap` from string to string, in stored order. `field` is the name of the
-    /// value in error messages.
+    /// Decodes a `SimpleOrderedMap`, in stored order.
     pub fn map_strings(&mut self, field: &str) -> Result<Vec<(BString, BString)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.string("default")?;

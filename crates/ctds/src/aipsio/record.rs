@@ -8,7 +8,7 @@ use crate::limits;
 use crate::value::TABLE_CODE;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Number by which the AipsIO object `RecordDesc`, the description of a record, marks a field that is itself a record.
+/// Type code of a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
 /// Names and types of the fields of a record (the AipsIO object `RecordDesc`).
@@ -38,13 +38,12 @@ enum Kind {
 }
 
 impl Decoder<'_> {
-    /// Decodes the AipsIO object of a keyword set or record cell: `TableRecord`, `Record`, or one of the keyword sets
-    /// written before 1995.
+    /// Decodes the object of a keyword set or record cell: `TableRecord`, `Record`, or a keyword set from before 1995.
     pub fn record(&mut self) -> Result<Record> {
         self.nested_record(0)
     }
 
-    /// Decodes a `TableRecord` at the start of an AipsIO stream, after the magic number.
+    /// Decodes a `TableRecord` after the magic.
     pub fn root_record(&mut self) -> Result<Record> {
         let start = self.position();
         let magic = self.u32("magic")?;
@@ -132,10 +131,11 @@ impl Decoder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hex;
     use crate::io::ByteOrder;
     use crate::value::{Shape, Values};
 
-    /// The keyword record of formats/table.md 1.12, which casacore wrote.
+    /// formats/table.md 1.12, written by casacore.
     const KEYWORDS: &str = "0000018e0000000b5461626c655265636f726400000001\
         000000b50000000a5265636f72644465736300000002\
         00000005\
@@ -163,13 +163,9 @@ mod tests {
         000000013ff8000000000000\
         000000072e2f2e2f535542";
 
-    fn unhex(text: &str) -> Vec<u8> {
-        (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
-    }
-
     #[test]
     fn keywords_written_by_casacore() {
-        let bytes = unhex(KEYWORDS);
+        let bytes = hex::parse(KEYWORDS).unwrap();
         let mut d = Decoder::new(&bytes, 0, ByteOrder::Big, "keywords").unwrap();
         let record = d.record().unwrap();
         assert_eq!(d.position(), bytes.len() as u64);
@@ -190,7 +186,7 @@ mod tests {
 
     #[test]
     fn damage_is_an_error_and_never_a_panic() {
-        let bytes = unhex(KEYWORDS);
+        let bytes = hex::parse(KEYWORDS).unwrap();
         for position in 0..bytes.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut damaged = bytes.clone();

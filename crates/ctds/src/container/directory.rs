@@ -21,7 +21,7 @@ impl Directory {
         Directory { path: path.into(), write_behind: true }
     }
 
-    /// Sets whether the system is asked to begin writing a file to the disk before all of it is written.
+    /// Whether the system is asked to begin writing a file to the disk before all of it is written.
     #[doc(hidden)]
     pub fn write_behind(self, is_wanted: bool) -> Self {
         Directory { write_behind: is_wanted, ..self }
@@ -29,8 +29,8 @@ impl Directory {
 }
 
 impl Directory {
-    /// Lists the sorted names of the subdirectories if `directories` is true, else of the regular files. A symbolic link
-    /// counts as what it leads to; names that are not UTF-8 are skipped.
+    /// Sorted names of the subdirectories or of the regular files, symbolic links followed; names that are not UTF-8
+    /// are skipped.
     fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
@@ -77,7 +77,7 @@ impl Container for Directory {
         ContainerInfo { format: "directory", ..ContainerInfo::default() }
     }
 
-    /// Whether the directory is sound: always true, because a directory has no structure of its own that could be damaged.
+    /// Always true: a directory has no structure of its own that could be damaged.
     fn check(&self) -> Result<bool> {
         Ok(true)
     }
@@ -106,7 +106,7 @@ impl ContainerMut for Directory {
         Ok(Arc::new(Directory { path, ..*self }))
     }
 
-    /// Makes the names of the files in the directory durable; the content of each file is made durable by [`WriteAt::sync`].
+    /// Makes the names durable; [`WriteAt::sync`] does so for the content.
     fn commit(&self) -> Result<()> {
         Ok(std::fs::File::open(&self.path)?.sync_all()?)
     }

@@ -7,36 +7,32 @@ use super::{Announced, Container, ContainerMut, Damage, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Function of a container format about one container: it opens the container, or returns a fact about it (`T`). The
-/// container is the file `name` of the directory or container `inside`.
+/// Answers a question about the container in the file `name` of the directory or container `inside`, or opens it.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
-/// Function of a container format that creates an empty container as the file `path`, in place of an existing file.
+/// Creates an empty container as the file `path`, in place of an existing one.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
-/// Function of a container format that writes all files of `source`, those of its nested containers included, to a new
-/// container at `target` in one call.
-///
-/// The function itself decides what an existing target means, and leaves nothing half-written under a final name.
+/// Writes all files of `source`, nested containers included, to a new container. Decides what an existing target means,
+/// and leaves nothing half-written under a final name.
 pub type WriteTree =
     fn(source: &dyn Container, target: &Path, options: &WriteOptions, progress: &dyn Progress) -> Result<Written>;
 
-/// Options for a container format that writes all files at once (`Format::write_tree`).
-#[derive(Debug, Clone, Copy)]
+/// Options for writing all files of a directory, or of another container, to a new container at once.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct WriteOptions {
-    /// Size of a block of the new container, in bytes; `None` for the default of the format.
+    /// `None` for the default of the format.
     pub block_bytes: Option<u64>,
 }
 
-/// Result of writing all files of a container at once (`Format::write_tree`).
+/// Result of writing all files of a directory, or of another container, to a new container at once.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
-    /// Number of bytes that writing the container added to the file system; it can be less than the size of the files
-    /// in a format that stores equal blocks only once.
+    /// Growth of the file system in bytes; less than the files have in a format that stores equal blocks once.
     pub stored_bytes: u64,
-    /// Warnings for the user about the written container.
     pub warnings: Vec<String>,
 }
+
 /// Function of a container format that creates a container in the file `path` for `files`, whose names and lengths are
 /// announced before the first is written. The caller then writes exactly these files, in their order.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
@@ -44,55 +40,42 @@ type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> 
 /// A damaged container, opened as far as it can be read, and the error that describes its defects.
 pub(super) type Salvaged = (Arc<dyn Container>, Error);
 
-/// A container format, such as MultiFile or SION: its name and the functions that recognise, open and write containers.
-///
-/// A container is known by one file, of which every question names the directory (or container) that holds it. It may
-/// consist of more files in that directory, which `parts` lists. Some kinds are known by a directory in place of a file.
+/// A container format. A container is known by one file (or directory); `parts` lists its other files, in the same
+/// directory. Written formats have at least one of `create`, `create_for` and `write_tree`.
 pub struct Format {
-    /// Name of the container format on the command line and in listings.
+    /// Name on the command line and in listings.
     pub name: &'static str,
-    /// Whether containers of this format are directories (or nested containers), not files.
+    /// Containers are directories (or nested containers), not files.
     pub is_directory: bool,
-    /// Function that tells whether the first bytes of a file are, or may be, those of a container of this format. If a
-    /// container consists of several files, the function returns true for one of them.
+    /// Judges by the first bytes of a file; true for one of the files of a container.
     pub recognise: OfFile<bool>,
-    /// Function that returns the names of all files of a container but the one by which it is recognised; none for a container
-    /// in one file.
+    /// The other files of a container.
     pub parts: OfFile<Vec<String>>,
-    /// Function that compares the files of a container with the checksums that its format has for whole container files. It
-    /// returns the damaged ranges; none if all bytes match, or if the format has no such checksums.
+    /// Ranges that do not match the format's checksums of whole container files, if it has such checksums.
     pub damage: OfFile<Vec<Damage>>,
-    /// Function that opens a container of this format for reading.
     pub open: OfFile<Arc<dyn Container>>,
-    /// Function that opens as much as possible of a container that [`open`](Self::open) refuses as damaged; `None` if the
-    /// format has no such function.
+    /// Opens as much as possible of a container that [`open`](Self::open) refuses as damaged.
     pub salvage: Option<OfFile<Salvaged>>,
-    /// Function that creates a container whose files can be written and changed one by one; `None` if containers of this format cannot be changed.
+    /// `None` if containers cannot be changed file by file.
     pub create: Option<Create>,
-    /// Function that creates a container for files whose names and lengths are announced before they are written;
-    /// `None` if the format has no such function. A format that can be written has at least one of `create`,
-    /// `create_for` and `write_tree`.
+    /// Used by formats that need all names and lengths before the first file.
     pub create_for: Option<CreateFor>,
-    /// Function that writes all files of a container in one call; the path that it is given is the final one, not that
-    /// of a temporary file. `None` if the format has no such function.
+    /// Writes all files at once; the path is the final one, not that of a temporary file.
     pub write_tree: Option<WriteTree>,
-    /// How casacore stores a container of this format in a table directory; `None` if casacore does not know the
-    /// format.
+    /// `None` if casacore does not know the format.
     pub casacore: Option<CasacoreStorage>,
 }
 
-/// Where casacore keeps a container with the files of a table's storage managers, and how table.dat names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CasacoreStorage {
-    /// File name of the container in a table directory.
+    /// Name in a table directory.
     pub file_name: &'static str,
-    /// Number of casacore's storage option, in table.dat, that stands for this container format.
+    /// Casacore's storage option in table.dat.
     pub option: i32,
 }
 
 impl Format {
-    /// Describes a container format that is only read: each container is a single file, without a checksum of the file
-    /// as a whole.
+    /// A format that is only read: single files without a checksum of the file as a whole.
     pub const fn read_only(name: &'static str, recognise: OfFile<bool>, open: OfFile<Arc<dyn Container>>) -> Self {
         Format {
             name,
@@ -109,26 +92,21 @@ impl Format {
         }
     }
 
-    /// Whether casacore expects a container of this format in a file of this name in a table directory.
+    /// Whether casacore expects a container of this format under this name in a table directory.
     pub fn is_file_name(&self, name: &str) -> bool {
         self.casacore.is_some_and(|casacore| casacore.file_name == name)
     }
 
-    /// Whether containers of this format can be written, in any way.
     pub fn is_written(&self) -> bool {
         self.create.is_some() || self.create_for.is_some() || self.write_tree.is_some()
     }
 
-    /// Whether this is a container format of casacore, whose containers can only hold the files of a table.
+    /// Whether this is casacore's, for the files of one table only.
     pub fn is_for_tables(&self) -> bool {
         self.casacore.is_some()
     }
 
-    /// Creates a container at `path`, in place of an existing file, for `files`, whose names and lengths are announced
-    /// before they are written. If the format needs no announcement, an empty container is created.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
+    /// As [`create`](Self::create), with announced files for the formats that need them.
     pub fn create_for(&self, path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
         match self.create_for {
             Some(create) => create(path, files, options),
@@ -136,10 +114,10 @@ impl Format {
         }
     }
 
-    /// Creates an empty container at `path`, in place of an existing file.
+    /// Creates an empty container, in place of an existing file.
     ///
     /// # Errors
-    /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it does not have; `Io`,
+    /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it lacks; `Io`,
     /// `NoSpace`.
     pub fn create(&self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
         match self.create {

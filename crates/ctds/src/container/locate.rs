@@ -10,10 +10,8 @@ use crate::lfs;
 use crate::limits;
 use crate::suggest::instead;
 
-/// Opens the files at `path` as a container: a directory, a file that is a container, or a container nested in one. A
-/// virtual file that is a container itself is opened without being unpacked.
-///
-/// A missing directory is reported when one of its files is opened.
+/// Opens the directory or container at `path`; containers inside containers are opened without being unpacked. A
+/// missing directory is reported when one of its files is opened.
 ///
 /// # Errors
 /// `Format` if `path` is another kind of file; those of opening the container.
@@ -24,8 +22,7 @@ pub fn locate(path: &Path, formats: Formats) -> Result<Arc<dyn Container>> {
     }
 }
 
-/// Opens the files at `path` as a container, like [`locate`]. If `path` is a damaged container file, it is opened as
-/// far as its format supports this, and the error that describes the damage is returned with it.
+/// Like [`locate`]; a damaged container is opened as far as its format can, with the error that describes the damage.
 pub fn locate_damaged(path: &Path, formats: Formats) -> Result<(Arc<dyn Container>, Option<Error>)> {
     match outermost(path, formats)? {
         Some(found) if found.below.as_os_str().is_empty() => {
@@ -36,11 +33,10 @@ pub fn locate_damaged(path: &Path, formats: Formats) -> Result<(Arc<dyn Containe
     }
 }
 
-/// The object to which a path leads; the path may continue inside a container file.
+/// The object to which a path leads, perhaps inside a container file.
 pub enum Found {
-    /// The path leads to a directory or a container.
     Container(Arc<dyn Container>),
-    /// The path leads to a virtual file that is not a container: the container that holds it, and its name in it.
+    /// A virtual file that is not a container: its container, and its name there.
     File(Arc<dyn Container>, String),
 }
 
@@ -48,21 +44,20 @@ fn not_a_container() -> Error {
     Error::format("the source is neither a table directory, nor a container, nor an HDF5 file")
 }
 
-/// The outermost container of a path: a container that is a file or directory of the file system itself, with the rest
-/// of the path, which continues inside it.
+/// The outermost container of a path, and the rest of the path, which continues inside it.
 pub struct Outermost<'a> {
     pub directory: Directory,
     pub name: &'a str,
     pub format: &'static Format,
     below: &'a Path,
-    /// Those that are recognised inside.
+    /// Those recognised inside.
     formats: Formats,
 }
 
-/// Finds the container in the file system to which `path` leads, or into which it leads; `None` for a plain directory or a missing file.
+/// `None` for a plain directory or a missing file.
 ///
 /// # Errors
-/// `Format` if it is a file that is not a container.
+/// `Format` for a file that is not a container.
 pub fn outermost(path: &Path, formats: Formats) -> Result<Option<Outermost<'_>>> {
     let Some(found) = path.ancestors().find(|prefix| prefix.exists()) else { return Ok(None) };
     let directory = Directory::new(found.parent().unwrap_or(Path::new("")));
@@ -85,13 +80,12 @@ pub fn outermost(path: &Path, formats: Formats) -> Result<Option<Outermost<'_>>>
 }
 
 impl Outermost<'_> {
-    /// Whether the path that was looked up ends at its outermost container, and does not lead into it.
+    /// Whether the path ends at the container.
     pub fn is_whole(&self) -> bool {
         self.below.as_os_str().is_empty()
     }
 
-    /// Opens the container to which the path that was looked up leads: its outermost container, or one inside it. A file that is
-    /// not a container is an error.
+    /// Opens the container to which the path leads; a file that is not a container is an error.
     pub fn open(&self) -> Result<Arc<dyn Container>> {
         match self.find()? {
             Found::Container(container) => Ok(container),
@@ -101,8 +95,6 @@ impl Outermost<'_> {
         }
     }
 
-    /// Finds what the path that was looked up leads to: its outermost container, or a container or virtual file inside it.
-    /// Containers are opened.
     pub fn find(&self) -> Result<Found> {
         let mut levels = vec![(self.format.open)(&self.directory, self.name)?];
         let mut components = self.below.components().peekable();
@@ -131,8 +123,7 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens the outermost container of the path that was looked up, as far as it can be read if it is damaged. Also returns the
-    /// error that describes the damage; `None` if it is sound.
+    /// Opens a damaged container as far as it can be read, with the error that describes the damage.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {
@@ -144,11 +135,7 @@ impl Outermost<'_> {
     }
 }
 
-/// Opens the container `name` in another one: a nested container, or a virtual file that is a container; `None` for any other
-/// virtual file.
-///
-/// # Errors
-/// `NotFound` if the container has neither.
+/// Opens a nested container, or a virtual file that is one; `None` for other virtual files, `NotFound` for neither.
 fn enter(container: &dyn Container, name: &str, formats: Formats) -> Result<Option<Arc<dyn Container>>> {
     match container.enter(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => match recognise(container, name, formats) {
@@ -170,12 +157,10 @@ fn enter(container: &dyn Container, name: &str, formats: Formats) -> Result<Opti
     }
 }
 
-/// The container format of the file `name` of `inside`; `None` if the file is not a container.
 pub fn recognise(inside: &dyn Container, name: &str, formats: Formats) -> Result<Option<&'static Format>> {
     recognise_as(false, inside, name, formats)
 }
 
-/// The container format of the directory `name` of `inside`; `None` for a plain directory.
 pub fn recognise_directory(inside: &dyn Container, name: &str, formats: Formats) -> Result<Option<&'static Format>> {
     recognise_as(true, inside, name, formats)
 }
@@ -194,10 +179,8 @@ fn recognise_as(
     Ok(None)
 }
 
-/// Opens the container in which casacore keeps the storage managers' files of a table; `format` is the one that table.dat
-/// names. `None` if the table has no container.
-///
-/// Casacore creates none for a table without managers that can be in a container, whatever table.dat says.
+/// Opens the container with the storage managers' files of a table, of the format that table.dat names. `None` if there
+/// is none: casacore creates none for managers that cannot be in a container, whatever table.dat says.
 pub fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {
     let Some((format, casacore)) = format.and_then(|format| Some((format, format.casacore?))) else { return Ok(None) };
     let name = casacore.file_name;

@@ -8,7 +8,7 @@ use crate::error::{Context, Error, Result};
 use crate::io::{MemoryFile, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
-/// A container in memory, for tests: names and contents of files, and nested containers.
+/// For tests: files and nested containers.
 #[derive(Debug, Default)]
 pub struct Memory {
     files: Mutex<BTreeMap<String, Arc<MemoryFile>>>,

@@ -174,10 +174,9 @@ pub struct ContainerInfo {
 /// A range of bytes of a container that do not match the container's checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Virtual file to which the damaged bytes belong, with the names of the containers in which it is nested; `None` if they
-    /// are of the container's own structure.
+    /// Virtual file, with the names of the containers around it; `None` for the container's own structure.
     pub file: Option<String>,
-    /// Half-open range of the damaged bytes in the file of the container.
+    /// Half-open, in the file of the container.
     pub bytes: Range<u64>,
 }
 
@@ -212,12 +211,8 @@ pub struct FileLayout {
     pub hash: Option<(HashKind, String)>,
 }
 
-/// Refuses a name that a virtual file must not have: one that leads elsewhere when a container is unpacked into a directory.
-///
+/// Refuses, with `Format` because names come from files, a name that leads elsewhere when a container is unpacked.
 /// Containers list whatever names they hold; every writer asks here.
-///
-/// # Errors
-/// `Format`: such names come from files.
 pub fn check_name(name: &str) -> Result<()> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
         return Err(Error::format(format!("{name:?} cannot be the name of a file")));
@@ -227,7 +222,7 @@ pub fn check_name(name: &str) -> Result<()> {
 
 /// A container that is open for writing: virtual files can be created, changed and removed, and changes committed.
 ///
-/// What was written is sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
+/// Written files are sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
 /// the last commit left, or what the next one would have.
 pub trait ContainerMut: Container {
     /// Creates a virtual file in the container, or empties the one that has this name.
@@ -296,7 +291,7 @@ pub struct FormatOptions {
 pub struct Formats {
     #[doc(hidden)]
     pub list: &'static [&'static Format],
-    /// Checks that the HDF5 file of a thin table is the one that the table was linked to, although it was written to since.
+    /// Whether the HDF5 file of a thin table is still the one it was linked to, although it was written to since.
     #[doc(hidden)]
     pub check_thin: fn(&thin::Record, hdf5: &Path) -> Result<()>,
 }
@@ -327,20 +322,19 @@ impl Formats {
         check_thin: thin::unchecked,
     };
 
-    /// The container format that a number of casacore's storage option in table.dat stands for; `None` if the table's files are not in a container.
+    /// `None` if the table's files are not in a container.
     #[doc(hidden)]
     pub fn of_option(self, option: i32) -> Option<&'static Format> {
         let has = |format: &&&Format| format.casacore.is_some_and(|casacore| casacore.option == option);
         self.list.iter().find(has).copied()
     }
 
-    /// The container format that casacore keeps under this file name in a table directory; `None` for other files.
+    /// The format that casacore keeps under this name in a table directory.
     #[doc(hidden)]
     pub fn of_file_name(self, name: &str) -> Option<&'static Format> {
         self.list.iter().find(|format| format.is_file_name(name)).copied()
     }
 
-    /// The container format with this name on the command line; `None` for an unknown name.
     #[doc(hidden)]
     pub fn named(self, name: &str) -> Option<&'static Format> {
         self.list.iter().find(|format| format.name == name).copied()
@@ -353,7 +347,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn names_that_lead_elsewhere_are_none() {
+    fn path_like_names_are_rejected() {
         for name in ["", ".", "..", "/etc/passwd", "../../etc/passwd", "a/b", "a\0"] {
             assert!(check_name(name).is_err(), "{name:?}");
         }

@@ -28,19 +28,17 @@ pub enum Property {
 }
 
 impl Properties {
-    /// Appends a property to the list of a container's or file's properties.
     #[doc(hidden)]
     pub fn push(&mut self, name: &str, value: Property) {
         self.values.push((name.to_owned(), value));
     }
 
-    /// Value of the container's or file's property `name`; `None` if it is missing.
     #[doc(hidden)]
     pub fn get(&self, name: &str) -> Option<&Property> {
         self.values.iter().find(|(found, _)| found == name).map(|(_, value)| value)
     }
 
-    /// Value of the container's or file's property `name` if it is a single integer; `None` if it is missing or of another type.
+    /// `None` if the property is missing or of another type.
     #[doc(hidden)]
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.get(name)? {
@@ -49,8 +47,7 @@ impl Properties {
         }
     }
 
-    /// Value of the container's or file's property `name` if it is a list of integers; `None` if it is missing or of another
-    /// type.
+    /// `None` if the property is missing or of another type.
     #[doc(hidden)]
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.get(name)? {
@@ -59,7 +56,7 @@ impl Properties {
         }
     }
 
-    /// Value of the container's or file's property `name` if it is text; `None` if it is missing or of another type.
+    /// `None` if the property is missing or of another type.
     #[doc(hidden)]
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
@@ -69,23 +66,19 @@ impl Properties {
     }
 }
 
-/// List of all files that a container will hold, made before the first one is written: some formats need all names and lengths
-/// in advance.
+/// All files of a future container: some formats need all names and lengths in advance.
 #[derive(Debug, Clone, Default)]
 pub struct Announced {
-    /// Properties of the container from which the files are copied, which the new container is to keep.
     pub properties: Properties,
-    /// Files that the container will hold, in the order in which they will be written.
+    /// Files are written in this order.
     pub files: Vec<AnnouncedFile>,
-    /// Name of each nested container and the list of its files; nested containers are written after the files of this one.
+    /// Written after the files of this one.
     pub nested: Vec<(String, Announced)>,
 }
 
-/// A file that is going to be written to a container: its name, length and properties.
 #[derive(Debug, Clone, Default)]
 pub struct AnnouncedFile {
     pub name: String,
-    /// Length in bytes of the file that is going to be written.
     pub len: u64,
     pub properties: Properties,
 }

@@ -47,7 +47,7 @@ fn has_data_elsewhere(inside: &dyn Container, name: &str) -> Result<bool> {
 #[derive(Debug)]
 struct Toy {
     data: Arc<dyn ReadAt>,
-    /// Offset and length in bytes of each file of the test container, in `data`.
+    /// Offset and length in `data`.
     files: BTreeMap<String, (u64, u64)>,
 }
 

@@ -62,11 +62,9 @@ pub fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 pub enum ChunkStorage<'a> {
     /// The chunks are plain elements, stored one after the other in the order of their numbers: first axis fastest.
     Block {
-        /// The file in which the chunks of the array are.
         file: &'a dyn ReadAt,
         /// Offset of the first chunk in the file, in bytes.
         offset: u64,
-        /// The byte order of the elements in the chunks.
         order: ByteOrder,
     },
     /// The chunks are plain elements, with other bytes stored between the chunks.
@@ -172,7 +170,6 @@ pub trait ChunkWrite: Send + Sync {
     /// Shape and chunk shape of the array in elements, first axis fastest.
     fn grid(&self) -> &Grid;
 
-    /// The type of the array's elements.
     fn data_type(&self) -> DataType;
 
     /// The byte order in which the elements of a chunk are stored one after the other; `None` for packed Bools.
@@ -186,7 +183,7 @@ pub trait ChunkWrite: Send + Sync {
     /// chunks are not stored one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
-    /// Writes consecutive whole chunks, from the chunk number `first` (from 0, first axis fastest) on; `bytes` are the
+    /// Writes consecutive whole chunks from number `first` on, counted from 0, first axis fastest; `bytes` are the
     /// chunks as they are stored.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known.

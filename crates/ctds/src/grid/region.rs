@@ -216,7 +216,7 @@ impl Row {
 }
 
 /// Calls `run(from, to, elements)` for every stretch of a box of elements that is contiguous in both arrays: with the
-/// number of its first element in either array (from 0, first axis fastest), and its number of elements. Each array is
+/// number of its first element in either array, counted first axis fastest, and its number of elements. Each array is
 /// given by its shape and the index at which the box starts, first axis fastest.
 pub fn for_each_run(
     from_shape: &[u64],

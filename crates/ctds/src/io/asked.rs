@@ -3,31 +3,26 @@
 
 use std::collections::VecDeque;
 
-/// Maximum number of blocks of files for which requests for parts are counted, to decide when a block is read whole. A
-/// further block replaces the one whose count began first.
+/// Blocks for which requests are counted; a further one replaces the oldest.
 const REMEMBERED: usize = 32;
-/// A block of a file is read whole once `len / FOR_EACH` parts of it were asked for, wherever they lie. `len` is its
-/// length: of a page in bytes, of a chunk of an array in elements.
+/// A block is worth reading after `len / FOR_EACH` parts of it; `len` is in bytes of a page, in elements of a chunk.
 const FOR_EACH: u64 = 1 << 10;
-/// A block of a file is read whole once this many consecutive requests for parts of it were near each other.
+/// A block is worth reading after this many consecutive requests near each other.
 const MANY_NEAR: u32 = 3;
-/// Two parts of a block of a file are near each other if their starts differ by less than 1/64 of the block's length.
+/// Near: starts differ by less than 1/64 of the block's length.
 const NEAR: u64 = 64;
 
-/// Counts of the requests for parts of blocks of files (such as pages or chunks), to decide when it is worth reading a
-/// whole block. Requests are counted for at most 32 blocks. A further block replaces the one whose count began first.
+/// Counts requests for parts of blocks of files (pages, chunks), to decide when it is worth reading a whole block.
 #[derive(Debug)]
 pub struct Asked<K>(VecDeque<Entry<K>>);
 
 #[derive(Debug)]
 struct Entry<K> {
     block: K,
-    /// Offset, from the start of `block`, of the part of `block` that was requested last: in bytes if the block is a
-    /// page of a file, in elements if it is a chunk of an array.
+    /// Start of the part that was requested last.
     at: u64,
     asks: u32,
-    /// Number of the latest consecutive requests for parts of this block that were near each other; 1 if the last part
-    /// was far from the one before.
+    /// Latest consecutive requests that were near each other; 1 if the last was far from the one before.
     near: u32,
 }
 
@@ -38,9 +33,8 @@ impl<K> Default for Asked<K> {
 }
 
 impl<K: PartialEq> Asked<K> {
-    /// Counts a read of a part of the block `block` of a file, and returns whether the whole block should be read
-    /// instead: after many such reads, or a few near each other. `at` is the offset of the part in the block and `len`
-    /// the block's length, both in the same unit: bytes of a page, elements of a chunk.
+    /// Counts a read of a part, and tells whether the whole block should be read instead. `at` and `len` are both bytes
+    /// or both elements.
     pub fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

@@ -10,26 +10,21 @@ use std::fs::File;
 use std::io::Result;
 use std::os::unix::fs::FileExt;
 
-/// Size of a page of memory in bytes.
 const PAGE: usize = 4096;
-/// Distances in bytes, within a page, from the source to the target of a copy, at which it may be slow.
+/// Distances within a page from source to target at which a copy may be slow.
 const SLOW: std::ops::Range<usize> = 1..32;
-/// Smallest number of bytes for which a read may go through the buffer; less is read straight into the caller's memory.
+/// Smaller reads go straight into the caller's memory.
 const LARGE: usize = 16 << 10;
-/// Number of bytes that are read into the buffer at a time, and copied from there to the caller's memory while they are in the cache of
-/// the processor.
+/// Bytes read into the buffer at a time, and copied on while they are in the cache of the processor.
 const PIECE: usize = 64 << 10;
-/// Number of bytes that are copied from the buffer to the caller's memory by one call of `memcpy`. For more bytes the C library may use
-/// `rep movsb`, the instruction that is slow here.
+/// Bytes per call of `memcpy`. For more, the C library may use `rep movsb`, the instruction that is slow here.
 const COPIED: usize = 1024;
 
 thread_local! {
-    /// Buffer through which bytes of a file go that the system would be slow to copy straight to the caller's memory.
     static BETWEEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads `out.len()` bytes of a file, from `offset` (in bytes) on: straight into `out`, or through a buffer where the system would be
-/// slow to copy to the address of `out`.
+/// Fills `out` straight, or through a buffer where the system would be slow to copy to its address.
 ///
 /// # Errors
 /// `UnexpectedEof` if the file ends before; those of reading.
@@ -54,8 +49,7 @@ pub(super) fn read(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
     })
 }
 
-/// Whether the system may be slow to copy bytes of a file from `offset` on (in bytes) to `out`: its address, counted within a page, is a
-/// little higher than that of the bytes in the page cache.
+/// Whether the address of `out`, within a page, is a little higher than that of the bytes in the page cache.
 fn is_slow(offset: u64, out: &[u8]) -> bool {
     SLOW.contains(&(out.as_ptr().addr().wrapping_sub(offset as usize) % PAGE))
 }

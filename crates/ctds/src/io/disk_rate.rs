@@ -6,15 +6,12 @@ use std::time::Instant;
 use super::{FileTarget, WriteAt};
 use crate::error::Result;
 
-/// Number of bytes that are written at a time to measure a disk.
+/// Bytes written in each round.
 pub const DISK_RATE_BYTES: u64 = 16 << 20;
-/// Number of bytes that one call writes.
 const PIECE: usize = 1 << 20;
-/// Number of times that they are written.
 const ROUNDS: u64 = 2;
 
-/// Measures the rate, in bytes per second, at which the disk of `directory` writes: the better one of two, for 16 MiB each, which are written
-/// to a file without a name and made durable.
+/// Bytes per second, the better of two rounds: a file without a name is written and made durable.
 ///
 /// # Errors
 /// `Io` or `NoSpace`, as where nothing may be written.

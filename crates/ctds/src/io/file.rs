@@ -15,10 +15,10 @@ use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 use crate::sync::LockUnpoisoned;
 
-/// Minimum growth of a file, in bytes, for which disk space is reserved in advance.
+/// Growth from which disk space is reserved in advance.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Maximum number of bytes that one system call writes. Larger writes are not faster, and make the page cache use
-/// larger pages, which can take five times as long if a virtual machine has to request memory from its host.
+/// Bytes of one system call. Larger writes are not faster, and make the page cache use larger pages, which can take
+/// five times as long if a virtual machine has to request memory from its host.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// A file of the operating system, opened for reading.
@@ -71,7 +71,7 @@ impl ReadAt for File {
 #[derive(Debug)]
 pub struct FileTarget {
     file: File,
-    /// Bytes that the system was not yet asked to write to the disk; `None` if it is not to be asked.
+    /// Bytes to be written back early, if wanted.
     behind: Option<Mutex<WriteBehind>>,
 }
 
@@ -85,7 +85,7 @@ impl FileTarget {
         Ok(FileTarget { file, behind: Some(Mutex::default()) })
     }
 
-    /// Creates a file without a name in `directory`, which exists until it is closed.
+    /// A file that exists until it is closed.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.
@@ -94,7 +94,7 @@ impl FileTarget {
         Ok(FileTarget { file: tempfile::tempfile_in(directory)?, behind: None })
     }
 
-    /// Sets whether the system is asked early to write the bytes of the file to the disk.
+    /// Whether the system is asked early to write the bytes to the disk.
     #[doc(hidden)]
     pub fn write_behind(self, is_wanted: bool) -> Self {
         FileTarget { behind: is_wanted.then(Mutex::default), ..self }
@@ -107,7 +107,6 @@ impl FileTarget {
         due.into_iter().for_each(|due| write_back(&self.file, due));
     }
 
-    /// The open file of the operating system.
     #[doc(hidden)]
     pub fn file(&self) -> &File {
         &self.file
@@ -163,8 +162,7 @@ impl WriteAt for FileTarget {
     }
 }
 
-/// Copies bytes of a file to `offset` (in bytes) of the file `to` by a system call; returns the number of copied bytes,
-/// 0 if the system cannot copy any.
+/// Copies by a system call; returns the number of bytes, 0 if the system cannot.
 pub fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     let (mut from, mut at) = (bytes.offset as i64, offset as i64);
     // where this cannot be done the caller reads and writes, and sees why
@@ -172,8 +170,8 @@ pub fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     count.unwrap_or(0) as u64
 }
 
-/// Reserves disk space for a file that will have `len` bytes, without changing its length. Does nothing where the file system
-/// cannot do it, and on btrfs, which does not compress data that are written into reserved space.
+/// Reserves space for `len` bytes without changing the length. Does nothing where the file system cannot, and on btrfs,
+/// which does not compress data in reserved space.
 ///
 /// # Errors
 /// `NoSpace`.
@@ -189,21 +187,20 @@ pub fn reserve(file: &File, len: u64) -> Result<()> {
     }
 }
 
-/// Truncates the file at `path` to its own length, which releases disk space that is reserved after its end: by [`reserve`], or
-/// by XFS, which reserves half a gigabyte for a file with half a gigabyte of shared bytes.
+/// Releases space reserved after the end, by [`reserve`] or by XFS, which reserves half a gigabyte for a file with half
+/// a gigabyte of shared bytes.
 pub fn trim(path: &Path) -> Result<()> {
     let file = File::options().write(true).open(path)?;
     Ok(file.set_len(file.metadata()?.len())?)
 }
 
-/// Whether the file system may compress new data, but not in space that was reserved for them: btrfs.
+/// Whether new data may be compressed, but not in reserved space: btrfs.
 #[cfg(target_os = "linux")]
 fn compresses_new_data(file: &File) -> bool {
     use nix::sys::statfs::{BTRFS_SUPER_MAGIC, fstatfs};
     fstatfs(file).is_ok_and(|system| system.filesystem_type() == BTRFS_SUPER_MAGIC)
 }
 
-/// Whether the file system may compress new data, but not in space that was reserved for them.
 #[cfg(not(target_os = "linux"))]
 fn compresses_new_data(_file: &File) -> bool {
     false

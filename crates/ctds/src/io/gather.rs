@@ -3,38 +3,33 @@
 use super::ReadAt;
 use crate::error::Result;
 
-/// Largest gap between two pieces of a file, in bytes, that is read with them: to skip it would cost another system call.
+/// Gap that is read with the pieces around it: to skip it would cost another system call.
 const GAP_BYTES: u64 = 2 << 10;
-/// Maximum number of bytes of the file that are read at once for several pieces, gaps included.
+/// Bytes read at once, gaps included.
 const WINDOW_BYTES: u64 = 256 << 10;
 
-/// Reads pieces of a file of the operating system, one after the other into an output buffer. Pieces that are near each
-/// other, in ascending order, are read with one system call.
+/// Reads pieces of a file into a buffer. Near ones in ascending order are read with one system call.
 #[derive(Debug)]
 pub struct Gather<'a> {
     file: &'a dyn ReadAt,
-    /// The part of the output buffer that is not filled yet: after the pieces of the file that were read.
+    /// Unfilled part of the buffer.
     rest: &'a mut [u8],
-    /// Offset in the file of the first piece that a caller has asked for and that was not read yet.
     start: u64,
-    /// Offset in the file of the end of the last piece that a caller has asked for.
     end: u64,
-    /// The pieces of the file that a caller has asked for and that were not read yet: for each the offset from the start of the first of
-    /// them, and the length, in bytes.
+    /// Pieces not read yet: offset from `start`, and length.
     pieces: Vec<(u32, u32)>,
     window: Vec<u8>,
 }
 
 impl<'a> Gather<'a> {
-    /// Prepares to read pieces of `file` into `out`. `None` unless `file` is a file of the operating system, for which
-    /// [`GAP_BYTES`] (the largest gap that is read to save a system call) is chosen: a request to a server costs more.
+    /// `None` unless `file` is a file of the operating system, for which [`GAP_BYTES`] is chosen: a request to a server
+    /// costs more.
     pub fn new(file: &'a dyn ReadAt, out: &'a mut [u8]) -> Option<Self> {
         file.raw(0)?;
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })
     }
 
-    /// Adds the piece of `len` bytes at `offset` of the file. If it is not near the pieces added before, these are read
-    /// first. Returns false if the output buffer is too small for the pieces to be read, or reading failed.
+    /// Pieces before are read first if this one is not near them. False if the buffer is too small, or reading failed.
     #[must_use]
     pub fn push(&mut self, offset: u64, len: u64) -> bool {
         let Some(end) = offset.checked_add(len) else { return false };
@@ -59,21 +54,19 @@ impl<'a> Gather<'a> {
         true
     }
 
-    /// Reads the pieces of the file that were added and not read yet. Returns false if all pieces together do not have as
-    /// many bytes as the output buffer, or reading failed.
+    /// False if the pieces do not fill the buffer, or reading failed.
     #[must_use]
     pub fn finish(mut self) -> bool {
         self.flush().is_some() && self.rest.is_empty()
     }
 
-    /// Splits the next `len` bytes off the unfilled part of the output buffer; `None` if fewer are left.
+    /// Splits off the next `len` bytes.
     fn next(&mut self, len: usize) -> Option<&'a mut [u8]> {
         let (now, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(len)?;
         self.rest = rest;
         Some(now)
     }
 
-    /// Reads one piece of the file directly into the output buffer; `None` if that fails.
     fn read(&mut self, offset: u64, len: u64) -> Option<()> {
         let out = self.next(usize::try_from(len).ok()?)?;
         self.file.read_at(offset, out).ok()
@@ -110,7 +103,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Copies the first `N` bytes of `from` to `to`; the compiler knows `N`, so that no function is called for it.
+/// The compiler knows `N`, so that no function is called for the copy.
 fn copy<const N: usize>(from: &[u8], to: &mut [u8]) {
     if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
         *to = *from;
@@ -152,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_is_told() {
+    fn missing_bytes_are_reported() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[1; 64]).unwrap();
         let source = FileSource::open(file.path()).unwrap();

@@ -10,22 +10,23 @@ use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, SEEK_SET, c_int, c_short};
 
+use crate::sync::LockUnpoisoned;
+
 const LOCK_FILE: &str = "table.lock";
 
-/// Whether descriptors of `table.lock` are kept open instead of being closed.
 static KEEPS: AtomicBool = AtomicBool::new(false);
-/// Kept descriptors of `table.lock` that are not in use at the moment.
+/// Kept descriptors that are not in use.
 static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
 struct Aside {
-    /// Device and inode of `file`, a `table.lock` (casacore's lock file of a table).
+    /// Device and inode.
     identity: (u64, u64),
     writable: bool,
     file: File,
@@ -38,24 +39,22 @@ pub fn keep_lock_files(keep: bool) {
     KEEPS.store(keep, Ordering::Relaxed);
 }
 
-/// An open file. When it is dropped, a `table.lock` is kept open for reuse instead of being closed, if [`keep_lock_files`]
-/// says so.
+/// An open file. A `table.lock` is kept open for reuse when it is dropped, if [`keep_lock_files`] says so.
 #[derive(Debug)]
 pub struct Kept {
-    /// The open file of the system; `None` only while this `Kept` is being dropped.
+    /// `None` only while being dropped.
     file: Option<File>,
     is_lock: bool,
     writable: bool,
 }
 
 impl Kept {
-    /// Opens a file for reading; for a `table.lock`, a descriptor that was kept open is reused.
+    /// Reuses a kept descriptor of a `table.lock`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_as(path, false)
     }
 
-    /// Opens a file for reading, and also for writing if `writable`; for a `table.lock`, a descriptor that was kept open is
-    /// reused.
+    /// Reuses a kept descriptor of a `table.lock`.
     pub fn open_as(path: &Path, writable: bool) -> io::Result<Self> {
         let is_lock = path.file_name().is_some_and(|name| name == LOCK_FILE);
         let known = if is_lock { take(path, writable) } else { None };
@@ -79,7 +78,7 @@ impl Drop for Kept {
         let identity = (metadata.dev(), metadata.ino());
         // the locks of this descriptor, which are not those of the process
         let unlocked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_ok();
-        let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut aside = ASIDE.lock_unpoisoned();
         // on files that are gone nothing can be locked any more
         aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
         if !unlocked || !has_locks(&file) {
@@ -90,23 +89,21 @@ impl Drop for Kept {
     }
 }
 
-/// Whether any process, including this one, has a lock on the file. The system reports one lock only, even if there are
-/// several.
+/// Locks of any process count, this one included; the system reports one only.
 fn has_locks(file: &File) -> bool {
     let mut lock = whole(libc::F_WRLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
 }
 
-/// A lock request for all bytes of a file, as `fcntl` takes it; `kind` is the type of the lock, such as `F_WRLCK`.
+/// A lock of all bytes, as `fcntl` takes it.
 fn whole(kind: c_int) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
-/// Takes the kept descriptor of the file at `path`, opened for writing too if `writable`, for reuse; `None` if none was kept.
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());
-    let mut aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut aside = ASIDE.lock_unpoisoned();
     let found = aside.iter().position(|other| other.identity == identity && other.writable == writable)?;
     Some(aside.swap_remove(found).file)
 }

@@ -1,33 +1,34 @@
 //! A file in memory, for tests.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use super::{ReadAt, WriteAt};
 use crate::error::Result;
+use crate::sync::Unpoisoned;
 
-/// A file in memory that can be read and written.
+/// Bytes that are read and written as a file.
 #[derive(Debug, Default)]
 pub struct MemoryFile(RwLock<Vec<u8>>);
 
 impl MemoryFile {
-    /// Makes a file in memory with these bytes.
+    /// A file of these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         MemoryFile(RwLock::new(bytes))
     }
 
-    /// A copy of all bytes of the file.
+    /// All bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().unpoisoned().clone()
     }
 }
 
 impl ReadAt for MemoryFile {
     fn len(&self) -> Result<u64> {
-        ReadAt::len(self.0.read().unwrap_or_else(PoisonError::into_inner).as_slice())
+        ReadAt::len(self.0.read().unpoisoned().as_slice())
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).read_at(offset, out)
+        self.0.read().unpoisoned().read_at(offset, out)
     }
 }
 
@@ -36,7 +37,7 @@ impl WriteAt for MemoryFile {
         if data.is_empty() {
             return Ok(());
         }
-        let mut bytes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.0.write().unpoisoned();
         let (start, end) = (offset as usize, offset as usize + data.len());
         if bytes.len() < end {
             bytes.resize(end, 0);
@@ -46,7 +47,7 @@ impl WriteAt for MemoryFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).resize(len as usize, 0);
+        self.0.write().unpoisoned().resize(len as usize, 0);
         Ok(())
     }
 

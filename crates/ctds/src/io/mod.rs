@@ -101,7 +101,7 @@ pub trait RawCopy: Sync {
     }
 }
 
-/// The default [`RawCopy`]: `()` copies bytes within the operating system, without sharing blocks explicitly.
+/// Copies within the operating system, without sharing blocks explicitly.
 impl RawCopy for () {}
 
 /// A file that can be written at any position, on `&self` and from any thread; the caller orders writes that overlap.
@@ -163,8 +163,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Implements `ReadAt` for pointers to a file by forwarding every method, including those with a default
-/// implementation, which the file may override.
+/// Forwards every method, also those with a default, which the file may override.
 macro_rules! forward_read_at {
     ($($pointer:ty),*) => {$(
         impl<T: ReadAt + ?Sized> ReadAt for $pointer {
@@ -189,14 +188,12 @@ macro_rules! forward_read_at {
 
 forward_read_at!(&T, Arc<T>, Box<T>);
 
-/// The error for reading `wanted` bytes at `offset` of a file that is shorter: it has `len` bytes.
 #[doc(hidden)]
 pub fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }
 
-/// Reads all bytes of a file into memory. For files of metadata, such as `table.info`: longer ones than 1 GiB are
-/// refused.
+/// Reads files of metadata, such as `table.info`.
 ///
 /// # Errors
 /// `Limit` if the file has more than 1 GiB (2^30 bytes); those of reading it.
@@ -209,7 +206,7 @@ pub fn read_all(source: &dyn ReadAt) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads `count` bytes from `offset` on; the length of the file is checked before memory is allocated.
+/// The length of the file is checked before memory is allocated.
 #[doc(hidden)]
 pub fn read_bytes(source: &dyn ReadAt, offset: u64, count: u64) -> Result<Vec<u8>> {
     let len = source.len()?;
@@ -221,7 +218,6 @@ pub fn read_bytes(source: &dyn ReadAt, offset: u64, count: u64) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// Reads `N` bytes from `offset` on into an array.
 #[doc(hidden)]
 pub fn read_array<const N: usize>(source: &dyn ReadAt, offset: u64) -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -234,7 +230,6 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// Whether the system can copy the bytes of `source` by itself.
     fn has_raw(source: impl ReadAt) -> bool {
         source.raw(0).is_some()
     }
@@ -253,7 +248,6 @@ mod tests {
         assert_eq!(read_all(&boxed).unwrap(), b"bytes");
     }
 
-    /// A file with a length and nothing else.
     #[derive(Debug)]
     struct Sparse(u64);
 

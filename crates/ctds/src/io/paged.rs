@@ -9,37 +9,33 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: u64 = 1 << 16;
-/// Maximum total size in bytes of the pages that are cached of one file.
+/// Pages cached of one file.
 const CACHE_BYTES: u64 = 1 << 22;
-/// Maximum number of files of which pages are cached at the same time: a program may have thousands of files of tables
-/// open.
+/// Files of which pages are cached: a program may have thousands open.
 const FILES: usize = 64;
 
-/// The files of which pages are cached, the one that was added first in front.
+/// Files with cached pages, the oldest in front.
 static KEPT: Mutex<VecDeque<Weak<Pages>>> = Mutex::new(VecDeque::new());
 
 type Pages = Recent<Vec<u8>>;
 
-/// Reads a file through a cache of the pages used last. Large reads, and the first few small reads in a page, bypass the cache.
+/// A cache of the pages used last. Large reads, and the first few small ones in a page, bypass it.
 #[derive(Debug)]
 pub struct Paged {
     file: Arc<dyn ReadAt>,
-    /// Length of the file in bytes when it was opened; bytes that others append later are not seen.
+    /// Length at opening; bytes that others append later are not seen.
     len: u64,
     pages: Arc<Pages>,
 }
 
 impl Paged {
-    /// Keeps pages of `file` in memory.
-    ///
-    /// # Errors
-    /// Those of asking its length.
+    /// Fails if the length of `file` cannot be found.
     pub fn new(file: Arc<dyn ReadAt>) -> Result<Self> {
         let len = file.len()?;
         Ok(Paged { file, len, pages: Arc::new(Recent::new(CACHE_BYTES, PAGE_BYTES)) })
     }
 
-    /// The file itself, for reads that bypass the cache of pages.
+    /// The file itself, past the cache.
     pub fn file(&self) -> &dyn ReadAt {
         &*self.file
     }
@@ -56,7 +52,7 @@ impl Paged {
     }
 }
 
-/// Adds a file to the list of those with cached pages; if the list is full, the file that was added first loses its pages.
+/// If the list is full, the oldest file loses its pages.
 fn keep(pages: &Arc<Pages>) {
     let forgotten = {
         let mut kept = KEPT.lock_unpoisoned();

@@ -7,11 +7,10 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: usize = 1 << 16;
-/// Maximum number of pages of a file that are cached in memory.
 const CACHE_PAGES: usize = 64;
 
-/// Writes and reads a file through a cache of the pages used last; a changed page is written to the file when another page replaces it in
-/// the cache. Writes of whole pages bypass the cache.
+/// A cache of the pages used last; a changed page is written when another one replaces it. Writes of whole pages bypass
+/// the cache.
 ///
 /// Bytes that were never written are zeros. Until [`flush`](Self::flush) the file itself holds some of the bytes only.
 #[derive(Debug)]
@@ -23,9 +22,9 @@ pub struct PagedMut {
 #[derive(Debug)]
 struct PageCache {
     len: u64,
-    /// Length in bytes of the file as written so far; cached pages that were not written yet may be after its end.
+    /// Length of the file so far; cached pages may be after its end.
     stored: u64,
-    /// Cached pages, least recently used first.
+    /// Least recently used first.
     pages: Vec<Page>,
 }
 
@@ -37,22 +36,19 @@ struct Page {
 }
 
 impl PagedMut {
-    /// Keeps pages of `file` in memory.
-    ///
-    /// # Errors
-    /// Those of asking its length.
+    /// Fails if the length of `file` cannot be found.
     pub fn new(file: Arc<dyn WriteAt>) -> Result<Self> {
         let len = file.len()?;
         Ok(PagedMut { file, state: Mutex::new(PageCache { len, stored: len, pages: Vec::new() }) })
     }
 
-    /// Lengthens the file with zeros to `len` bytes, if it is shorter.
+    /// Lengthens the file with zeros.
     pub fn grow(&self, len: u64) {
         let mut state = self.lock();
         state.len = state.len.max(len);
     }
 
-    /// Writes all of `data` at `offset`, through the cache.
+    /// Writes through the cache.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.lock();
         state.len = state.len.max(offset + data.len() as u64);
@@ -96,7 +92,7 @@ impl PagedMut {
     }
 }
 
-/// The number (from 0) of the page that has the byte at `offset` of the file, and the offset of the byte in this page.
+/// Number of the page, and offset in it.
 fn locate(offset: u64) -> (u64, usize) {
     (offset / PAGE_BYTES as u64, (offset % PAGE_BYTES as u64) as usize)
 }
@@ -120,13 +116,12 @@ impl PageCache {
         Ok(&mut self.pages[last])
     }
 
-    /// Returns a buffer for another page: a new one, or if the cache is full that of the least recently used page,
-    /// which is removed from the cache, and first written to the file if it was changed.
+    /// A buffer for another page: a new one, or that of the least recently used page, written first if it was changed.
     fn evict(&mut self, file: &dyn WriteAt) -> Result<Vec<u8>> {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);
         }
-        // it stays if it cannot be written
+        // a page that cannot be written stays
         let mut oldest = self.pages.remove(0);
         if let Err(error) = self.store_page(file, &mut oldest) {
             self.pages.insert(0, oldest);

@@ -6,40 +6,36 @@ use super::Asked;
 use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
-/// A cache of items (decoded chunks, open files), each found by a number as its key. Keeps the items used last, as many
-/// as fit into a number of bytes, but at most 64.
+/// A cache of items by number: those used last, as many as fit into a number of bytes, but at most 64.
 #[derive(Debug)]
 pub struct Recent<T> {
     capacity: usize,
-    /// Key (the number by which [`get`](Self::get) finds an item) and value of each cached item, least recently used
-    /// first.
+    /// Least recently used first.
     items: Mutex<Vec<(u64, Arc<T>)>>,
     asked: Mutex<Asked<u64>>,
 }
 
 impl<T> Recent<T> {
-    /// Makes an empty cache for as many items of `item_bytes` bytes as fit into `bytes` bytes: at least 1, at most 64.
+    /// As many items of `item_bytes` as fit into `bytes` bytes: at least 1, at most 64.
     pub fn new(bytes: u64, item_bytes: u64) -> Self {
         // the search is linear, so there are never many
         let capacity = (bytes / item_bytes.max(1)).clamp(1, 64) as usize;
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether item `number` (such as a page of a file), of `len` bytes, is cached, or should now be read whole because
-    /// many parts of it, or a few near each other, were requested. If it is not cached, counts this call as a request
-    /// for a part that starts `at` bytes after the start of the item.
+    /// Whether the item is cached, or many parts of it, or a few near each other, were requested; else counts a request
+    /// for the part at `at`.
     pub fn expects(&self, number: u64, at: u64, len: u64) -> bool {
         self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
             || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)
     }
 
-    /// Returns the item `number` from the cache; if it is not cached, calls `read` to make it, and caches it.
+    /// Calls `read` for an item that is not cached.
     pub fn get(&self, number: u64, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.get_in_place_of(number, |_| read())
     }
 
-    /// Like [`get`](Self::get), but passes to `read` the item that leaves the cache for the new one, unless it is still in use, so
-    /// that its memory can be used again.
+    /// As [`get`](Self::get); `read` may reuse the memory of the item that leaves the cache, unless it is in use.
     pub fn get_in_place_of(&self, number: u64, read: impl FnOnce(Option<T>) -> Result<T>) -> Result<Arc<T>> {
         let old = {
             let mut items = self.items.lock_unpoisoned();
@@ -61,14 +57,13 @@ impl<T> Recent<T> {
         Ok(item)
     }
 
-    /// Removes all items from the cache; those that are in use stay valid.
+    /// Items in use stay valid.
     pub fn clear(&self) {
         // freed without the lock
         let items = std::mem::take(&mut *self.items.lock_unpoisoned());
         drop(items);
     }
 
-    /// Number of items in the cache, for tests.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.items.lock_unpoisoned().len()

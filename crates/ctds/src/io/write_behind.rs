@@ -9,24 +9,22 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::error::Result;
 
-/// Number of consecutive bytes of a file that are written before the system is asked to write them to the disk.
+/// Consecutive bytes after which the system is asked to write.
 const BEHIND_BYTES: u64 = 4 << 20;
-/// Minimum number of bytes for which the system is asked when the next bytes are written elsewhere in the file.
+/// Least bytes for which it is asked when the next are written elsewhere.
 const LEAST_BYTES: u64 = 256 << 10;
-/// The page cache writes whole pages of this many bytes; the last page may get more bytes soon.
+/// The page cache writes whole pages; the last one may get more bytes soon.
 const PAGE_BYTES: u64 = 4096;
 
-/// The bytes of a file that were written, but which the system was not yet asked to write to the disk. Those of small writes here
-/// and there are forgotten: the system writes them when the file is made durable.
+/// Bytes for which the system was not asked yet. Small writes here and there are forgotten: the system writes them when
+/// the file is made durable.
 #[derive(Debug, Default)]
 pub(super) struct WriteBehind {
-    /// Offsets in the file, in bytes.
     waiting: Range<u64>,
 }
 
 impl WriteBehind {
-    /// Notes that `bytes` (offsets in the file) were written. Returns the bytes for which the system should be asked now, by
-    /// [`write_back`].
+    /// Notes written bytes; returns those for which to ask now, by [`write_back`].
     #[must_use]
     pub(super) fn wrote(&mut self, bytes: Range<u64>) -> Option<Range<u64>> {
         if self.waiting.end == bytes.start {
@@ -38,7 +36,6 @@ impl WriteBehind {
         due
     }
 
-    /// The bytes for which the system was not yet asked.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> Range<u64> {
         self.waiting.clone()
@@ -55,18 +52,17 @@ impl WriteBehind {
     }
 }
 
-/// A file to which libhdf5, or code without a [`FileTarget`](super::FileTarget), appends bytes. [`write_back`](Self::write_back) asks the system to
-/// write them to the disk.
+/// A file to which libhdf5, or code without a [`FileTarget`](super::FileTarget), appends bytes.
 #[derive(Debug)]
 pub struct Growth {
     file: File,
-    /// Length of the file in bytes when it was last looked at.
+    /// When it was last looked at.
     len: u64,
     behind: WriteBehind,
 }
 
 impl Growth {
-    /// Watches the file at `path`, from its present end on.
+    /// Watches from the present end on.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -74,7 +70,7 @@ impl Growth {
         Self::of(File::open(path)?)
     }
 
-    /// Watches `file`, from its present end on.
+    /// Watches from the present end on.
     ///
     /// # Errors
     /// `Io`.
@@ -88,7 +84,7 @@ impl Growth {
         &self.file
     }
 
-    /// Looks how long the file is now, and asks the system to write new bytes to the disk.
+    /// Asks the system to write new bytes to the disk.
     pub fn write_back(&mut self) {
         let Ok(len) = self.file.metadata().map(|metadata| metadata.len()) else { return };
         if len > self.len {
@@ -99,7 +95,7 @@ impl Growth {
     }
 }
 
-/// Asks the system to write `bytes` from the page cache to the disk, without waiting for it.
+/// Does not wait.
 pub fn write_back(file: &File, bytes: Range<u64>) {
     // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect on the result
     let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;

@@ -47,7 +47,7 @@ pub struct ColumnDesc {
     pub manager_group: BString,
     /// The type of the elements of the column's cells.
     pub data_type: DataType,
-    /// Whether the cells of the column are scalars (records included) or arrays.
+    /// Whether the cells of the column are scalars, also records, or arrays.
     pub kind: ColumnKind,
     /// Casacore's option bits of the column: 1 Direct, 2 Undefined, 4 FixedShape.
     pub options: i32,
@@ -235,8 +235,8 @@ impl ColumnDesc {
         Ok(())
     }
 
-    /// The name of casacore's class for the column, as stored: `ScalarColumnDesc<Int     `, with the element type padded to 8
-    /// characters and without a closing bracket.
+    /// As stored: `ScalarColumnDesc<Int     `, with the element type padded to 8 characters and without a closing
+    /// bracket.
     fn class(&self) -> Result<String> {
         let element = match self.data_type {
             DataType::Bool => "Bool",

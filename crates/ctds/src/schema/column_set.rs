@@ -9,42 +9,39 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
-/// Block size in bytes that casacore stores in `table.dat` of a table without a container, where it has no meaning.
+/// Stored by casacore for a table without a container, where it has no meaning.
 pub const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
-/// Where the files of a table's data managers are: in a container, or each on its own (casacore's `StorageOption`).
+/// Casacore's `StorageOption`: where the files of data managers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageOption {
-    /// All files of the data managers are in the container `table.mf`.
+    /// All files are in `table.mf`.
     MultiFile,
-    /// All files of the data managers are in the container `table.mfh5`.
+    /// All files are in `table.mfh5`.
     MultiHdf5,
-    /// Each file of a data manager lies on its own in the directory of the table.
+    /// Each on its own in the directory of the table.
     SepFile,
 }
 
-/// A data manager of a table, as the column set in `table.dat` lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerEntry {
     pub type_name: BString,
-    /// Sequence number of the data manager, which names its files `table.f<sequence>…`; it does not change when other managers
-    /// are removed.
+    /// Names the files `table.f<sequence>…`; it does not change when other managers are removed.
     pub sequence: u32,
-    /// Bytes that the data manager keeps in `table.dat`: an AipsIO stream of its own, or empty.
+    /// The manager's own AipsIO stream, or empty.
     pub info: Vec<u8>,
 }
 
-/// Which data manager stores a column: the column's entry in the column set of `table.dat`.
+/// Which data manager stores a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnBinding {
-    /// The column's name when it was created, by which its data manager knows it; renaming the column does not change it.
+    /// The name at creation, by which the data manager knows the column.
     pub original_name: BString,
-    /// Sequence number of the data manager that stores the column.
+    /// Sequence number of the data manager.
     pub sequence: u32,
-    /// The fixed shape of all cells of the column, first axis fastest, as the column set has it; `None` if it is not fixed. The
-    /// column's `ColumnDesc` may lack it.
+    /// Fixed shape of all cells, which the column's `ColumnDesc` may lack.
     pub shape: Option<Shape>,
-    /// The part of `table.dat` that holds the column's entry in the column set: offsets in bytes, half-open.
+    /// Half-open part of `table.dat`.
     pub bytes: Range<u64>,
 }
 
@@ -63,19 +60,18 @@ pub struct ColumnBinding {
 /// | info     | u32 length and bytes per manager       | | |                               |
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnSet {
-    /// Number of rows of the table as the column set states it; may be out of date: the sync record in `table.lock`
-    /// decides.
+    /// May be out of date: the sync record in `table.lock` decides.
     pub rows: u64,
     pub storage: StorageOption,
-    /// Block size of the container in bytes, as `table.dat` stores it; `None` in versions 1 and 2 of the column set.
+    /// Version 3 only.
     pub block_bytes: Option<u32>,
-    /// The part of `table.dat` that holds the first fields of the column set, from its version up to the next sequence
-    /// number (`counter`), which is not included. Offsets in bytes, half-open; the length depends on the version.
+    /// Half-open part of `table.dat` from the version up to the next sequence number (`counter`), which is not
+    /// included; its length depends on the version.
     pub head: Range<u64>,
-    /// Sequence number that the next new data manager of the table gets.
+    /// Next sequence number.
     pub counter: u32,
     pub managers: Vec<ManagerEntry>,
-    /// Entries of the table's columns in the column set, in the order of the table description.
+    /// Ordered as in the table description.
     pub columns: Vec<ColumnBinding>,
 }
 
@@ -138,8 +134,7 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Writes the first fields of the column set: version and number of rows, in version 3 also storage option and block size.
-    /// Version 2 is written if each data manager has files of its own and the number of rows fits in a signed 32-bit integer.
+    /// Version 2 if each data manager has files of its own and the rows fit in a signed 32-bit integer, else version 3.
     pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
         let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });
@@ -150,8 +145,7 @@ impl ColumnSet {
         }
     }
 
-    /// Writes the column set of a table of `rows` rows with the columns of `desc`: as version 2 if that can hold it, otherwise
-    /// as version 3.
+    /// Version 2 if that can hold it, else version 3.
     pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
         Self::encode_head(e, rows, self.storage, self.block_bytes);
         e.u32(self.counter);
@@ -220,12 +214,11 @@ impl ColumnBinding {
 impl StorageOption {
     const ALL: [Self; 3] = [StorageOption::MultiFile, StorageOption::MultiHdf5, StorageOption::SepFile];
 
-    /// The storage option that `table.dat` stores as `code`; `None` if casacore has no such code.
+    /// `None` for an unknown code.
     pub fn of_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|option| option.code() == code)
     }
 
-    /// The number that `table.dat` stores for this storage option, from 0 to 2.
     pub fn code(self) -> i32 {
         match self {
             StorageOption::MultiFile => 0,

@@ -14,8 +14,8 @@ pub struct TableInfo {
 }
 
 impl TableInfo {
-    /// Reads the bytes of `table.info`: `Type = …`, `SubType = …`, an empty line and the readme. The text before each
-    /// value is skipped without a check, as in casacore.
+    /// `Type = …`, `SubType = …`, an empty line and the readme. The text before each value is skipped without a check,
+    /// as in casacore.
     #[doc(hidden)]
     pub fn decode(bytes: &[u8]) -> Self {
         let mut lines = bytes.splitn(4, |&byte| byte == b'\n');
@@ -31,7 +31,6 @@ impl TableInfo {
 }
 
 impl TableInfo {
-    /// The bytes of the file `table.info` with this content.
     #[doc(hidden)]
     pub fn encode(&self) -> Vec<u8> {
         let mut text = Vec::new();

@@ -22,7 +22,7 @@ pub use table_desc::TableDesc;
 pub use table_name::{resolve, stored_name};
 pub use views::{ConcatTable, RefTable};
 
-/// Whether casacore stores this number of rows in 64 bits rather than 32. formats/table.md 2.7.
+/// Whether casacore stores this number of rows in 64 bits. formats/table.md 2.7.
 fn is_wide(rows: u64) -> bool {
     rows > i32::MAX as u64
 }

@@ -7,11 +7,10 @@ use crate::aipsio::Encoder;
 use crate::error::Result;
 use crate::value::ByteOrder;
 
-/// Returns `table.dat` as casacore would have written it with the storage option `storage`, and blocks of `block_bytes`
-/// bytes; `None` keeps the stored block size.
+/// `table.dat` as casacore would have written it with another storage option; `None` keeps the stored block size.
 ///
-/// Only the storage option changes, and with it the version of the column set: it is -3 in containers and for tables of more
-/// than 2³¹ rows, else -2. Tables without data of their own have no column set and stay as they are.
+/// The version of the column set also changes: -3 in containers and for tables of more than 2³¹ rows, else -2. Tables
+/// without data of their own have no column set and stay as they are.
 pub fn with_storage(bytes: &[u8], storage: StorageOption, block_bytes: Option<u32>) -> Result<Vec<u8>> {
     let Body::Plain(plain) = TableDat::decode(&bytes)?.body else { return Ok(bytes.to_vec()) };
     let set = &plain.1;

@@ -4,7 +4,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 
-/// Offset of the length of the sync record in `table.lock`, in bytes; the list of lock requests comes before it.
+/// The list of lock requests comes before.
 const LENGTH_OFFSET: u64 = 260;
 
 /// The sync record in `table.lock`, by which the last writer tells other processes what changed.
@@ -20,23 +20,21 @@ const LENGTH_OFFSET: u64 = 260;
 pub struct Sync {
     pub rows: u64,
     pub modify: u32,
-    /// Counters of changes in the sync record; `None` if the record lacks them, which is so after a filler (a program
-    /// that only appends) has written it.
+    /// Missing after a filler (a program that only appends) has written the record.
     pub counters: Option<Counters>,
 }
 
-/// Counters of changes to a table, by which casacore tells other processes what to read again.
+/// Casacore tells other processes by these counters what to read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counters {
-    /// Number of columns of the table when the sync record was written.
     pub columns: u32,
     pub table: u32,
-    /// How often the data of each data manager changed, in the order in which `table.dat` lists the managers.
+    /// Changes of each data manager, ordered as in `table.dat`.
     pub managers: Vec<u32>,
 }
 
 impl Sync {
-    /// Reads the sync record of the lock file `lock`; `None` if none was written yet.
+    /// `None` if no record was written yet.
     pub fn read(lock: &dyn ReadAt) -> Result<Option<Self>> {
         if lock.len()? < LENGTH_OFFSET + 4 {
             return Ok(None);
@@ -64,8 +62,7 @@ impl Sync {
         Ok(Sync { rows, modify, counters })
     }
 
-    /// Encodes the length of the sync record and the record itself: the bytes that follow the list of lock requests in a lock
-    /// file.
+    /// The record with its length, as it follows the list of lock requests.
     pub fn encode(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         let wide = super::is_wide(self.rows);
@@ -82,7 +79,7 @@ impl Sync {
         [(record.len() as u32).to_be_bytes().as_slice(), &record].concat()
     }
 
-    /// The bytes of a lock file `table.lock` with this sync record and without lock requests.
+    /// A whole `table.lock` without lock requests.
     pub fn encode_file(&self) -> Vec<u8> {
         [[0; LENGTH_OFFSET as usize].as_slice(), &self.encode()].concat()
     }

@@ -20,14 +20,12 @@ pub struct TableDat {
     pub body: Body,
 }
 
-/// The part of `table.dat` that depends on the kind of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// A plain table, which has data of its own: its description and its column set.
+    /// A table with data of its own.
     Plain(Box<(TableDesc, ColumnSet)>),
-    /// A reference table: a selection of rows and columns of another table.
+    /// Rows and columns of another table.
     Reference(RefTable),
-    /// A concatenated table: several tables, one after the other.
     Concatenation(ConcatTable),
 }
 
@@ -55,8 +53,7 @@ impl TableDat {
         Ok(TableDat { rows, order, body })
     }
 
-    /// The bytes of `table.dat` of a plain table, a table with data of its own: version 2 if the number of rows fits in 32
-    /// bits.
+    /// Plain tables only: version 2 if the number of rows fits in 32 bits.
     ///
     /// # Errors
     /// `Unsupported` for other tables, and for keywords that casacore's records cannot hold.
@@ -138,7 +135,7 @@ mod tests {
         view.encode().fails(ErrorKind::Unsupported, "only tables with data of their own are written");
     }
 
-    /// What casacore wrote comes out again, byte for byte.
+    /// Tables come out again byte for byte.
     #[test]
     fn tables_written_by_casacore() {
         let mut files = Vec::new();

@@ -42,7 +42,7 @@ pub fn resolve(name: &[u8], parent: &Path) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name.as_bytes()))
 }
 
-/// The name by which a table at `parent` refers to the table at `path`, both absolute: [`resolve`] finds it again.
+/// The name that [`resolve`] turns into `path` again; both paths are absolute.
 pub fn stored_name(path: &Path, parent: &Path) -> BString {
     let below = |path: &Path, above: &Path| {
         let rest = path.strip_prefix(above).ok().filter(|rest| !rest.as_os_str().is_empty());

@@ -9,16 +9,16 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{ByteOrder, DataType, Values};
 
-/// The names of other tables in a view's `table.dat`, in bytes from the start of the file.
+/// Where a view's `table.dat` names other tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredNames {
-    /// The length field of the object that holds the names.
+    /// Byte of the length field of the object that holds the names.
     object: u64,
     names: Range<u64>,
 }
 
 impl StoredNames {
-    /// Returns the view's `table.dat`, which is `bytes`, with other names in place of its names, of which there are as many.
+    /// The view's `table.dat`, `bytes`, with as many other names.
     pub fn replaced(&self, bytes: &[u8], names: &[BString]) -> Vec<u8> {
         let mut encoded = Encoder::new(ByteOrder::Big);
         names.iter().for_each(|name| encoded.string(name));
@@ -46,16 +46,14 @@ impl StoredNames {
 pub struct RefTable {
     pub root: BString,
     pub stored: StoredNames,
-    /// Name of each column in this reference table and in its root, in the order of the columns.
+    /// Name here and in the root.
     pub columns: Vec<(BString, BString)>,
-    /// Number of rows that the root table had when this reference table was written.
+    /// When this table was written.
     pub root_rows: u64,
     pub rows: u64,
-    /// Offset in `table.dat`, in bytes, of the list that gives the row number in the root table for each row of this reference
-    /// table.
+    /// Byte in `table.dat` of the list of row numbers in the root.
     pub row_numbers: u64,
-    /// Whether the list at `row_numbers` stores each number as a u64, as in version 3 of `RefTable`; otherwise as a
-    /// u32. The numbers are those, from 0, of rows of the root table.
+    /// Whether the list has u64 (version 3) or u32.
     pub wide: bool,
 }
 
@@ -135,7 +133,7 @@ mod tests {
 
     fn unhex(text: &str) -> Vec<u8> {
         let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+        crate::hex::parse(&digits).unwrap()
     }
 
     /// formats/table.md 3.1, written by casacore.

@@ -6,10 +6,9 @@ use super::{OtherColumn, Storage, TableContext};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// Names of the columns with the two antennas of a baseline.
 pub(super) const ANTENNA_COLUMNS: [&str; 2] = ["ANTENNA1", "ANTENNA2"];
 
-/// Opens the column `name` of the table, a key such as `ANTENNA1`; fails if the column does not hold Int scalars.
+/// Opens a key column such as `ANTENNA1`; fails unless it holds Int scalars.
 pub(super) fn key_column(table: &dyn TableContext, name: &str) -> Result<OtherColumn> {
     let column = table.column(name.into())?;
     let (found, storage) = (column.spec.data_type, column.spec.storage);
@@ -19,7 +18,6 @@ pub(super) fn key_column(table: &dyn TableContext, name: &str) -> Result<OtherCo
     Ok(column)
 }
 
-/// Reads the cells of `rows` (half-open, from 0) in a column of Int scalars.
 pub(super) fn read_keys(column: &OtherColumn, rows: Range<u64>) -> Result<Vec<i32>> {
     let count = rows.end - rows.start;
     let mut values = Values::new(DataType::Int);

@@ -14,20 +14,19 @@ use crate::error::{Error, Result};
 use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
 use crate::value::{Record, Value, Values};
 
-/// Length of the header of a bucket file in bytes; most of it is unused.
+/// Most of it is unused.
 const HEADER_BYTES: u64 = 512;
 
-/// The buckets of a StandardStMan or IncrementalStMan file that is read.
+/// The buckets of a StandardStMan or IncrementalStMan file that is read; offsets are bytes of the file.
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
-    /// Size of each bucket of the file in bytes.
     pub(super) bucket_bytes: u32,
     pub(super) count: u32,
 }
 
 impl Buckets {
-    /// Opens the buckets of `file`, and checks that it holds `count` buckets of `bucket_bytes` bytes.
+    /// Checks that `file` holds `count` buckets.
     pub(super) fn new(file: Arc<dyn ReadAt>, bucket_bytes: u32, count: u32) -> Result<Self> {
         let buckets = Buckets { file: Paged::new(file)?, bucket_bytes, count };
         let len = buckets.file.len()?;
@@ -43,13 +42,12 @@ impl Buckets {
 }
 
 impl<F> Buckets<F> {
-    /// The offset in the file of the end of the last bucket, in bytes.
     pub(super) fn end(&self) -> u64 {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }
 
-    /// The offset in the file of a bucket, in bytes, by its number from 0. Fails if the file does not have it; the
-    /// error names `what`, the part of the table that is stored there.
+    /// Fails for a bucket beyond the end of the file; the error names `what`, the part of the table that is stored
+    /// there.
     pub(super) fn offset(&self, bucket: u32, what: impl std::fmt::Display) -> Result<u64> {
         if bucket >= self.count {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
@@ -58,9 +56,8 @@ impl<F> Buckets<F> {
     }
 }
 
-/// The buckets of a StandardStMan or IncrementalStMan file that is being written, and the list of those that are free.
-///
-/// A free bucket begins with the number of the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
+/// The buckets of a file that is being written, and the list of the free ones. A free bucket begins with the number of
+/// the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
 #[derive(Debug)]
 pub(super) struct BucketsMut {
     pub(super) buckets: Buckets<PagedMut>,
@@ -83,12 +80,11 @@ impl BucketsMut {
         self.buckets.bucket_bytes
     }
 
-    /// The offset in the file of a bucket in use, in bytes, by its number from 0.
     pub(super) fn offset(&self, bucket: u32) -> u64 {
         HEADER_BYTES + u64::from(bucket) * u64::from(self.bytes())
     }
 
-    /// Allocates a bucket of zeros, a free one or else a new one at the end; returns its number from 0.
+    /// Allocates a bucket of zeros, a free one or else a new one at the end.
     ///
     /// # Errors
     /// `Limit` if there are as many as 31 bits count.
@@ -112,7 +108,6 @@ impl BucketsMut {
         Ok(bucket)
     }
 
-    /// Adds a bucket to the list of free ones, by its number from 0.
     pub(super) fn give(&mut self, bucket: u32) -> Result<()> {
         self.file().write(self.offset(bucket), &link(self.first_free).to_be_bytes())?;
         self.first_free = Some(bucket);
@@ -120,20 +115,18 @@ impl BucketsMut {
         Ok(())
     }
 
-    /// Writes `header` before the first bucket, and all changes that are still in memory.
     pub(super) fn flush(&mut self, header: &[u8]) -> Result<()> {
         self.file().write(0, header)?;
         self.file().flush()
     }
 }
 
-/// The number of a bucket as files store a reference to it; -1 for `None`, no bucket.
+/// A stored reference to a bucket; -1 for none.
 pub(super) fn link(bucket: Option<u32>) -> i32 {
     bucket.map_or(-1, |bucket| bucket as i32)
 }
 
-/// Parameters of a manager with buckets of `bucket_bytes` bytes, of which casacore is to keep `cached` in memory, under the
-/// names of casacore's `SPEC` records.
+/// Under the names of casacore's `SPEC` records; `cached` buckets are a hint for casacore.
 pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
     let mut record = Record::default();
     for (name, value) in [("BUCKETSIZE", bucket_bytes), (CACHE_PARAMETER, cached)] {
@@ -142,7 +135,7 @@ pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
     record
 }
 
-/// Reads a parameter of a manager, which must be within `range`; `default` if it is missing.
+/// A parameter within `range`; `default` if it is missing.
 pub(super) fn parameter(parameters: &Record, name: &str, default: i64, range: RangeInclusive<i64>) -> Result<i64> {
     let value = parameters.integer(name).unwrap_or(default);
     if parameters.get(name).is_some() && parameters.integer(name).is_none() || !range.contains(&value) {
@@ -152,7 +145,7 @@ pub(super) fn parameter(parameters: &Record, name: &str, default: i64, range: Ra
     Ok(value)
 }
 
-/// The parameter that tells how many buckets casacore is to keep in memory, as a hint.
+/// Buckets that casacore is to keep in memory, as a hint.
 pub(super) const CACHE_PARAMETER: &str = "PERSCACHESIZE";
 
 #[cfg(test)]

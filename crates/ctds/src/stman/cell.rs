@@ -7,8 +7,8 @@ use crate::grid::copy_box;
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Appends to `out` those elements of a cell of `shape` that are in `region`, or all if it is `None`; `read` appends
-/// all elements of the cell to the buffer that it is called with. Shape and region list the fastest axis first.
+/// Appends to `out` the elements of a cell of `shape` that are in `region`, or all; `read` appends the whole cell to
+/// its buffer.
 pub fn read_part(
     region: Option<&Region>,
     shape: &Shape,
@@ -26,26 +26,22 @@ pub fn read_part(
     Ok(())
 }
 
-/// Overwrites the elements of `region` in `cell` (all elements of a cell of `shape`) with `values`; the caller has
-/// checked the region and the types.
+/// Overwrites `region` of `cell` with `values`; the caller has checked the region and the types.
 pub fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
     let zero = vec![0; shape.len()];
     copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
 }
 
-/// The error of reading an undefined cell in `row`, counted from 0.
 pub fn undefined(row: u64) -> Error {
     Error::not_found(format!("the cell in row {row} is undefined"))
 }
 
-/// Number of bytes that a cell of `elements` elements takes in memory.
 pub fn memory_bytes(data_type: DataType, elements: u64) -> u64 {
     let size = if data_type.is_fixed_size() { data_type.size() } else { size_of::<BString>() };
     elements.saturating_mul(size as u64)
 }
 
-/// Appends to `out` the elements of a cell of `shape` that the file stores no bytes of: zeros, `false` or empty
-/// strings.
+/// Appends zeros, `false` or empty strings for a cell that the file stores no bytes of.
 pub fn extend_unbacked(shape: &Shape, out: &mut Values) -> Result<()> {
     let elements = shape.elements()?;
     limits::unbacked_cell(memory_bytes(out.data_type(), elements))?;

@@ -7,12 +7,11 @@ use crate::error::{Error, Result, ResultExt};
 use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
-    /// The error of writing values to `row` that do not fit the column; `message` says in which way.
+    /// Error of writing values that do not fit the column; `message` says in which way.
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
         Error::usage(message).context(format!("column {}, row {row}", self.name))
     }
 
-    /// Checks that the table has all of `rows` (half-open, from 0), and that `values` have the element type of the column.
     pub(super) fn check_write(&self, rows: &Range<u64>, table_rows: u64, values: &Values) -> Result<()> {
         self.check_rows(rows, table_rows)?;
         if values.data_type() != self.data_type {
@@ -22,8 +21,7 @@ impl ColumnSpec {
         Ok(())
     }
 
-    /// Checks that `values` fit `region` of the cell in `row`; returns `shape`, the shape of the cell. Fails if `shape`
-    /// is `None`: the cell is undefined.
+    /// Checks that `values` fit `region` of a cell of `shape`, and returns it; `None` is an undefined cell, an error.
     pub(super) fn check_part(
         &self,
         row: u64,
@@ -39,7 +37,6 @@ impl ColumnSpec {
         Ok(shape)
     }
 
-    /// Checks that the table, which has `table_rows` rows, has all of `rows`.
     pub(super) fn check_rows(&self, rows: &Range<u64>, table_rows: u64) -> Result<()> {
         if rows.start <= rows.end && rows.end <= table_rows {
             return Ok(());
@@ -47,7 +44,6 @@ impl ColumnSpec {
         Err(self.misfit(rows.end.saturating_sub(1), format!("the table has {table_rows} rows")))
     }
 
-    /// Checks that a cell of the column may have `shape`, by its fixed shape or number of axes.
     pub(super) fn check_shape(&self, row: u64, shape: &Shape) -> Result<()> {
         match &self.shape {
             Some(fixed) if fixed != shape => {
@@ -60,8 +56,7 @@ impl ColumnSpec {
         }
     }
 
-    /// Checks that `elements` is the total number of elements in `cells` cells of `shape`; the error names `row`, the
-    /// row of the first cell.
+    /// Checks the total number of `elements` in `cells` cells of `shape`; the error names `row`, the first of them.
     pub(super) fn check_count(&self, row: u64, cells: u64, shape: &Shape, elements: usize) -> Result<()> {
         if shape.elements()?.checked_mul(cells) == Some(elements as u64) {
             return Ok(());
@@ -69,13 +64,11 @@ impl ColumnSpec {
         Err(self.misfit(row, format!("{elements} elements for {cells} cells of shape {shape}")))
     }
 
-    /// The error of a write that has only `given` elements, fewer than the cells up to the one in `row` have.
+    /// A write has only `given` elements, fewer than the cells up to the one in `row` have.
     pub(super) fn too_few(&self, row: u64, given: usize) -> Error {
         self.misfit(row, format!("{given} elements, fewer than the cells up to this one have"))
     }
 
-    /// Checks that a write to `rows` was not given more elements than the cells have: of `given` elements, `used` were
-    /// written.
     pub(super) fn check_all_used(&self, rows: &Range<u64>, used: usize, given: usize) -> Result<()> {
         if used == given {
             return Ok(());
@@ -84,13 +77,11 @@ impl ColumnSpec {
         Err(self.misfit(rows.start, format!("{given} elements for {cells} cells that have {used}")))
     }
 
-    /// The error of a write into the undefined cell in `row`.
     pub(super) fn without_shape(&self, row: u64) -> Error {
         self.misfit(row, "the cell has no shape yet")
     }
 }
 
-/// Checks that `row` (from 0) exists in a table of `table_rows` rows, so that it can be removed.
 pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
     if row < table_rows {
         return Ok(());
@@ -98,10 +89,7 @@ pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
     Err(Error::usage(format!("row {row} is to be removed, the table has {table_rows} rows")))
 }
 
-/// Number of rows of a table after `count` rows are added.
-///
-/// # Errors
-/// `Limit` if 63 bits do not count them.
+/// Rows after `count` more; `Limit` if 63 bits do not count them.
 pub(super) fn more_rows(table_rows: u64, count: u64) -> Result<u64> {
     let rows = table_rows.checked_add(count).filter(|&rows| rows <= i64::MAX as u64);
     rows.ok_or_else(|| Error::limit("the table would have more than 2^63 - 1 rows"))
@@ -146,7 +134,7 @@ mod tests {
         );
     }
 
-    /// Writes that do not fit, to a manager of 2 rows whose first cell of V has shape [2].
+    /// The manager has 2 rows, and the first cell of V shape [2].
     #[test]
     fn writes_that_do_not_fit() {
         for (name, file) in

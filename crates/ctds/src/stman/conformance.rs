@@ -1,4 +1,4 @@
-//! What every manager that is written promises, for each of them: the suite walks the registry, so that a new manager is
+//! The promises of every manager that is written: the suite walks the registry, so that a new manager is
 //! tested, or fails for want of a sample.
 
 use std::sync::Arc;
@@ -11,16 +11,13 @@ use crate::container::{Container, ContainerMut, Memory};
 use crate::io::{ByteOrder, read_all};
 use crate::value::{DataType, Record, Region, Shape, Value, Values};
 
-/// What a manager is tested with.
 struct Sample {
     columns: Vec<ColumnSpec>,
     parameters: Record,
     private_keywords: Record,
     /// Rows that fill more than one bucket or tile, the last of them in part.
     many: u64,
-    /// Whether the cells of a column without fixed shape may be left undefined.
     has_undefined_cells: bool,
-    /// Whether the cells of a column may have different shapes.
     has_shapes: bool,
 }
 
@@ -39,7 +36,6 @@ fn strings(names: &[&str]) -> Value {
     Value::Array(Shape::from([names.len() as u64]), Values::String(names))
 }
 
-/// Columns of all types, scalars and arrays of each storage.
 fn all_columns() -> Vec<ColumnSpec> {
     let mut columns = Vec::new();
     for data_type in TYPES {
@@ -52,7 +48,7 @@ fn all_columns() -> Vec<ColumnSpec> {
     columns
 }
 
-/// Columns that share the hypercubes of a tiled manager: the pixels are bits, bytes and more.
+/// The pixels are bits, bytes and more.
 fn tiled_columns(shape: Option<&[u64]>) -> Vec<ColumnSpec> {
     let types = [DataType::Complex, DataType::Bool, DataType::Short];
     let column = |data_type: DataType| {
@@ -63,7 +59,7 @@ fn tiled_columns(shape: Option<&[u64]>) -> Vec<ColumnSpec> {
     types.into_iter().map(column).collect()
 }
 
-/// What the manager is tested with; `None`: it has no cells of its own.
+/// `None` for a manager without cells of its own.
 fn sample(kind: &Kind) -> Option<Sample> {
     let buckets = |size: i32| record(&[("BUCKETSIZE", Value::Scalar(Values::Int(vec![size])))]);
     let tiles = |tile: &[i32]| record(&[("DEFAULTTILESHAPE", integers(tile))]);
@@ -114,7 +110,7 @@ fn written() -> impl Iterator<Item = (&'static Kind, Option<Sample>)> {
     KINDS.iter().filter(|kind| kind.create.is_some()).map(|kind| (*kind, sample(kind)))
 }
 
-/// The shape of a cell; `None`: it stays undefined.
+/// `None` for a cell that stays undefined.
 fn shape_of(spec: &ColumnSpec, sample: &Sample, row: u64) -> Option<Shape> {
     match &spec.shape {
         Some(shape) => Some(shape.clone()),
@@ -124,7 +120,7 @@ fn shape_of(spec: &ColumnSpec, sample: &Sample, row: u64) -> Option<Shape> {
     }
 }
 
-/// The elements of a cell: they tell row and place, and repeat every few rows, as those of an incremental manager do.
+/// Elements tell row and place, and repeat every few rows, as an incremental manager's do.
 fn cell(spec: &ColumnSpec, shape: &Shape, row: u64) -> Values {
     let numbers = (0..shape.elements().unwrap()).map(|at| row / 3 * 31 + at * 7 + 1);
     macro_rules! cast {
@@ -148,7 +144,7 @@ struct Made {
     info: Vec<u8>,
 }
 
-/// A manager with rows, each cell written by itself or many at once.
+/// Each cell is written by itself or many at once.
 fn make(kind: &Kind, sample: &Sample, order: ByteOrder, rows: u64, at_once: bool) -> Made {
     let files = Arc::new(Memory::default());
     let args = create_args(&files, order, &sample.columns, &sample.parameters);
@@ -200,7 +196,7 @@ fn open_args<'a>(
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_cells_are_read_back() {
     let mut tried = 0;
     for (kind, sample) in written() {
         let Some(sample) = sample else { continue };
@@ -233,7 +229,7 @@ fn what_is_written_is_read() {
     assert!(tried >= 7 * 12, "{tried} tables of a manager");
 }
 
-/// Many rows at once or cell by cell: the files are the same.
+/// Files are the same after many rows at once and after cell by cell.
 #[test]
 fn the_way_of_writing_does_not_matter() {
     for (kind, sample) in written() {
@@ -278,7 +274,7 @@ fn parts_of_cells_are_parts() {
     }
 }
 
-/// Whatever is cut off, the error says in which file of which manager, and is one that damage leads to.
+/// The error after any cut names file and manager, and is one that damage leads to.
 #[test]
 fn errors_of_the_file_name_the_manager() {
     for (kind, sample) in written() {
@@ -324,7 +320,7 @@ fn copy_of(files: &Memory) -> Memory {
     copy
 }
 
-/// Calls that make no sense are refused, by every manager and through whatever is around it, with its place.
+/// Every manager refuses calls that make no sense, also through wrappers, with its place.
 #[test]
 fn wrong_calls_are_refused() {
     for (kind, sample) in written() {
@@ -345,7 +341,7 @@ fn wrong_calls_are_refused() {
     }
 }
 
-/// Engines of tables that are written compute what others store: they say so.
+/// Engines of written tables compute what others store.
 #[test]
 fn engines_take_no_cells() {
     let mut tried = 0;

@@ -4,7 +4,7 @@ use super::ColumnCells;
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// Cells of two elements of which every read yields these elements, whatever they are: no file has such cells.
+/// Cells of two elements of which every read yields these elements; no file has such cells.
 pub struct Contradictory(pub Values);
 
 impl ColumnCells for Contradictory {

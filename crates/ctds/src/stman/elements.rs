@@ -7,8 +7,7 @@ use crate::grid::copy_box;
 use crate::io::{ByteOrder, PagedMut, ReadAt, past_end};
 use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_bytes, swap_width};
 
-/// Number of bytes that are converted at a time (Bools to or from bits, or the byte order of numbers), so that a large
-/// cell is in memory only once.
+/// Bytes converted at a time, so that a large cell is in memory only once.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// The place of elements in a file: element `i` is `first + i` elements (for Bools: bits) after byte `offset`.
@@ -20,7 +19,7 @@ pub(super) struct Elements<'a> {
     pub(super) first: u64,
 }
 
-/// Number of bits that an element of this type takes in a file; 0 for strings and records, which have no fixed size.
+/// Bits of an element in a file; 0 for strings and records, which have no fixed size.
 pub(super) fn element_bits(data_type: DataType) -> u64 {
     match data_type {
         DataType::Bool => 1,
@@ -29,7 +28,7 @@ pub(super) fn element_bits(data_type: DataType) -> u64 {
 }
 
 impl Elements<'_> {
-    /// Reads `count` elements from the file and appends them to `out`.
+    /// Appends `count` elements to `out`.
     ///
     /// # Errors
     /// `Format`, before anything is allocated, if the file does not hold them.
@@ -59,8 +58,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. If a region is
-    /// given, all elements whose index on the last axis is within the region are read from the file.
+    /// Appends an array of `shape`, or a region of it. All elements whose index on the last axis is within the region
+    /// are read.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;
@@ -98,8 +97,7 @@ impl Elements<'_> {
     }
 }
 
-/// The place of elements in a file that is being written: element `i` is `first + i` elements after
-/// byte `offset`.
+/// The same as [`Elements`], in a file that is being written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementsMut<'a> {
     pub(super) file: &'a PagedMut,
@@ -109,7 +107,7 @@ pub(super) struct ElementsMut<'a> {
 }
 
 impl ElementsMut<'_> {
-    /// Writes the elements `range` (half-open, from 0) of `values` to the file, which is long enough already.
+    /// The file is long enough already.
     pub(super) fn write(&self, values: &Values, range: Range<usize>) -> Result<()> {
         if let Values::Bool(bools) = values {
             return self.write_bits(&bools[range]);
@@ -141,7 +139,7 @@ impl ElementsMut<'_> {
             let end = skip + step.len();
             let start = self.offset + bit / 8;
             let mut buffer = vec![0; end.div_ceil(8)];
-            // what shares the first and the last byte
+            // neighbouring Bools share the first and the last byte
             if skip > 0 {
                 self.file.read_at(start, &mut buffer[..1])?;
             }
@@ -157,7 +155,6 @@ impl ElementsMut<'_> {
         Ok(())
     }
 
-    /// Writes an array of `shape`, or a region of it, to the file; both have the fastest axis first.
     pub(super) fn write_array(&self, shape: &Shape, region: Option<&Region>, values: &Values) -> Result<()> {
         let Some(region) = region else { return self.write(values, 0..values.len()) };
         region.check(shape)?;
@@ -165,7 +162,7 @@ impl ElementsMut<'_> {
             return Ok(());
         }
         let Some((slab, _)) = shape.split_last() else { return self.write(values, 0..values.len()) };
-        // what spans the region on the last axis is read and written again
+        // the slab that spans the region on the last axis is read and written again
         let last = slab.len();
         let first = self.first + region.start[last] * slab.elements()?;
         let to = ElementsMut { first, ..*self };
@@ -181,7 +178,6 @@ impl ElementsMut<'_> {
         to.write(&span, 0..span.len())
     }
 
-    /// Converts this location of elements for writing to a location for reading the same elements.
     fn elements(&self) -> Elements<'_> {
         Elements { file: self.file, order: self.order, offset: self.offset, first: self.first }
     }
@@ -247,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_does_not_hold_is_not_allocated() {
+    fn missing_elements_are_not_allocated() {
         let bytes = vec![0; 64];
         let elements = Elements { file: &bytes, order: ByteOrder::Big, offset: 3, first: 5 };
         for data_type in [DataType::Bool, DataType::DComplex] {

@@ -11,63 +11,54 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{BString, DataType, Region, Shape, Values};
 
-/// Size of the header of an indirect array file in bytes; no array starts earlier.
+/// No array starts earlier.
 const HEADER_BYTES: u64 = 16;
 
-/// An open indirect array file `table.f<n>i`, whose arrays are found by their offsets.
+/// An indirect array file `table.f<n>i`; arrays are found by their byte offsets.
 ///
-/// | field   | type | meaning                                                       |
+/// | field | type | meaning |
 /// |---------|------|---------------------------------------------------------------|
-/// | version | u32  | 0 or 1                                                        |
-/// | used    | i64  | end of the last record; ignored, the file's length is as good |
-/// | filler  | i32  |                                                               |
+/// | version | u32 | 0 or 1 |
+/// | used | i64 | end of the last record; ignored, the file's length is as good |
+/// | filler | i32 | |
 #[derive(Debug)]
 pub(super) struct Arrays<F = Paged> {
     file: F,
     order: ByteOrder,
-    /// Whether each array of the file is stored with a reference count, as in version 1 of the format.
+    /// Version 1: each array has a reference count.
     counted: bool,
     suffix: String,
-    /// Names of the file and the manager, as context of errors.
     place: Context,
 }
 
-/// The reference count and shape that precede the data of each array in an indirect array file.
+/// Header of an array, before its elements.
 ///
-/// | field      | type         | present   |
+/// | field | type | present |
 /// |------------|--------------|-----------|
-/// | references | u32          | version 1 |
-/// | ndim       | u32          |           |
-/// | shape      | i32 per axis |           |
+/// | references | u32 | version 1 |
+/// | ndim | u32 | |
+/// | shape | i32 per axis | |
 struct Record {
     shape: Shape,
-    /// Offset of the array's data in the file in bytes, right after the shape.
+    /// Offset of the elements, right after the shape.
     data: u64,
 }
 
-/// The array file of a manager's columns, or the error of opening it, which is reported only when an indirect array is
-/// read.
+/// The array file, or the error of opening it, reported only when an indirect array is read.
 #[derive(Debug)]
 pub(super) struct ArrayFile(Result<Arrays>);
 
 impl ArrayFile {
-    /// Opens the indirect array file `table.f<sequence><suffix>` of the storage manager `manager`; an error is kept until
-    /// an array is read.
     pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Self {
         ArrayFile(Arrays::open(args, suffix, order, manager))
     }
 
-    /// Returns the open array file of the manager's columns, or the error of opening it.
-    ///
-    /// # Errors
-    /// The error of opening the file.
     pub(super) fn arrays(&self) -> Result<&Arrays> {
         self.0.as_ref().map_err(Error::clone)
     }
 }
 
 impl Arrays {
-    /// Opens the indirect array file `table.f<sequence><suffix>` of the storage manager `manager`.
     fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
         let place = Context::managed(args.file_name(suffix), manager);
         let file = Paged::new(args.file(suffix)?).context(&place)?;
@@ -81,17 +72,13 @@ impl Arrays {
 }
 
 impl<F: ReadAt> Arrays<F> {
-    /// The shape of the array at byte `offset` of the array file, fastest axis first.
-    ///
-    /// One without axes, which has no elements in casacore, comes out with a single axis of none.
+    /// Shape, fastest axis first. An array without axes, which has no elements in casacore, gets a single axis of 0.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
         Ok(record.shape)
     }
 
-    /// Appends the elements of the array at byte `offset` of the array file, or of a region of it (fastest axis first),
-    /// to `out`.
     pub(super) fn read(&self, offset: i64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let mut read = || {
             let record = self.record(offset)?;
@@ -103,8 +90,7 @@ impl<F: ReadAt> Arrays<F> {
         read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
-    /// Calls `each` with the byte range of the array file that holds the elements of the array at byte `offset`, which is
-    /// the cell of `row`.
+    /// Calls `each` with the byte range of the elements of the array at `offset`, the cell of `row`.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -151,8 +137,7 @@ impl<F: ReadAt> Arrays<F> {
         Elements { file: &self.file, order: self.order, offset: record.data, first: 0 }
     }
 
-    /// Appends an array of strings to `out`. The array file has a u32 offset for each string, 0 for an empty one; at the
-    /// offset are the string's u32 length and its bytes.
+    /// A u32 offset for each string, 0 for an empty one, leads to its u32 length and its bytes.
     fn strings(&self, record: &Record, out: &mut Values) -> Result<()> {
         let mut offsets = Values::new(DataType::UInt);
         self.elements(record).read_array(&record.shape, None, &mut offsets)?;
@@ -177,19 +162,16 @@ impl<F: ReadAt> Arrays<F> {
     }
 }
 
-/// An indirect array file that is being written.
-///
-/// Arrays that are given up stay in the file, as casacore leaves them.
+/// An indirect array file that is being written. Abandoned arrays stay in the file, as casacore leaves them.
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,
-    /// Length in bytes of the array file's content; the next array or string is added at this offset.
+    /// Offset of the next array or string.
     end: u64,
 }
 
 impl ArraysMut {
-    /// Creates the indirect array file `name`; if `counted`, each array is stored with a reference count, which is 1 at
-    /// first.
+    /// If `counted`, each array has a reference count, 1 at first.
     pub(super) fn create(
         files: &dyn ContainerMut,
         name: &str,
@@ -203,8 +185,7 @@ impl ArraysMut {
         Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
     }
 
-    /// Adds an array of zeros, `false`s or empty strings to the array file; returns its offset in bytes, which is never
-    /// 0.
+    /// Adds an array of zeros, `false`s or empty strings; its offset is never 0.
     ///
     /// # Errors
     /// `Limit` for extents beyond 31 bits, which the format cannot store.
@@ -239,18 +220,15 @@ impl ArraysMut {
         Ok(start as i64)
     }
 
-    /// The shape of the array at byte `offset` of the array file, fastest axis first.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
         self.arrays.shape(offset)
     }
 
-    /// Appends the elements of the array at byte `offset` of the array file to `out`.
     pub(super) fn read(&self, offset: i64, out: &mut Values) -> Result<()> {
         self.arrays.read(offset, None, out)
     }
 
-    /// Overwrites the whole array at byte `offset` of the array file with the elements `range` (half-open, from 0) of
-    /// `values`.
+    /// Overwrites the whole array with the elements `range` of `values`.
     pub(super) fn write(&mut self, offset: i64, values: &Values, range: Range<usize>) -> Result<()> {
         let record = self.record(offset)?;
         self.check(offset, &record.shape, range.len())?;
@@ -265,7 +243,6 @@ impl ArraysMut {
         .with_context(|| &self.arrays.place)
     }
 
-    /// Writes `values` to a region of the array at byte `offset` of the array file.
     pub(super) fn write_region(&mut self, offset: i64, region: &Region, values: &Values) -> Result<()> {
         let record = self.record(offset)?;
         region.check(&record.shape)?;
@@ -281,8 +258,7 @@ impl ArraysMut {
         .with_context(|| &self.arrays.place)
     }
 
-    /// Number of cells that refer to the array at byte `offset` of the array file; an error if the file has no reference
-    /// counts.
+    /// Number of cells that refer to the array; an error without reference counts.
     pub(super) fn references(&self, offset: i64) -> Result<u32> {
         let bytes = read_array(&self.arrays.file, offset as u64)
             .with_context(|| Context::offset("array", offset))
@@ -290,7 +266,6 @@ impl ArraysMut {
         Ok(self.arrays.order.u32(bytes))
     }
 
-    /// Sets the stored number of cells that refer to the array at byte `offset` of the array file.
     pub(super) fn set_references(&mut self, offset: i64, count: u32) -> Result<()> {
         let bytes = self.arrays.order.u32_bytes(count);
         self.arrays
@@ -300,7 +275,6 @@ impl ArraysMut {
             .with_context(|| &self.arrays.place)
     }
 
-    /// Writes the header of the array file, and the changes that are still in memory.
     pub(super) fn flush(&mut self) -> Result<()> {
         let order = self.arrays.order;
         let mut header = Vec::from(order.u32_bytes(u32::from(self.arrays.counted)));
@@ -334,7 +308,7 @@ impl ArraysMut {
         self.arrays.file.grow(end);
     }
 
-    /// Appends strings to the array file; returns the offset of each in bytes. Empty strings are stored and have offsets as well.
+    /// Offsets of the appended strings; empty ones are stored as well.
     fn add_strings(&mut self, strings: &[BString]) -> Result<Values> {
         let order = self.arrays.order;
         let mut offsets = Vec::with_capacity(strings.len());
@@ -469,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_cannot_hold_is_an_error() {
+    fn arrays_beyond_the_format_are_rejected() {
         let mut file = create(&Arc::new(Memory::default()), ByteOrder::Big, false);
         let error = file.add(DataType::Bool, &Shape::from([1, 1 << 31])).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Limit);

@@ -9,7 +9,7 @@ use crate::value::{Region, Shape, Values};
 
 pub(super) static KIND: Kind = Kind::new(&["MemoryStMan"], open);
 
-/// A MemoryStMan, which has no files and nothing in `table.dat`: it consists of its columns.
+/// A MemoryStMan has no files and nothing in `table.dat`: it consists of its columns.
 #[derive(Debug)]
 struct Memory {
     name: BString,
@@ -35,7 +35,7 @@ impl Manager for Memory {
 }
 
 impl ColumnCells for MemoryColumn {
-    /// The shape of a cell: scalars and arrays of fixed shape are defined and read as zeros; other arrays are undefined.
+    /// Scalars and arrays of fixed shape are defined and read as zeros; other arrays are undefined.
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(self.0.shape.clone())
     }

@@ -66,7 +66,7 @@ static KINDS: &[&Kind] = &[
     &dysco::KIND,
 ];
 
-/// Types of managers that this program knows by name but cannot read: opening one returns an error with the reason.
+/// Types whose opening fails with the reason why this program cannot read them.
 static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &ms_columns::THIRD_PARTY];
 
 /// The names of all storage managers that can be read, as table.dat stores them, without template arguments.
@@ -83,12 +83,10 @@ fn all() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().chain(REFUSED).copied()
 }
 
-/// Opens the storage manager of the type `name`.
 pub fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     (find(name)?.open)(args)
 }
 
-/// Creates a storage manager of the type `name`, without rows.
 pub fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     match find(name)?.create {
         Some(create) => create(args),
@@ -96,42 +94,37 @@ pub fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>
     }
 }
 
-/// Whether casacore may put the files of managers of the type `name` into a container (MultiFile or MultiHDF5); if not,
-/// they stay separate files in the table's directory.
+/// Whether casacore may put the files of this type into a container (MultiFile or MultiHDF5).
 pub fn packable(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.packable)
 }
 
-/// Whether managers of the type `name` store their cells in hypercubes of tiles.
 pub fn is_tiled(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.tiled)
 }
 
-/// Whether the column keyword of this name is a parameter of an engine.
 pub fn is_engine_keyword(keyword: &BStr) -> bool {
     let mut engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.any(|engine| engine.prefixes.iter().any(|prefix| keyword.starts_with(prefix.as_bytes())))
 }
 
-/// The column of the same table from which a virtual column engine with these column keywords computes values; `None` if
-/// no keyword names one.
+/// The column from which a virtual column with these keywords computes values.
 pub fn stored_column(keywords: &Record) -> Option<&BStr> {
     keywords.string(engine::STORED_COLUMN)
 }
 
-/// Whether managers of the type `name` compute values from TaQL expressions, which only casacore evaluates.
+/// Whether the type computes values from TaQL expressions, which only casacore evaluates.
 pub fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))
 }
 
-/// The expression of an engine, such as a TaQL one, in the keywords of its column; `None` if the keywords do not have one.
+/// The expression of an engine in the keywords of its column.
 pub fn expression(keywords: &Record) -> Option<&BStr> {
     let engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.filter_map(|engine| engine.expression).find_map(|keyword| keywords.string(keyword))
 }
 
-/// The sequence number n of the storage manager that the file `file_name` of a table belongs to: 3 for `table.f3_TSM0`;
-/// `None` if the name is not of the form `table.f<n>…`.
+/// The n of `table.f<n>…`: 3 for `table.f3_TSM0`.
 pub fn sequence_of(file_name: &str) -> Option<u32> {
     let rest = file_name.strip_prefix("table.f")?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -145,7 +138,7 @@ fn find(name: &BStr) -> Result<&'static Kind> {
 }
 
 #[cfg(any(test, feature = "internals"))]
-/// All data types of the cells of columns in tests; records are left out.
+/// All but records.
 pub const TYPES: [crate::value::DataType; 12] = [
     crate::value::DataType::Bool,
     crate::value::DataType::UChar,

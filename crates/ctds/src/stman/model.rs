@@ -18,12 +18,9 @@ use crate::value::{BString, Complex32, Complex64, DataType, Record, Region, Shap
 
 const EDITS: usize = 150;
 
-/// Elements, whatever their type and number.
 #[derive(Debug, Clone, Copy)]
 enum Fill {
-    /// All are alike.
     Same(u64),
-    /// Each is another.
     Each(u64),
 }
 
@@ -39,7 +36,6 @@ impl Fill {
         }
     }
 
-    /// Rarely long.
     fn string(self, at: usize, longest: u64) -> BString {
         let number = self.number(at);
         let longest = if number % 10 == 9 { longest } else { longest.min(10) };
@@ -112,16 +108,15 @@ enum Edit {
 struct Write {
     column: Index,
     first: Index,
-    /// `None`: one row.
+    /// `None` for one row.
     count: Option<Index>,
     /// The shape of most cells that get one.
     shape: Shape,
-    /// For each row in turn: whether a cell that has a shape gets one, and another one than most.
+    /// For each row in turn: whether a cell with a shape gets one, and another one than most.
     shapes: Vec<(bool, Option<Shape>)>,
-    /// Nothing but the shapes.
     is_shape_only: bool,
     fill: Fill,
-    /// For each axis in turn where a part of the cell starts, and how far it goes; `None`: all of the cell.
+    /// Start and extent of the written part, for each axis in turn.
     part: Option<Vec<(Index, Index)>>,
 }
 
@@ -159,7 +154,6 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// A column and its cells.
 struct Expected {
     spec: ColumnSpec,
     cells: Vec<Option<(Shape, Values)>>,
@@ -185,8 +179,8 @@ fn zeros(data_type: DataType, shape: &Shape) -> (Shape, Values) {
     (shape.clone(), values)
 }
 
-/// Makes managers, changes them at random, and compares what is read with what was written; `parameters` are sets of
-/// parameters, one of which each manager is made with.
+/// Makes managers, each with one of `parameters`, edits them at random, and compares the cells read with those
+/// written.
 pub(super) fn random_edits(kind: &'static Kind, managers: u32, parameters: &[&[(&'static str, i32)]]) {
     let orders = select(&[ByteOrder::Big, ByteOrder::Little][..]);
     let parameters: Vec<Vec<(&'static str, i32)>> = parameters.iter().map(|set| set.to_vec()).collect();

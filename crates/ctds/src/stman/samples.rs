@@ -17,7 +17,7 @@ use crate::value::{DataType, Record, Region, Shape, Values};
 
 static NO_KEYWORDS: LazyLock<Record> = LazyLock::new(Record::default);
 
-/// Bytes from their notation: hexadecimal digits, `'text'`, and `00*12` for a repeated byte.
+/// Notation: hexadecimal digits, `'text'`, and `00*12` for a repeated byte.
 pub(super) fn bytes(notation: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, part) in notation.split('\'').enumerate() {
@@ -81,8 +81,7 @@ pub(super) fn create_args<'a>(
     }
 }
 
-/// Reads `good`, which must work, and every damaged form of it, which must end soon: well, or with an error that damage
-/// leads to and that fits in a line.
+/// Every damaged form of `good`, which must work, ends soon: well, or with a one-line error that damage leads to.
 #[track_caller]
 pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
     read(good.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", Location::caller()));
@@ -107,10 +106,10 @@ pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
     }
 }
 
-/// Longest time for a damaged file of a few hundred bytes; other tests may keep the machine busy.
+/// A damaged file has a few hundred bytes; other tests may keep the machine busy.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// All defined cells of a column, read at once and one by one, which must agree.
+/// Cells read at once and one by one, which must agree.
 pub fn read_both_ways(column: &dyn ColumnCells, rows: u64, data_type: DataType) -> Result<Values> {
     let mut at_once = Values::new(data_type);
     column.read_rows(0..rows, &mut at_once)?;
@@ -136,7 +135,6 @@ pub fn read_both_ways(column: &dyn ColumnCells, rows: u64, data_type: DataType) 
     Ok(at_once)
 }
 
-/// A table without other columns.
 #[derive(Debug)]
 pub(super) struct Alone;
 
@@ -164,7 +162,7 @@ impl TableContext for Alone {
     }
 }
 
-/// Columns in memory, and tables of the same columns, for managers whose values come from them.
+/// Columns in memory, and tables of the same columns.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     pub(super) rows: u64,
@@ -172,12 +170,11 @@ pub(super) struct Given {
     columns: Vec<(ColumnSpec, Record, Arc<GivenColumn>)>,
 }
 
-/// For each row shape and elements; `None`: undefined.
+/// Shape and elements of each row; `None`: undefined.
 #[derive(Debug)]
 struct GivenColumn(Vec<Option<(Shape, Values)>>);
 
 impl Given {
-    /// Adds a column of scalars.
     pub(super) fn scalars(self, name: &str, values: Values) -> Self {
         let cell = |row| {
             let mut cell = Values::new(values.data_type());
@@ -188,7 +185,6 @@ impl Given {
         self.column(column(name, values.data_type(), Storage::Scalar, None), Record::default(), cells)
     }
 
-    /// Adds a column.
     pub(super) fn column(mut self, spec: ColumnSpec, keywords: Record, cells: Vec<Option<(Shape, Values)>>) -> Self {
         self.rows = cells.len() as u64;
         self.columns.push((spec, keywords, Arc::new(GivenColumn(cells))));

@@ -7,9 +7,8 @@ use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
-/// A storage manager that is being written, whose errors get `context` (the names of its file and its type) added.
-///
-/// It forwards every method, also those with a default: a manager's own version would be lost otherwise.
+/// Adds `context`, file and type of the manager, to errors. Forwards every method, also those with a default: a
+/// manager's own version would be lost otherwise.
 #[derive(Debug)]
 pub(super) struct WithContext<M> {
     context: Context,
@@ -17,7 +16,6 @@ pub(super) struct WithContext<M> {
 }
 
 impl<M: ManagerMut + 'static> WithContext<M> {
-    /// Creates the manager that `new` returns, wrapped so that its errors name its file and the type `type_name`.
     pub(super) fn create(
         args: &CreateArgs<'_>,
         type_name: &str,

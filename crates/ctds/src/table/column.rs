@@ -32,17 +32,15 @@ use crate::value::{DataType, Element, Region, Shape, Values};
 #[derive(Clone)]
 pub struct Column<'a> {
     info: &'a ColumnInfo,
-    /// Number of rows of the table that the column belongs to.
     rows: u64,
-    /// Path of the table, which is added to errors that occur when the column is read.
+    /// Added to errors of reading.
     place: Context,
     cells: Cells<'a>,
 }
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column of a table, by its number from 0; if its data manager could not be opened, reading cells fails with the
-    /// error of opening it.
+    /// A column by its number; without its data manager, reading cells fails with the error of opening that.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }
@@ -59,8 +57,7 @@ impl<'a> Column<'a> {
         Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
     }
 
-    /// Makes the column of a table of `rows` rows from its opened `cells`; the cells of a record column must be decoded
-    /// to records already, see [`RecordCells`].
+    /// The cells of a record column must be decoded to records already, see [`RecordCells`].
     #[doc(hidden)]
     pub fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Arc<dyn ColumnCells + 'a>) -> Self {
         Column { info, rows, place, cells: Cells::Opened(cells) }
@@ -127,8 +124,8 @@ impl<'a> Column<'a> {
         self.array(&region.shape, self.typed(values)?)
     }
 
-    /// The cells of `rows` (half-open, from 0), which must all be defined and have one shape, as one array: its first
-    /// axis is the row, then follow the axes of the cell, slowest first. Large reads use all processors.
+    /// The cells of the half-open range `rows`, counted from 0, as one array: its first axis is the row, then follow the
+    /// axes of the cell, slowest first. The cells must all be defined and have one shape. Large reads use all processors.
     ///
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
@@ -136,9 +133,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of each cell of `rows` (half-open, from 0), for example one channel, as
-    /// one array: its first axis is the row, then follow the axes of the region, slowest first. Tiles without elements
-    /// of the region are not read.
+    /// The part `region` (fastest axis first) of each cell of the half-open range `rows` of row numbers from 0, for
+    /// example one channel, as one array: its first axis is the row, then follow the axes of the region, slowest first.
+    /// Tiles without elements of the region are not read.
     ///
     /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
     ///
@@ -180,9 +177,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of the cells of the rows whose numbers (from 0) `rows` lists, as one array:
-    /// its first axis is the position in the list, then follow the axes of the region, slowest first. The cells must all be
-    /// defined and have one shape.
+    /// The part `region`, fastest axis first, of the cells of the rows whose numbers (from 0) `rows` lists, as one
+    /// array: its first axis is the position in the list, then follow the axes of the region, slowest first. The cells
+    /// must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -190,9 +187,10 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of `rows` (half-open, from 0) or the part `region` (fastest axis first) of each: row after
-    /// row, in each the elements with the first axis fastest. `out` must have as many elements as are read. The cells must all
-    /// be defined and have one shape. This is the fastest way to read, as `out` can be used again.
+    /// Fills `out` with the cells of the half-open range `rows` of row numbers from 0, or the part `region`, fastest
+    /// axis first, of each: row after row, in each the elements with the first axis fastest. `out` must have as many
+    /// elements as are read. The cells must all be defined and have one shape. This is the fastest way to read, as
+    /// `out` can be used again.
     ///
     /// ```no_run
     /// use ctds::Table;
@@ -208,14 +206,14 @@ impl<'a> Column<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`parts`](Self::parts); `Usage` if `out` has another length than what is wanted.
+    /// As [`parts`](Self::parts); `Usage` if `out` has another length than the wanted cells.
     pub fn read_into<T: Element>(&self, rows: Range<u64>, region: Option<&Region>, out: &mut [T]) -> Result<()> {
         self.fill(Rows::Range(rows), region, out)
     }
 
-    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region` (fastest axis
-    /// first) of each: in the order of the list, in each the elements with the first axis fastest. `out` must have as many
-    /// elements as are read. The cells must all be defined and have one shape.
+    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region`, fastest
+    /// axis first, of each: in the order of the list, in each the elements with the first axis fastest. `out` must have
+    /// as many elements as are read. The cells must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).

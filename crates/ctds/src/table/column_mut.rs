@@ -42,7 +42,7 @@ pub struct ColumnMut<'a> {
     info: &'a mut ColumnInfo,
     rows: u64,
     manager: &'a mut dyn ManagerMut,
-    /// Number of the column within its data manager, from 0.
+    /// Index within the data manager.
     index: usize,
 }
 
@@ -140,7 +140,7 @@ impl<'a> ColumnMut<'a> {
         self.set_shapes(row..row.saturating_add(1), shape)
     }
 
-    /// Sets the shape of the cells of `rows` (half-open, from 0), first axis fastest; old values of another shape are lost.
+    /// Old values of another shape are lost.
     #[doc(hidden)]
     pub fn set_shapes(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         self.check_rows(&rows)?;
@@ -183,7 +183,6 @@ impl<'a> ColumnMut<'a> {
         written.map_err(|error| self.error(error))
     }
 
-    /// Whether the data manager of the column is a tiled one, which stores the cells in hypercubes.
     #[doc(hidden)]
     pub fn is_tiled(&self) -> bool {
         crate::stman::is_tiled(self.info.manager.as_bstr())
@@ -196,17 +195,15 @@ impl<'a> ColumnMut<'a> {
         self.manager.cubes(self.index).context(column).context(Context::path(path))
     }
 
-    /// File, offset and size of the tiles of each hypercube of the column, in the order of [`cubes`](Self::cubes); empty if
-    /// the column is not tiled.
+    /// Tiles of each of [`cubes`](Self::cubes); empty if the column is not tiled.
     #[doc(hidden)]
     pub fn tile_places(&self) -> Result<Vec<TilePlace>> {
         let column = Context::column(&self.info.desc.name);
         self.manager.tile_places(self.index).context(column).context(Context::path(self.path))
     }
 
-    /// Makes the column use tiles that an HDF5 file has already, at the offsets in `cubes`. Returns the names of the
-    /// table's files that must become links to the HDF5 file, in the order of `cubes`; `None`, with nothing changed, if
-    /// the data manager cannot use the tiles.
+    /// Makes the column use tiles at the offsets in `cubes` of an HDF5 file. Returns the table's files, in the order of
+    /// `cubes`, that must become links to it; `None`, with nothing changed, if the data manager cannot.
     #[doc(hidden)]
     pub fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         let path = self.path;
@@ -232,8 +229,7 @@ impl<'a> ColumnMut<'a> {
         self.manager.write_rows(self.index, rows, values)
     }
 
-    /// Writes a record into the cell in `row` (from 0); the data manager stores it as an array of bytes, an AipsIO stream.
-    /// formats/table.md 7.2.
+    /// The data manager stores a record as an array of bytes, an AipsIO stream. formats/table.md 7.2.
     fn write_record(&mut self, row: u64, record: &Record) -> Result<()> {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.root_record(record)?;
@@ -285,7 +281,7 @@ impl<'a> ColumnMut<'a> {
     }
 }
 
-/// The shape of an ndarray array, first axis fastest, and its elements in casacore's order.
+/// The first axis of a shape is the fastest.
 fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
     let extents: Vec<u64> = array.shape().iter().map(|&extent| extent as u64).collect();
     (Shape::from_reversed(&extents), T::values(array.iter().cloned().collect()))

@@ -1,4 +1,5 @@
-//! What every manager that is read promises, tried with the tables of testdata/: the suite fails for a manager without one.
+//! The promises of every manager that is read, tried with the tables of testdata/: the suite fails for a manager
+//! without one.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +15,10 @@ use crate::value::{ByteOrder, Element, Region, Shape, Values, for_each_type, swa
 /// More rows take too long one by one.
 const MAX_ROWS: u64 = 5000;
 
-/// python-casacore cannot write them: they are tested with files and tables of our own, in stman/.
+/// Managers that python-casacore cannot write: stman/ tests them with files and tables of our own.
 const NOT_IN_TESTDATA: [&str; 4] =
     ["TiledDataStMan", "ScaledArrayEngine", "ScaledComplexData", "ForwardColumnIndexedRowEngine"];
 
-/// Cells, rows, parts and whatever a column says of many rows at once agree with each other.
 #[test]
 fn all_ways_to_read_agree() {
     let mut tried: BTreeMap<String, usize> = BTreeMap::new();
@@ -106,8 +106,8 @@ fn all_ways_to_read_agree() {
     }
 }
 
-/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how many, and how many as plain numbers. `all` are the elements
-/// of all defined cells.
+/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how many, and how many as
+/// plain numbers. `all` are the elements of all defined cells.
 fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &str) -> (usize, usize) {
     const MAX_STRETCHES: usize = 16;
     let shapes: Vec<_> = (0..rows).map(|row| cells.cell_shape(row).unwrap()).collect();

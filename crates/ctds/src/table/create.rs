@@ -34,8 +34,7 @@ pub struct NewTable {
     pub(super) desc: TableDesc,
     pub(super) info: TableInfo,
     pub(super) order: ByteOrder,
-    /// The columns of the new table in the order in which they were added; the data manager in each [`ColumnInfo`] is still
-    /// empty.
+    /// Ordered as declared; data managers are still empty.
     pub(super) columns: Vec<ColumnInfo>,
     managers: Vec<(ManagerSpec, Vec<BString>)>,
 }
@@ -157,7 +156,6 @@ impl NewTable {
         self
     }
 
-    /// Sets a keyword of the new table, with its comment; replaces a keyword of the same name.
     #[doc(hidden)]
     pub fn keyword_field(mut self, field: Field) -> Self {
         self.desc.keywords.fields.retain(|other| other.name != field.name);
@@ -171,8 +169,7 @@ impl NewTable {
         self
     }
 
-    /// Adds a column to the new table; `shape` is the fixed shape of its cells, first axis fastest, which the description may
-    /// lack.
+    /// The description may lack `shape`, the fixed one of all cells.
     #[doc(hidden)]
     pub fn column_of_shape(mut self, desc: ColumnDesc, shape: Option<Shape>) -> Self {
         self.columns.push(ColumnInfo { shape, ..column_info(desc) });
@@ -231,8 +228,8 @@ impl NewTable {
         Ok(())
     }
 
-    /// Makes the files of the new table's managers in the existing directory `path`. Unlike [`create`](Self::create) it
-    /// accepts managers of the same name, as old tables have them. `write_behind`: the system is asked early to write them to the disk.
+    /// Makes the managers' files in the existing directory `path`. Unlike [`create`](Self::create) it accepts managers
+    /// of the same name, as old tables have them.
     #[doc(hidden)]
     pub fn create_in(self, path: &Path, write_behind: bool) -> Result<TableWriter> {
         let place = Context::path(path);
@@ -241,8 +238,8 @@ impl NewTable {
         TableWriter::new(path.to_owned(), Arc::new(files), self, managers).context(place)
     }
 
-    /// Each data manager of the new table with the numbers (from 0) of its columns, in the order of the declaration. Columns
-    /// that are bound to none are given to an additional StandardStMan.
+    /// Each manager with the numbers of its columns, as declared. Columns bound to none get an additional
+    /// StandardStMan.
     fn bindings(&self) -> Result<Vec<(ManagerSpec, Vec<usize>)>> {
         for (number, column) in self.columns.iter().enumerate() {
             check_column(column, &self.columns[..number])?;
@@ -274,8 +271,7 @@ impl NewTable {
     }
 }
 
-/// Makes the [`ColumnInfo`] of a new column from its description: sets the shape if the description fixes it, and
-/// leaves the data manager empty.
+/// The data manager is left empty.
 pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
     let shape = match desc.kind {
         ColumnKind::Scalar => Some(Shape::scalar()),
@@ -284,14 +280,14 @@ pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
     ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default(), may_be_undefined: false }
 }
 
-/// Chooses a name that is not `taken`: `wanted`, else `wanted_1`, `wanted_2` …
+/// `wanted`, else `wanted_1`, `wanted_2` …
 pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BString> + Clone) -> String {
     let is_free = |name: &String| !taken.clone().any(|taken| *taken == *name);
     let numbered = (1..).map(|number| format!("{wanted}_{number}"));
     std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
-/// Fails if the declaration of a column contradicts itself, or repeats the name of one of the columns `before` it.
+/// Fails if the declaration contradicts itself, or repeats the name of a column `before` it.
 pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
     let desc = &column.desc;
     let wrong = |message: String| Err(Error::usage(message).context(Context::column(desc.name.as_bstr())));

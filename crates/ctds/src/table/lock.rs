@@ -31,7 +31,6 @@ pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
-/// Pause between two attempts to acquire a lock on a table.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Whether opening a casacore table takes a read lock.
@@ -44,7 +43,6 @@ pub enum Locking {
 }
 
 impl Default for Locking {
-    /// Waits up to a minute.
     fn default() -> Self {
         Locking::Wait(Duration::from_secs(60))
     }
@@ -66,23 +64,22 @@ pub struct OpenOptions {
 }
 
 impl Default for OpenOptions {
-    /// The default options: wait up to a minute for a lock on a casacore table; refuse other files
-    /// in which a native HDF5 file keeps objects or array elements.
+    /// Waits up to a minute for a lock; refuses other files in which a native HDF5 file keeps objects or array
+    /// elements.
     fn default() -> Self {
         OpenOptions { locking: Locking::default(), follow_external: false, formats: Formats::OWN }
     }
 }
 
-/// A read lock on a table, held until it is dropped.
+/// Held until it is dropped.
 #[derive(Debug)]
 pub struct ReadLock {
-    /// The open file `table.lock`; closing it releases the locks.
+    /// Closing `table.lock` releases the locks.
     _file: Arc<Kept>,
 }
 
 impl ReadLock {
-    /// Acquires a read lock on the table in the directory at `path`; `None` if it has no lock file, the file system has no
-    /// locks, or `options` want no lock.
+    /// `None` if the table has no lock file, the file system has no locks, or `options` want no lock.
     ///
     /// # Errors
     /// `Locked` if a writer keeps it for longer than the time-out.
@@ -91,7 +88,7 @@ impl ReadLock {
         let Some((file, writable)) = open(path)? else { return Ok(None) };
         if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
             if is_written_here(&file)? {
-                // who waits for the own process waits for ever
+                // a lock held by this process is never released while we wait
                 tracing::warn!("{} is locked by this process; it is read without a lock", path.display());
                 return Ok(None);
             }
@@ -103,8 +100,8 @@ impl ReadLock {
     }
 }
 
-/// Opens the lock file of the table at `path` and locks its byte 1, which marks the table as in use. Returns the file, and
-/// whether it can be written; `None` if the lock file is missing, or the file system has no locks.
+/// Opens the lock file, and locks its byte 1, which marks the table as in use; true if the file can be written. `None`
+/// if the file is missing, or the file system has no locks.
 pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     let path = path.join("table.lock");
     let (file, writable) = match Kept::open_as(&path, true) {
@@ -123,7 +120,7 @@ pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     }
 }
 
-/// Whether another program holds the write lock of the table, by its open lock file `file`.
+/// Whether another program holds the write lock.
 pub(super) fn is_written(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
 }
@@ -153,19 +150,18 @@ fn is_written_here(file: &File) -> Result<bool> {
     Ok(c_int::from(lock.l_type) != libc::F_UNLCK && u32::try_from(lock.l_pid) == Ok(std::process::id()))
 }
 
-/// Releases the lock on byte 1 of the open lock file `file`, by which this process marks the table as in use.
+/// Withdraws the mark that this process uses the table.
 pub(super) fn leave(file: &File) -> Result<()> {
     fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_UNLCK, IN_USE_BYTE))).map_err(std::io::Error::from)?;
     Ok(())
 }
 
-/// Whether another program has the table open, by the lock on byte 1 of its open lock file `file`.
+/// Whether another program has the table open, by the lock on byte 1.
 pub(super) fn is_in_use(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)
 }
 
-/// Whether a lock of the given kind (`F_RDLCK` or `F_WRLCK`) on a byte of the lock file could be acquired now; does not
-/// acquire it.
+/// Whether a lock could be acquired now; does not acquire it.
 fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
     let mut lock = record(kind, byte);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
@@ -189,7 +185,7 @@ fn wait(file: &File, timeout: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Tries to acquire a read lock on a byte of the lock file, without waiting; false if another process holds a write lock.
+/// Does not wait; false if another process holds a write lock.
 fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
     match fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_RDLCK, byte))) {
         Ok(_) => Ok(true),
@@ -198,7 +194,7 @@ fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
     }
 }
 
-/// The entry of this process in the list of lock requests in `table.lock`; dropping this value removes the entry.
+/// This process's entry in the list of lock requests in `table.lock`, removed on drop.
 #[derive(Debug)]
 pub(super) struct Request {
     file: Arc<Kept>,
@@ -217,7 +213,7 @@ impl Request {
         Ok(Request { file: file.clone(), entry })
     }
 
-    /// Removes the entry of this process from the list of lock requests in `table.lock` and keeps the others.
+    /// Keeps the other entries.
     fn withdraw(&self) -> std::io::Result<()> {
         let mut list = read_list(&self.file)?;
         let count = count(&list);

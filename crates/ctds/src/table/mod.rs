@@ -58,26 +58,23 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// Path of the table to which table names in keywords are relative: this table or, if it is a reference table or
-    /// concatenation, the table from which its keywords come.
+    /// Table names in keywords are relative to this path: of the table, or of the one that a view has its keywords
+    /// from.
     base: PathBuf,
     kind: TableKind,
-    /// Names of the keywords of a concatenation whose subtables are concatenated as well; empty for other tables.
+    /// Keywords of a concatenation whose subtables are concatenated as well.
     concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
-    /// The read lock on the table, held until the table is dropped: writers wait for its release. `None` if the table
-    /// was opened without a lock.
+    /// Held until the table is dropped: writers wait for its release.
     lock: Option<Arc<ReadLock>>,
     columns: Vec<ColumnInfo>,
-    /// For each column of the table: the index of its manager in the table's managers, and of the column in the manager, from
-    /// 0.
+    /// Index of each column's manager, and of the column in the manager.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
-    /// The container or directory with the files of the table's managers; the files of managers that casacore does not
-    /// put into containers are in the table's directory. `None` if the table has no managers of its own.
+    /// Container or directory with the managers' files; those that casacore does not pack are in the table's directory.
     storage: Option<Arc<dyn Container>>,
 }
 
@@ -111,8 +108,8 @@ pub struct ColumnInfo {
     /// Name of the data manager that holds the column, as chosen by the creator of the table; empty if the manager cannot be
     /// opened.
     pub manager_name: BString,
-    /// Whether cells of the column may be undefined even if it holds scalars or direct arrays, which casacore always
-    /// defines: cells that were damaged become undefined when a table is salvaged.
+    /// Also of scalars and direct arrays, which casacore always defines: damaged cells of a salvaged table are
+    /// undefined.
     #[doc(hidden)]
     pub may_be_undefined: bool,
 }
@@ -134,7 +131,7 @@ pub struct ManagerInfo<'a> {
 struct OpenManager {
     type_name: BString,
     sequence: u32,
-    /// The opened data manager, or the error of opening it: columns of other managers can still be read.
+    /// Columns of other managers can be read in spite of an error.
     opened: Result<Arc<dyn Manager>>,
 }
 
@@ -161,17 +158,17 @@ impl Table {
         open::open(path.as_ref(), options, None)
     }
 
-    /// Opens a table as [`open_with`](Self::open_with). Other tables that hold some of its values are opened only if
-    /// `admits` allows it; `None` allows all.
+    /// As [`open_with`](Self::open_with). Other tables that hold some of the values are opened only if `admits` allows
+    /// it.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and `Unsupported` if a table that is needed may not be opened.
+    /// Those of [`open`](Self::open); `Unsupported` if a table that is needed may not be opened.
     #[doc(hidden)]
     pub fn open_admitted(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
         open::open(path, options, admits)
     }
 
-    /// Opens a table of which all files are in a container.
+    /// All files of the table are in the container.
     #[cfg(any(test, feature = "internals"))]
     #[doc(hidden)]
     pub fn in_container(files: Arc<dyn Container>) -> Result<Self> {
@@ -188,7 +185,7 @@ impl Table {
         &self.kind
     }
 
-    /// Path of the table that a keyword of this table refers to by the stored name `stored`.
+    /// Path of the table that a keyword names as `stored`.
     #[doc(hidden)]
     pub fn resolve(&self, stored: &[u8]) -> PathBuf {
         resolve(stored, &self.base)
@@ -210,8 +207,7 @@ impl Table {
         self.storage.as_ref().map(|files| files.describe())
     }
 
-    /// Names of the files of the data manager that stores a column (by its number from 0), and how their container stores
-    /// each; empty if the files are not in a container.
+    /// Files of the column's data manager, and how their container stores each; empty without a container.
     #[doc(hidden)]
     pub fn stored_files(&self, index: usize) -> Result<Vec<(String, FileLayout)>> {
         let manager = &self.managers[self.bindings[index].0];
@@ -307,8 +303,7 @@ impl Table {
         }
     }
 
-    /// The cells of a column, by its number from 0. The cells of a record column are the stored bytes, not decoded to
-    /// records.
+    /// Record columns have the stored bytes.
     #[doc(hidden)]
     pub fn cells(&self, index: usize) -> Result<&dyn ColumnCells> {
         let (manager, column) = self.bindings[index];
@@ -321,8 +316,7 @@ impl Table {
         }
     }
 
-    /// The cells of a column, by its number from 0, also where its manager says that some of them cannot be read; reading those
-    /// fails.
+    /// Also where the manager says that some cells cannot be read; reading those fails.
     #[doc(hidden)]
     pub fn cells_in_part(&self, index: usize) -> Result<&dyn ColumnCells> {
         let (manager, column) = self.bindings[index];
@@ -332,15 +326,14 @@ impl Table {
         }
     }
 
-    /// The name of the file with the elements of the column `index` (from 0): `table.f<sequence>`, with the sequence number
-    /// of the column's manager, and then `suffix`, such as `_TSM0`.
+    /// `table.f<sequence>` of the column's manager, and `suffix`, such as `_TSM0`.
     #[doc(hidden)]
     pub fn file_name(&self, index: usize, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
-    /// The error of opening the first data manager if all fail to open, so that casacore cannot open the table; `None`
-    /// if any opens. Managers of TaQL expressions, which only casacore can evaluate, are ignored.
+    /// The first error if all data managers fail to open, so that casacore cannot open the table. Managers of TaQL
+    /// expressions, which only casacore evaluates, are ignored.
     #[doc(hidden)]
     pub fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
@@ -355,8 +348,7 @@ impl Table {
     }
 }
 
-/// A data manager from which another table takes values, with the read lock on the manager's table, which is thus held
-/// as long as the manager is used.
+/// A data manager of another table, whose read lock is held as long as the manager is used.
 #[derive(Debug)]
 struct Locked {
     manager: Arc<dyn Manager>,
@@ -410,8 +402,8 @@ impl Columns for Table {
 }
 
 impl ColumnInfo {
-    /// Whether all cells of the column are certain to be defined and to have the fixed shape `shape`: true for scalars other
-    /// than records and for direct arrays, unless `may_be_undefined` is set.
+    /// Certain to be defined and of the shape `shape`: scalars other than records, and direct arrays, unless
+    /// `may_be_undefined` is set.
     #[doc(hidden)]
     pub fn is_always_defined(&self) -> bool {
         match self.desc.kind {
@@ -438,8 +430,7 @@ impl ColumnInfo {
         self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
     }
 
-    /// The TaQL expression that computes the column, if its manager is an engine that only casacore can evaluate; `None` for
-    /// other columns.
+    /// The TaQL expression of a column that only casacore can evaluate.
     #[doc(hidden)]
     pub fn expression(&self) -> Option<&BStr> {
         stman::expression(&self.desc.keywords).filter(|_| stman::is_expression(self.manager.as_bstr()))

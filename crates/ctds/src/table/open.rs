@@ -16,23 +16,19 @@ use crate::suggest::instead;
 use crate::thin;
 use crate::value::ByteOrder;
 
-/// Opens the table at `path`. Other tables that hold some of its values are opened only if `admits` allows it; `None` allows
-/// all.
+/// Other tables that hold some of the values are opened only if `admits` allows it.
 pub(super) fn open(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
     let opened = Cell::new(0);
     open_last(path, &OpenChain::new(path, options, admits, &opened))
 }
 
-/// Opens the table at `path`, from which the last table of `chain` takes values: as a reference table, as a
-/// concatenation, or through forwarded columns. The tables of `chain` are being opened, each because the one before
-/// takes values from it.
+/// Opens the table at `path`, from which the last table of `chain` takes values.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
 }
 
-/// Opens the table at `path`, the last one of `chain`: the tables that are being opened, each because the one before it
-/// takes values from it (reference tables, concatenations, forwarded columns).
+/// Opens the table at `path`, the last one of `chain`.
 fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     open_at(path, chain).map_err(|error| error.context(Context::path(path)))
 }
@@ -47,7 +43,6 @@ fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     open_files(path, files, lock, chain)
 }
 
-/// Opens a table of which all files are in a container.
 #[cfg(any(test, feature = "internals"))]
 pub(super) fn open_container(files: Arc<dyn Container>) -> Result<Table> {
     let (opened, path) = (Cell::new(0), PathBuf::from("/nowhere/t.tab"));
@@ -78,7 +73,7 @@ fn open_files(
     }
 }
 
-/// A table with data managers of its own, before they are opened.
+/// A table before its data managers are opened.
 struct PlainTable {
     path: PathBuf,
     files: Arc<dyn Container>,
@@ -130,8 +125,7 @@ fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>>
     })
 }
 
-/// Makes the error for a missing table; if the parent directory of `path` is a table, the message suggests subtables of
-/// that table.
+/// Suggests subtables if the parent directory of `path` is a table.
 fn missing(path: &Path, error: std::io::Error) -> Error {
     let names = path.parent().map(subtables).unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -142,13 +136,11 @@ fn missing(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Maximum number of names of a directory that an error message lists.
 const LISTED: usize = 4;
-/// Maximum number of entries of a directory that are examined for an error message.
+/// Directory entries that are examined for an error message.
 const LOOKED_AT: usize = 1 << 12;
 
-/// Makes the text of an error message on a directory without `table.dat`: lists names in the directory, and says which
-/// kind of path to name instead.
+/// Message on a directory without `table.dat`: names in it, and the kind of path to name instead.
 fn without_table(directory: &Path) -> String {
     let (tables, all) = (names_in(directory, is_table), names_in(directory, |_| true));
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| name.starts_with("table."));
@@ -186,7 +178,7 @@ pub fn is_table(path: &Path) -> bool {
     path.join("table.dat").is_file()
 }
 
-/// The names in a directory, sorted, for whose paths `is_wanted` returns true; examines at most 4096 entries.
+/// Names whose paths are wanted, sorted; examines at most 4096 entries.
 fn names_in(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(LOOKED_AT);
     let wanted = entries.filter(|entry| is_wanted(&entry.path()));
@@ -195,7 +187,7 @@ fn names_in(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> 
     names
 }
 
-/// Names of the subtables in the directory of a table; empty if `directory` is not that of a table.
+/// Empty if `directory` is not a table.
 fn subtables(directory: &Path) -> Vec<String> {
     if is_table(directory) { names_in(directory, is_table) } else { Vec::new() }
 }
@@ -207,8 +199,7 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
     }
 }
 
-/// The number of rows that the last writer recorded in `table.lock`, which may be newer than the number in `table.dat`;
-/// `None` if none is recorded, or if it is 0, which casacore ignores.
+/// Rows that the last writer recorded in `table.lock`, which may be newer than `table.dat`; casacore ignores 0.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
         Some(lock) => {
@@ -218,7 +209,7 @@ fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     }
 }
 
-/// Opens the file `name` of a table; `None` if it is missing.
+/// `None` if the file is missing.
 fn optional(files: &dyn Container, name: &str) -> Result<Option<Arc<dyn ReadAt>>> {
     match files.open(name) {
         Ok(file) => Ok(Some(file)),

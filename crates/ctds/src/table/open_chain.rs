@@ -8,15 +8,11 @@ use super::OpenOptions;
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// Decides whether a table may be opened because another one names it: called with the path of the file or directory that the
-/// table is in, links resolved.
+/// Whether a table that another one names may be opened, by the path of its file or directory, links resolved.
 pub type Admits<'a> = &'a dyn Fn(&Path) -> bool;
 
-/// Fails unless `admits` allows the table at `path` to be opened, which another table refers to by `name`; `None` allows
-/// all.
-///
-/// # Errors
-/// `Unsupported`, an error that leads elsewhere.
+/// Fails with `Unsupported`, an error that leads elsewhere, unless `admits` allows the table, which another one names
+/// `name`.
 pub(super) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Result<()> {
     // a table in a container has no place of its own
     let place = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).unwrap_or_else(|| path.to_owned());
@@ -28,37 +24,33 @@ pub(super) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Resu
     }
 }
 
-/// A table that is being opened, and the chain of tables before it, each of which takes values from the next (as a
-/// reference table, a concatenation, or through forwarded columns). The chain shows circles, and its length is limited.
+/// A table that is being opened, and the tables before it, each of which takes values from the next (as a reference
+/// table, a concatenation, or through forwarded columns).
 ///
 /// Damaged tables can take values from each other in a circle, or from too many tables: a table with four engines, each
-/// of whose tables has four engines again.
+/// of whose tables has four engines again. The chain shows circles, and its length and number of tables are limited.
 pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
-    /// Decides which tables may be opened because another one names them; `None`: every table.
+    /// `None` allows every table.
     admits: Option<Admits<'a>>,
-    /// Path of the table without symbolic links, by which it is recognised if its values turn out to come from itself.
+    /// Without symbolic links, to recognise the table in a circle.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
-    /// Number of tables that were opened so far because the first table of the chain takes values from them, directly
-    /// or through others; shared by all chains that begin with that table.
+    /// Tables opened so far for the first table of the chain; shared by all chains that begin with it.
     opened: &'a Cell<usize>,
 }
 
 impl<'a> OpenChain<'a> {
-    /// Begins a chain of tables, each of which takes values from the next, with the table at `path`. `opened`, which
-    /// must be 0, will count the further tables that are opened, so that their number can be limited.
+    /// Begins a chain; `opened` is 0.
     pub(super) fn new(path: &Path, options: OpenOptions, admits: Option<Admits<'a>>, opened: &'a Cell<usize>) -> Self {
         OpenChain { options, admits, path: real(path), before: None, opened }
     }
 
-    /// Extends the chain of tables, each of which takes values from the next, by the table at `path`, from which the
-    /// last table of the chain takes values.
+    /// Extends the chain by a table.
     ///
     /// # Errors
-    /// `Format` if the table is in the chain already, since its values would come from itself; `Limit` if the chain
-    /// gets too long, or the first table takes values from too many tables; `Unsupported` if `admits` does not allow
-    /// the table.
+    /// `Format` if the table is in the chain already; `Limit` if the chain gets too long, or has opened too many
+    /// tables; `Unsupported` if `admits` does not allow the table.
     pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
         admit(self.admits, path, &path.file_name().unwrap_or_default().to_string_lossy())?;
         let path = real(path);

@@ -16,16 +16,13 @@ use crate::schema::{ColumnKind, ColumnSet, TableDesc, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn, TableContext};
 use crate::value::{ByteOrder, Record, Shape};
 
-/// The directory and the container that hold the files of a table's managers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Files<'a> {
     pub(super) plain: &'a dyn Container,
-    /// The container with the files of all managers that casacore puts into containers; `None` if the table does not
-    /// use a container.
+    /// The container, if any, with the files of all managers that casacore packs.
     pub(super) packed: Option<&'a dyn Container>,
 }
 
-/// A table whose data managers are being opened.
 pub(super) struct OpenManagers<'a> {
     path: &'a Path,
     files: Files<'a>,
@@ -33,22 +30,19 @@ pub(super) struct OpenManagers<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// The tables that are being opened, the table of these managers last. Each of the others takes values from the next
-    /// table in the chain or has it as a part; that is why the next one is opened.
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
-    /// For each column of the table: the index of its manager, and of the column in the manager, from 0.
+    /// Index of each column's manager, and of the column in the manager.
     bindings: Vec<(usize, usize)>,
     managers: RefCell<Vec<ManagerState>>,
-    /// Names of the files in the directory of the table, listed once.
+    /// Files in the table's directory, listed once.
     names: OnceCell<Vec<String>>,
 }
 
 #[derive(Debug)]
 enum ManagerState {
     Closed,
-    /// The data manager is being opened; a request for it in this state is an error, because its values would come from
-    /// itself.
+    /// A request for the manager in this state is an error: its values would come from itself.
     Opening,
     Open(Result<Arc<dyn Manager>>),
 }
@@ -98,8 +92,8 @@ impl<'a> OpenManagers<'a> {
         OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers, names: OnceCell::new() }
     }
 
-    /// Opens all managers of the table. Returns the columns; for each column the index of its manager and its index
-    /// within the manager, both from 0; and the managers, with the error in place of a manager that cannot be opened.
+    /// Opens all managers, with the error in place of one that cannot be opened; returns also the columns, with the
+    /// indices of manager and column.
     pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
         let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
         let mut columns = self.columns;
@@ -133,7 +127,7 @@ impl<'a> OpenManagers<'a> {
         result
     }
 
-    /// Fails if a file of the manager with this number is a pointer of Git LFS.
+    /// Fails if a file of the manager is a pointer of Git LFS.
     fn check_files(&self, sequence: u32) -> Result<()> {
         // a table in a container is complete
         let Some(directory) = self.files.plain.path("") else { return Ok(()) };
@@ -166,7 +160,7 @@ impl<'a> OpenManagers<'a> {
         stman::open(entry.type_name.as_bstr(), &args).map(Arc::from)
     }
 
-    /// The number (from 0) of the column `name`, by its present name or else by the one it was created with.
+    /// Finds a column by its present name, or else by its original one.
     fn find(&self, name: &BStr) -> Result<usize> {
         let by_name = self.columns.iter().position(|column| column.desc.name == name);
         let found = by_name.or_else(|| self.set.columns.iter().position(|binding| binding.original_name == name));

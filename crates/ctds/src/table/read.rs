@@ -14,20 +14,19 @@ use crate::grid::{ChunkRead, ChunkStorage, Part, copy_elements, for_each_chunk};
 use crate::io::{ByteOrder, Gather};
 use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
-/// Size in bytes of the pieces into which a read is cut, except where a tiled column is read tile by tile.
+/// Bytes of the pieces of a read, except where a tiled column is read tile by tile.
 const PIECE_BYTES: u64 = 256 << 10;
-/// Reads of less than this many bytes are made by the calling thread alone: starting threads takes longer.
+/// Below this, starting threads takes longer than reading.
 const PARALLEL_BYTES: u64 = 4 << 20;
-/// Reads of less than this many bytes from columns whose elements are computed, not copied, are made by the calling thread
-/// alone.
+/// Below this, starting threads takes longer than reading.
 const PARALLEL_COMPUTED_BYTES: u64 = 512 << 10;
-/// Cells of at most this many bytes are read whole even if only a part of each was asked for.
+/// Cells up to this size are read whole even if a part is wanted.
 const SMALL_CELL_BYTES: u64 = 512;
-/// Maximum number of hypercubes of a column that is read tile by tile; a column with more is read cell by cell.
+/// A column with more is read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty: the shape that all cells of the
-/// column (of `all` rows) have in common, else its fixed shape, else a shape without axes.
+/// The shape of all cells of `rows`. Without rows: the shape of all cells of the column (of `all` rows), else its fixed
+/// shape, else a shape without axes.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
@@ -47,11 +46,10 @@ pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Ro
     Ok(shape.or_else(|| info.shape.clone()).unwrap_or_default())
 }
 
-/// The rows of a table that a read asks for.
 #[derive(Debug, Clone)]
 pub(super) enum Rows<'a> {
     Range(Range<u64>),
-    /// A list of row numbers from 0, in any order.
+    /// Any order is allowed.
     List(&'a [u64]),
 }
 
@@ -63,7 +61,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The smallest range (half-open) that contains all rows that a read asks for; `None` if it asks for none.
+    /// The smallest range that contains all rows.
     pub(super) fn hull(&self) -> Option<Range<u64>> {
         match self {
             Rows::Range(rows) => Some(rows.clone()).filter(|rows| !rows.is_empty()),
@@ -71,7 +69,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Splits the rows of a read into ranges (half-open) of consecutive rows, in the order asked for.
+    /// Ranges of consecutive rows, in the order asked for.
     fn runs(&self) -> impl Iterator<Item = Range<u64>> + 'a {
         let (range, list): (_, &'a [u64]) = match self {
             Rows::Range(rows) => (Some(rows.clone()), &[]),
@@ -81,7 +79,7 @@ impl<'a> Rows<'a> {
         range.into_iter().chain(runs.filter_map(|run| Some(*run.first()?..run.last()? + 1)))
     }
 
-    /// Splits the rows of a read into pieces of `step` rows; the last may have fewer.
+    /// Pieces of `step` rows; the last may have fewer.
     fn pieces(&self, step: usize) -> Vec<Piece<'a>> {
         let piece = |rows| Piece { rows, tiles: None };
         match self {
@@ -94,26 +92,24 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A request to read cells of one shape, or the same region of each cell.
+/// Cells of one shape, or the same region of each.
 pub(super) struct Wanted<'a> {
     pub(super) cells: &'a dyn ColumnCells,
     pub(super) rows: Rows<'a>,
-    /// The shape of each cell that is read, first axis fastest.
     pub(super) cell: &'a Shape,
-    /// The part of each cell that is read, fastest axis first; `None`: all of it.
+    /// `None` for whole cells.
     pub(super) region: Option<&'a Region>,
 }
 
-/// Some of the rows of a read, which one thread reads in one step.
+/// Rows that one thread reads in one step.
 struct Piece<'a> {
     rows: Rows<'a>,
-    /// Index of the hypercube that has the rows, and their positions on its last axis (half-open, from 0); `None` if they are
-    /// read cell by cell.
+    /// The hypercube with the rows, and their positions on its last axis; `None` if they are read cell by cell.
     tiles: Option<(usize, Range<u64>)>,
 }
 
 impl<'a> Wanted<'a> {
-    /// The shape of the part of each cell that is read, first axis fastest.
+    /// Shape that is read of each cell.
     ///
     /// # Errors
     /// `Usage` if the region leaves the cell.
@@ -124,8 +120,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Fills `out` with the cells, or parts of cells, that were asked for: row after row, in each the elements with the
-    /// first axis fastest.
+    /// Fills `out` row after row, the first axis fastest.
     ///
     /// # Errors
     /// `Usage` if `out` has another length; those of reading.
@@ -154,7 +149,7 @@ impl<'a> Wanted<'a> {
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
-        // what is read counts: a part of each cell may take all of the tiles, one row all of a tile that is decoded
+        // bytes read decide: a part of each cell may take all of the tiles, one row all of a tile that is decoded
         let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
         let is_large = match self.cells.access() {
             Access::Copied => read_bytes >= PARALLEL_BYTES || decoded_bytes >= PARALLEL_COMPUTED_BYTES,
@@ -183,8 +178,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Splits the rows of a read into pieces that end where tiles end; `None` if tiles would be read several times
-    /// because neighbouring rows are in different hypercubes, or if some rows are not in any hypercube.
+    /// Pieces that end where tiles end; `None` if neighbouring rows are in different hypercubes, so that tiles would be
+    /// read several times, or rows are in none.
     fn pieces_of_tiles(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let mut pieces = Vec::new();
         let mut rows_of_cubes = vec![0; tiling.cubes.len()];
@@ -216,8 +211,8 @@ impl<'a> Wanted<'a> {
         (next == rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
     }
 
-    /// Splits a list of rows into pieces, each in one tile, if the column has one hypercube and its tiles must be
-    /// decoded as a whole; `None` for other columns, or if the list often returns to earlier tiles.
+    /// Pieces of a list of rows, each in one tile, for a single hypercube whose tiles must be decoded whole; `None` for
+    /// other columns, or if the list often returns to earlier tiles.
     fn pieces_of_encoded(&self, rows: &'a [u64], tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let ([cube], [run]) = (&tiling.cubes[..], &tiling.runs[..]) else { return None };
         if !matches!(cube.storage(), ChunkStorage::Encoded) {
@@ -233,14 +228,14 @@ impl<'a> Wanted<'a> {
         (pieces.len() as u64 <= 2 * ((hull.end - hull.start) / tile + 2)).then_some(pieces)
     }
 
-    /// Number of rows that a tile of the hypercube `cube` holds; `None` if rows are not the last axis of the cube.
+    /// `None` if rows are not the last axis.
     fn tile_rows(&self, tiling: &Tiling<'_>, cube: usize) -> Option<u64> {
         let grid = tiling.cubes[cube].grid();
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
     }
 
-    /// Reads whole cells straight from their positions in the file of a hypercube, if the elements of each cell are
-    /// contiguous there. Returns false if they are not, or if reading failed: the cells must then be read in another way.
+    /// Reads whole cells from the file of a hypercube where each is contiguous. False if they are not, or reading
+    /// failed: there are other ways.
     fn gather<T: Element>(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [T]) -> bool {
         let Some(bytes) = T::bytes_mut(out).filter(|_| self.region.is_none()) else { return false };
         let Some(order) = self.gather_bytes(rows, tiling, bytes, size_of::<T>() as u64) else { return false };
@@ -250,8 +245,7 @@ impl<'a> Wanted<'a> {
         true
     }
 
-    /// Reads whole cells, of elements of `size` bytes, straight from the file of the only hypercube; returns their byte
-    /// order, or `None` if the cells are not contiguous in the file of a single hypercube, or reading failed.
+    /// As [`gather`](Self::gather) from the only hypercube, with elements of `size` bytes; returns their byte order.
     fn gather_bytes(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [u8], size: u64) -> Option<ByteOrder> {
         // one cube: rows in turn from several files are not near each other
         let [cube] = &tiling.cubes[..] else { return None };
@@ -318,7 +312,7 @@ impl<'a> Wanted<'a> {
         Ok(())
     }
 
-    /// Reads the cells at consecutive `positions` of the last axis of a hypercube, tile by tile.
+    /// Reads cells at `positions` of the last axis of a hypercube, tile by tile.
     fn read_tiles<T: Element>(
         &self,
         cube: &dyn ChunkRead,
@@ -359,8 +353,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether `part` (the elements that a chunk and a region have in common) is a whole chunk and is also contiguous in an
-/// array of shape `region`, so that it is copied in one piece.
+/// Whether `part` is a whole chunk, contiguous in an array of shape `region`, so that it is copied in one piece.
 fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
     let cell = region.len().saturating_sub(1);
     part.extent == *chunk && part.extent[..cell] == region[..cell]
@@ -403,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Which thread read which of 1024 rows, of 16 KiB each.
+    /// Threads of 1024 rows, of 16 KiB each.
     fn readers(access: Access) -> Vec<(ThreadId, u64)> {
         let cells = Watched { access, read: Mutex::default() };
         let cell = Shape::from([4096]);
@@ -413,7 +406,7 @@ mod tests {
         cells.read.into_inner().unwrap()
     }
 
-    /// A hypercube of one float in each row, four rows in a tile, whose tiles are decoded; `[row]` is the number of the row.
+    /// One float in each row, the number of the row; four rows in a tile, whose tiles are decoded.
     struct EncodedTiles(Grid);
 
     impl ChunkRead for EncodedTiles {

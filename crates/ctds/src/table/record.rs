@@ -7,7 +7,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::stman::ColumnCells;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// The cells of a record column, decoded from the bytes that the manager stores. A never-written cell is an empty record.
+/// Decoded from the stored bytes. A never-written cell is an empty record.
 pub struct RecordCells<'a>(pub &'a dyn ColumnCells);
 
 impl ColumnCells for RecordCells<'_> {

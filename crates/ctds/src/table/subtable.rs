@@ -30,11 +30,10 @@ impl Subtable {
         self.open_admitted(options, None)
     }
 
-    /// Opens the subtable as [`open`](Self::open), if `admits` allows its path, or all paths of its parts if it is a concatenation; `None`
-    /// allows all.
+    /// As [`open`](Self::open), if `admits` allows the path, or all parts of a concatenation.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Unsupported` if it may not be opened.
+    /// Those of [`open`](Self::open); `Unsupported` if it may not be opened.
     #[doc(hidden)]
     pub fn open_admitted(&self, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
         let open = |path: &PathBuf| {
@@ -53,7 +52,7 @@ impl Subtable {
     }
 }
 
-/// Finds the subtables that the keywords of a table name, then those that the keywords of its columns name.
+/// Subtables of the table's keywords, then of those of its columns.
 pub(super) fn find(table: &Table) -> Vec<Subtable> {
     let mut found = Vec::new();
     collect(table, &table.desc.keywords, &mut found);

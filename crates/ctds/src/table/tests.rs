@@ -14,7 +14,7 @@ use crate::schema::{Body, ColumnDesc, StorageOption, TableDat, with_storage};
 use crate::stman::contradictory::Contradictory;
 use crate::value::{ByteOrder, DataType, Region, Shape, Value, Values};
 
-/// A table with scalars, arrays of fixed shape in tiles, arrays with two axes, and any arrays: of 2 rows.
+/// Scalars, arrays of fixed shape in tiles, arrays with two axes, and any arrays: 2 rows.
 fn writer(directory: &Path) -> TableWriter {
     let mut pair = ColumnDesc::array::<f32>("PAIR");
     pair.ndim = 2;

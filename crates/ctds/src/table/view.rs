@@ -17,22 +17,19 @@ use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
 use crate::stman::{Access, ColumnCells, Columns, Manager, OtherColumn, undefined};
 use crate::value::{Region, Shape, Value, Values};
 
-/// Number of row numbers of a reference table that are read from `table.dat` at a time.
+/// Row numbers read from `table.dat` at a time.
 const BLOCK_ROWS: u64 = 4096;
 
-/// A column of a reference table or concatenation, in the form of a data manager with that one column.
+/// A column of a view, in the form of a data manager with that one column.
 #[derive(Debug)]
 struct View {
-    /// For each table that is concatenated, or for the root table of a reference table: the number (from 0) of its first row
-    /// among the rows of all these tables, and its column.
+    /// For each concatenated table, or for the root table: its first row among the rows of all of them, and its column.
     parts: Vec<(u64, OtherColumn)>,
-    /// The rows that a reference table selects from its root table; `None` for a concatenation, which has all rows of
-    /// its tables.
+    /// `None` for a concatenation, which has all rows of its tables.
     selection: Option<Selection>,
 }
 
-/// The rows that a reference table selects from its root table: a list of row numbers in `table.dat`. A number beyond the
-/// rows of the root is an error.
+/// Row numbers, listed in `table.dat`. A number beyond the rows of the root is an error.
 #[derive(Debug, Clone)]
 struct Selection {
     file: Arc<Paged>,
@@ -76,8 +73,7 @@ impl Manager for View {
 }
 
 impl View {
-    /// Finds the cell of a row (from 0) of a reference table or concatenation: the column of the table that stores it, and
-    /// the row (from 0) in that table.
+    /// The column of the table that stores a row, and the row in that table.
     fn locate(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let row = match &self.selection {
             Some(selection) => selection.row_numbers(row..row + 1)?[0],
@@ -88,8 +84,7 @@ impl View {
         Ok((column.cells(), row - start))
     }
 
-    /// Appends the cells of consecutive rows to `out`, from one table of a concatenation after the other. `rows` (half-open,
-    /// from 0) counts all rows of these tables; for a reference table, those of the root table.
+    /// Reads `rows`, counted through all tables of a concatenation, or those of the root table.
     fn read_parts(&self, mut rows: Range<u64>, out: &mut Values) -> Result<()> {
         for (index, (start, column)) in self.parts.iter().enumerate() {
             let end = self.parts.get(index + 1).map_or(u64::MAX, |(next, _)| *next);
@@ -152,8 +147,7 @@ impl ColumnCells for View {
     }
 }
 
-/// Opens the reference table at `path`; `dat` is its decoded `table.dat`, and `file` that file, from which row numbers are
-/// read later.
+/// Row numbers are read later from `file`, whose decoded content is `dat`.
 pub(super) fn open_reference(
     path: &Path,
     file: Arc<dyn ReadAt>,
@@ -187,7 +181,6 @@ pub(super) fn open_reference(
     Ok(assemble(path, dat.rows, kind, &root, info, columns))
 }
 
-/// Opens the concatenation of tables at `path`, whose decoded `table.dat` is `dat`.
 pub(super) fn open_concatenation(
     path: &Path,
     dat: ConcatTable,
@@ -200,8 +193,8 @@ pub(super) fn open_concatenation(
     Ok(table)
 }
 
-/// Makes the concatenation of several open tables with equal columns, for reading: a table whose rows are theirs, one table after
-/// the other. Its keywords, and the tables they refer to, are those of the first; `path` is where it says that it is. Writes nothing.
+/// A table whose rows are those of `parts`, with equal columns; keywords are those of the first. `path` is where it
+/// claims to be. Writes nothing.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
     let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();
@@ -290,8 +283,7 @@ fn assemble(
     }
 }
 
-/// Paths of the subtable that keyword `name` refers to in each of the parts of a concatenation; parts without it are
-/// skipped.
+/// Parts without the subtable are skipped.
 pub(super) fn subtable_paths(parts: &[Table], name: &BStr) -> Vec<std::path::PathBuf> {
     let stored = |part: &Table| match part.keywords().get(name.to_str().ok()?)? {
         Value::Table(stored) => Some(resolve(stored, &part.base)),

@@ -20,67 +20,60 @@ use crate::io::FileSource;
 use crate::io::Kept;
 use crate::schema::Sync;
 
-/// Time for which a casacore writer that keeps its lock must have prevented reads before it is asked to release the lock.
+/// Time of prevented reads after which a writer is asked to release its lock.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Least time between two writes to a file after which its modification time has certainly changed: the kernel's clock
-/// ticks at least 100 times a second.
+/// Time after which a write certainly changes a modification time: the kernel's clock ticks at least 100 times a
+/// second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Longest pause that a writer is assumed to make in the middle of a flush: if a file of the table changed at the same
-/// time as the sync record in `table.lock`, the flush is taken as complete only after this pause.
+/// Assumed longest pause in a flush: if a file changed at the same time as the sync record, the flush is taken as
+/// complete only after this.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Offset in bytes of the sync record (number of rows, counters of changes) in `table.lock`; the record begins with its
-/// length. formats/table.md 4.2.
+/// Byte of the sync record in `table.lock`, which begins with its length. formats/table.md 4.2.
 const SYNC_OFFSET: u64 = 260;
 
-/// Maximum number of bytes of the sync record in `table.lock` that are compared to notice a write; the record has a
-/// counter for each data manager.
+/// Bytes of the sync record that are compared; it has a counter for each data manager.
 const MAX_SYNC_BYTES: u64 = 1 << 16;
 
-/// Maximum number of attempts to read a table until no write of another process overlaps the read.
 const READ_TRIES: usize = 50;
-/// Pause between two attempts to read a table that another process is writing to.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// A table that another program may be writing to, and what earlier reads have seen of its writer: whether and when it changed the files. By
-/// that a read knows whether it saw a table in the middle of a change.
+/// Observations of a table's writer by earlier reads. A read can thus tell whether it saw the table in the middle
+/// of a change.
 #[derive(Debug)]
 pub struct Watch {
     path: PathBuf,
-    /// The open file `table.lock`, by whose locks other programs see that the table is in use.
+    /// Its locks show other programs that the table is in use.
     lock: Arc<Kept>,
     writable: bool,
-    /// A request in `table.lock` that asks a writer to release its lock for a moment, withdrawn when dropped; `None` if no
-    /// request was made.
+    /// Asks a writer to release its lock for a moment; withdrawn when dropped.
     request: Option<Request>,
-    /// Time since which a writer has prevented reads; `None` if none does.
+    /// Time since which a writer has prevented reads.
     hindered: Option<Instant>,
-    /// The bytes of the newest sync record in `table.lock`, and the modification time of that file when the record was
-    /// first seen: later lock requests change the time, but not the record. `None` before the first read.
+    /// The newest sync record, and the modification time of `table.lock` when it was first seen: later lock requests
+    /// change the time, but not the record.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
 
-/// The state of a table's files; two equal states show that no write happened between them.
+/// Two equal states show that no write happened between them.
 #[derive(Debug, PartialEq)]
 struct TableState {
-    /// The bytes of the sync record in `table.lock`; empty if it has none.
+    /// Empty without a sync record.
     sync: Vec<u8>,
-    /// Name, length in bytes and time of the last change of each file of the table whose name begins with `table.`, except
-    /// `table.lock`.
+    /// Name, length and time of the last change of each file `table.*` but `table.lock`.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 
 impl TableState {
-    /// Whether a file of the table changed less than a tick of the clock before `now`, or in the future, so that another change
+    /// Whether a file changed less than a tick of the clock before `now`, or in the future, so that another change
     /// would not show.
     fn is_recent(&self, now: SystemTime) -> bool {
         self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK, now))
     }
 
-    /// Time of the last change of any file of the table; `None` without files.
     fn newest(&self) -> Option<SystemTime> {
         self.files.iter().map(|(_, _, changed)| *changed).max()
     }
@@ -90,34 +83,31 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
     now.duration_since(time).is_ok_and(|elapsed| elapsed >= age)
 }
 
-/// What a casacore writer of the table is doing, as far as locks and times of files show it.
+/// State of the writer, as far as locks and times of files show it.
 #[derive(Debug, PartialEq)]
 enum Writer {
-    /// No process holds the write lock of the table.
     Idle,
-    /// A process holds the write lock of the table, but has changed no file since the flush that wrote the last sync
-    /// record. This is not certain: lock requests also change the time of `table.lock`, which holds the record.
+    /// The write lock is held, but no file changed since the flush that wrote the last sync record. This is not
+    /// certain: lock requests also change the time of `table.lock`.
     Flushed,
-    /// A process holds the write lock and may have changed files after the sync record in `table.lock` was written: the
-    /// times of the files are too close to tell.
+    /// The write lock is held, and times of files are too close to tell whether they changed after the sync record was
+    /// written.
     Uncertain,
-    /// A process has begun a flush, and not yet written the sync record in `table.lock`, with which every flush ends.
+    /// A flush has begun and not yet written the sync record, with which every flush ends.
     Writing,
 }
 
-/// The outcome of reading a table that another program may be writing to.
 #[derive(Debug)]
 pub enum Snapshot<T> {
-    /// The value that was read; no write overlapped the read.
     Consistent(T),
-    /// The result of a read that a write may have overlapped: it may be a mixture of old and new values.
+    /// A write may have overlapped: perhaps a mixture of old and new values.
     Unconfirmed(Result<T>),
     /// A writer is in the middle of a flush; the table was not read.
     WriterActive,
 }
 
 impl Watch {
-    /// Begins to watch the table in the directory at `path`, and marks it as in use for other programs.
+    /// Also marks the table as in use for other programs.
     ///
     /// # Errors
     /// `NotFound` if there is none; `Unsupported` if it has no lock file.
@@ -132,10 +122,7 @@ impl Watch {
         Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None, clock: Clock::default() })
     }
 
-    /// Fails if the table was removed, or another one has taken its place, since the watch began.
-    ///
-    /// # Errors
-    /// `NotFound` with the path of the table.
+    /// Fails with `NotFound` if the table was removed or replaced since the watch began.
     pub fn check_same(&self) -> Result<()> {
         let what = match (self.path.join("table.lock").metadata(), self.lock.metadata()) {
             (Ok(now), Ok(then)) if (now.dev(), now.ino()) == (then.dev(), then.ino()) => return Ok(()),
@@ -147,8 +134,7 @@ impl Watch {
         Err(Error::not_found(message).context(Context::path(&self.path)))
     }
 
-    /// Reads the sync record that the last writer left in `table.lock`; `None` if it does not exist
-    /// yet, or is being written.
+    /// The last writer's sync record; `None` if it does not exist yet, or is being written.
     ///
     /// # Errors
     /// `Format` if the record is damaged.
@@ -163,15 +149,14 @@ impl Watch {
         }
     }
 
-    /// Whether another program has the table open. The first call removes this process's own mark that the table is in use,
-    /// so that two programs that wait for each other to close it do not wait for ever.
+    /// Whether another program has the table open. The first call withdraws this process's own mark, so that two
+    /// programs that wait for each other do not wait for ever.
     pub fn is_in_use(&self) -> Result<bool> {
         lock::leave(&self.lock)?;
         lock::is_in_use(&self.lock)
     }
 
-    /// Opens the table without a lock and calls `read` with it; the result says whether a write of another program
-    /// overlapped.
+    /// Opens the table without a lock; the result says whether a write overlapped.
     pub fn snapshot<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Snapshot<T>> {
         let path = self.path.clone();
         self.snapshot_of(|| {
@@ -180,7 +165,7 @@ impl Watch {
         })
     }
 
-    /// Calls `read`, which opens the table itself; the result says whether a write of another program overlapped.
+    /// `read` opens the table itself; the result says whether a write overlapped.
     pub fn snapshot_of<T>(&mut self, read: impl FnOnce() -> Result<T>) -> Result<Snapshot<T>> {
         let before = self.state()?;
         let recent = before.is_recent(self.clock.date());
@@ -207,8 +192,8 @@ impl Watch {
         Ok(Snapshot::Unconfirmed(value))
     }
 
-    /// Returns whether a writer is in the middle of a flush; a writer that has prevented reads for `LOCK_REQUEST_DELAY`
-    /// is asked to release its lock.
+    /// Whether a writer is in the middle of a flush; one that has prevented reads for `LOCK_REQUEST_DELAY` is asked to
+    /// stop.
     pub fn prompt(&mut self) -> Result<bool> {
         let state = self.state()?;
         if self.writer(&state)? != Writer::Writing {
@@ -237,8 +222,7 @@ impl Watch {
         })
     }
 
-    /// Modification time of `table.lock` when its current sync record was first seen: the time at which the record was
-    /// written, or a later one.
+    /// Modification time of `table.lock` when its sync record was first seen: that of the record, or a later one.
     fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
@@ -269,7 +253,7 @@ impl Watch {
         Ok(TableState { sync, files })
     }
 
-    /// The bytes of the sync record in `table.lock`, its length included; empty if the file has none.
+    /// The bytes of the sync record, its length included.
     fn record(&self) -> Result<Vec<u8>> {
         let end = self.lock.metadata()?.len();
         let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC_BYTES) as usize];
@@ -285,8 +269,8 @@ impl Watch {
         Ok(record)
     }
 
-    /// Asks a writer that has prevented reads for `LOCK_REQUEST_DELAY` to release its lock for a moment, by a request
-    /// in `table.lock`. Casacore checks for requests now and then.
+    /// Requests a pause of a writer that has prevented reads for `LOCK_REQUEST_DELAY`. Casacore checks for requests now
+    /// and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
@@ -300,8 +284,7 @@ impl Watch {
     }
 }
 
-/// Calls `read`, which opens the table at `path`, again and again until no write of another process overlaps the read.
-/// If all calls within about a second were overlapped, returns the result of one more call in any case.
+/// Calls `read`, which opens the table at `path`, until no write overlaps; after about a second once more in any case.
 ///
 /// # Errors
 /// Those of `read`.
@@ -336,7 +319,7 @@ mod tests {
     }
 
     impl Scene {
-        /// A table whose files are all as old as said.
+        /// All files are of this age.
         fn new(age: Duration) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let source = ctds_hdf5_testing::testdata().join("strings_boundaries/StandardStMan_256.tab");
@@ -371,7 +354,7 @@ mod tests {
     const LONG_AGO: Duration = Duration::from_secs(60);
 
     #[test]
-    fn sure_when_nobody_writes() {
+    fn quiet_table_gives_a_consistent_read() {
         let mut scene = Scene::new(LONG_AGO);
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(rows) if rows > 0));
         let rows = scene.watch.sync().unwrap().unwrap().rows;
@@ -413,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_error_while_the_lock_is_held() {
+    fn inconsistent_read_under_lock_is_unconfirmed() {
         let mut scene = Scene::new(LONG_AGO);
         let path = scene.directory.path().join("table.f0");
         std::fs::write(&path, b"half of it").unwrap();
@@ -446,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_when_something_changes_meanwhile() {
+    fn change_during_a_read_is_unconfirmed() {
         let mut scene = Scene::new(LONG_AGO);
         let path = scene.directory.path().join("table.f0");
         let change = |_: &Table| {
@@ -477,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_writing_is_asked_for_a_pause() {
+    fn busy_writer_gets_a_lock_request() {
         let mut scene = Scene::new(LONG_AGO);
         let list = |scene: &Scene| std::fs::read(scene.directory.path().join("table.lock")).unwrap()[3];
         scene.lock(libc::F_WRLCK);

@@ -21,7 +21,7 @@ use crate::value::{ByteOrder, Record, Value};
 
 /// A new casacore table, open for writing.
 ///
-/// What is put may be read by others after [`close`](Self::close); a writer that is dropped before, or a process that is
+/// Others may read the table after [`close`](Self::close); a writer that is dropped before, or a process that is
 /// killed, leaves a directory that no program takes for a table.
 ///
 /// ```
@@ -39,16 +39,15 @@ use crate::value::{ByteOrder, Record, Value};
 #[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,
-    /// The directory that the managers of the new table write their files to.
     files: Arc<dyn ContainerMut>,
     order: ByteOrder,
-    /// Description of the new table without its columns.
+    /// Without the columns.
     desc: TableDesc,
     info: TableInfo,
     rows: u64,
     columns: Vec<WriterColumn>,
     managers: Vec<WriterManager>,
-    /// Sequence number that the next data manager of the table gets.
+    /// Sequence number of the next data manager.
     counter: u32,
 }
 
@@ -56,9 +55,7 @@ pub struct TableWriter {
 struct WriterColumn {
     info: ColumnInfo,
     original_name: BString,
-    /// Sequence number of the data manager that stores the column.
     sequence: u32,
-    /// Number of the column within its data manager, from 0.
     index: usize,
 }
 
@@ -71,7 +68,7 @@ struct WriterManager {
 }
 
 impl TableWriter {
-    /// Makes the data managers of a new table in the existing, empty directory at `path`.
+    /// The directory at `path` exists and is empty.
     pub(super) fn new(
         path: PathBuf,
         files: Arc<dyn ContainerMut>,
@@ -105,8 +102,7 @@ impl TableWriter {
         Ok(writer)
     }
 
-    /// Adds a data manager with these columns to the table, with all rows that the table has by now; returns its sequence
-    /// number.
+    /// The manager gets all rows of the table; returns its sequence number.
     fn add_manager(&mut self, spec: &ManagerSpec, columns: &[ColumnSpec]) -> Result<u32> {
         let args = CreateArgs {
             name: spec.name.as_bstr(),
@@ -258,7 +254,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Removes the files of a data manager: `table.f<sequence>`, `table.f<sequence>i`, `table.f<sequence>_TSM0` …
+    /// `table.f<sequence>`, `table.f<sequence>i`, `table.f<sequence>_TSM0` …
     fn remove_files(&self, sequence: u32) -> Result<()> {
         let prefix = format!("table.f{sequence}");
         let is_theirs = |name: &String| {
@@ -276,7 +272,6 @@ impl TableWriter {
         Ok(self.column_at(found))
     }
 
-    /// The column with this number, from 0, for writing its cells and keywords.
     fn column_at(&mut self, column: usize) -> ColumnMut<'_> {
         let column = &mut self.columns[column];
         let manager = find_manager(&mut self.managers, column.sequence);
@@ -307,7 +302,7 @@ impl TableWriter {
         Ok(subtable)
     }
 
-    /// Splits the table into its data managers with their columns, so that a thread can write each.
+    /// One for each data manager, so that a thread can write each.
     #[doc(hidden)]
     pub fn parts(&mut self) -> Vec<Part<'_>> {
         let mut parts: Vec<Part<'_>> = Vec::new();
@@ -341,7 +336,7 @@ impl TableWriter {
         close().context(place)
     }
 
-    /// Finishes the table as [`close`](Self::close) does, but does not make the files durable: the caller has to.
+    /// As [`close`](Self::close), but the caller has to make the files durable.
     #[doc(hidden)]
     pub fn finish(mut self) -> Result<()> {
         let place = Context::path(&self.path);
@@ -349,7 +344,7 @@ impl TableWriter {
         self.publish(&dat, false).context(place)
     }
 
-    /// Writes all files of the table except `table.dat`, and returns the bytes of that file.
+    /// All files but `table.dat`, whose bytes are returned.
     fn write_all(&mut self) -> Result<Vec<u8>> {
         let mut managers = Vec::new();
         for WriterManager { type_name, name, sequence, manager } in &mut self.managers {
@@ -385,8 +380,7 @@ impl TableWriter {
         dat.encode()
     }
 
-    /// Writes the bytes `dat` of `table.dat`, which makes the directory a table; waits until they are on the disk if
-    /// `durable` is true.
+    /// Writes `table.dat`, which makes the directory a table, and if `durable` waits for the disk.
     fn publish(&self, dat: &[u8], durable: bool) -> Result<()> {
         let directory = Directory::new(&self.path);
         let file = directory.create("table.dat_tmp")?;
@@ -400,23 +394,23 @@ impl TableWriter {
     }
 }
 
-/// A data manager of a table that is being written, with its columns, for one thread.
+/// A data manager with its columns, for one thread.
 pub struct Part<'a> {
     path: &'a Path,
     rows: u64,
     sequence: u32,
     manager: &'a mut dyn ManagerMut,
-    /// For each column of the manager: its number in the table, its number in the manager, both from 0, and its description.
+    /// Number in the table, number in the manager, and description of each column.
     columns: Vec<(usize, usize, &'a mut ColumnInfo)>,
 }
 
 impl Part<'_> {
-    /// The numbers, in the table, of the columns of this manager, from 0.
+    /// Numbers in the table.
     pub fn columns(&self) -> Vec<usize> {
         self.columns.iter().map(|(number, ..)| *number).collect()
     }
 
-    /// The column of the manager at index `nth` of [`columns`](Self::columns), for writing its cells.
+    /// The column at index `nth` of [`columns`](Self::columns).
     pub fn column(&mut self, nth: usize) -> ColumnMut<'_> {
         let (_, index, info) = &mut self.columns[nth];
         ColumnMut::new(self.path, info, self.rows, self.manager, *index)
@@ -498,7 +492,7 @@ mod tests {
         assert_eq!(table.column("E").unwrap().cell::<f32>(1).unwrap().as_slice(), Some([1., 2., 3.].as_slice()));
     }
 
-    /// What casacore compares with what it knows, to see whether a table has changed.
+    /// Casacore compares the counters to see whether a table has changed.
     #[test]
     fn counters_are_those_of_a_new_table() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,13 +1,11 @@
 //! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in casacore's tables (CTDS,
 //! the casacore table data system).
 
-/// Number of bytes that `count` Bools take on disk if they are packed as bits: an eighth, rounded up.
 pub fn packed_len(count: u64) -> u64 {
     count.div_ceil(8)
 }
 
-/// Appends `count` Bools to `out`, read from the packed bytes `bits`, least significant bit of each byte first; the
-/// first Bool is bit `first_bit`, counted from 0.
+/// Appends `count` Bools from `first_bit` on, least significant bit of each byte first.
 pub fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<bool>) {
     let start = out.len();
     out.resize(start + count, false);
@@ -28,7 +26,7 @@ pub fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<bool>) 
     }
 }
 
-/// Table for unpacking Bools: the eight bits of each value of a byte, least significant first.
+/// The eight bits of each value of a byte, least significant first.
 static SPREAD: [[bool; 8]; 256] = {
     let mut table = [[false; 8]; 256];
     let mut at = 0;
@@ -39,13 +37,12 @@ static SPREAD: [[bool; 8]; 256] = {
     table
 };
 
-/// Appends `values` to `out` as packed bits, least significant first; the unused bits of the last byte are 0.
+/// Least significant bit first; unused bits of the last byte are 0.
 pub fn pack(values: &[bool], out: &mut Vec<u8>) {
     pack_bytes(bytemuck::cast_slice(values), out);
 }
 
-/// Appends Bools, given as bytes that are 0 for false, to `out` as packed bits, least significant first; the unused bits of
-/// the last byte are 0.
+/// Like [`pack`], from bytes that are 0 for false.
 pub fn pack_bytes(values: &[u8], out: &mut Vec<u8>) {
     let (whole, rest) = values.as_chunks::<8>();
     out.extend(whole.iter().map(|&eight| pack_eight(eight)));
@@ -56,8 +53,7 @@ pub fn pack_bytes(values: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Stores `values` as packed bits in `bits`, least significant bit of each byte first, beginning at bit `first_bit`
-/// (from 0); the other bits of `bits` keep their values.
+/// Overwrites bits from `first_bit` on; the others keep their values.
 pub fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
     let set = |byte: &mut u8, bit: usize, value: bool| *byte = *byte & !(1 << bit) | u8::from(value) << bit;
     let lead = values.len().min((8 - first_bit % 8) % 8);
@@ -75,7 +71,7 @@ pub fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
     }
 }
 
-/// Packs eight Bools, given as bytes that are 0 for false, into a byte, the first in its least significant bit.
+/// The bytes are 0 for false.
 fn pack_eight(values: [u8; 8]) -> u8 {
     const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const LOWEST: u64 = 0x0101_0101_0101_0101;

@@ -10,7 +10,6 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The byte order of this machine's processor.
     #[doc(hidden)]
     pub const NATIVE: Self = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
@@ -55,7 +54,7 @@ impl ByteOrder {
     }
 }
 
-/// Reverses the bytes of each unit of `width` bytes in place, which converts between big-endian and little-endian.
+/// Reverses each unit of `width` bytes in place.
 pub fn swap_bytes(bytes: &mut [u8], width: usize) {
     match width {
         0 | 1 => {}

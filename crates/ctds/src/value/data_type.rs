@@ -34,8 +34,7 @@ pub enum DataType {
     Record,
 }
 
-/// Each element type with casacore's type code of a scalar, its name (in python-casacore and in CTFP-1, the rules of
-/// table digests) and its size in bytes, in the order of the enum.
+/// Casacore's type code of a scalar, name (in python-casacore and in CTFP-1), bytes; in the order of the enum.
 const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Bool, 0, "boolean", 1),
     (DataType::UChar, 2, "uchar", 1),
@@ -52,17 +51,17 @@ const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Record, 25, "record", 0),
 ];
 
-/// Casacore's data type code of a keyword that names a table (a subtable).
+/// Type code of a keyword that names a table.
 pub const TABLE_CODE: i32 = 12;
 
 impl DataType {
-    /// The type whose scalars have casacore's type code `code`; `None` if no column or keyword can have it.
+    /// `None` if no column or keyword can have the code.
     #[doc(hidden)]
     pub fn from_code(code: i32) -> Option<Self> {
         TABLE.iter().find(|entry| entry.1 == code).map(|entry| entry.0)
     }
 
-    /// The element type whose arrays have casacore's type code `code` (13 … 24 and 30); `None` for any other code.
+    /// Codes 13 … 24 and 30.
     #[doc(hidden)]
     pub fn from_array_code(code: i32) -> Option<Self> {
         match code {
@@ -72,13 +71,11 @@ impl DataType {
         }
     }
 
-    /// Casacore's type code of a scalar of this type, as stored in `table.dat`.
     #[doc(hidden)]
     pub fn code(self) -> i32 {
         TABLE[self as usize].1
     }
 
-    /// Casacore's type code of an array of this type, as stored in `table.dat`.
     #[doc(hidden)]
     pub fn array_code(self) -> i32 {
         if self == DataType::Int64 { 30 } else { self.code() + 13 }

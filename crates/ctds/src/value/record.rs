@@ -76,12 +76,11 @@ impl Record {
         }
     }
 
-    /// The integers in the field `name` of the record, a scalar or an array of any integer type; empty for an empty
-    /// array of whatever type. `None` if the field is missing or holds something else.
+    /// A scalar or an array of any integer type; empty for an empty array of whatever type. `None` for anything else.
     #[doc(hidden)]
     pub fn integers(&self, name: impl AsRef<[u8]>) -> Option<Vec<i64>> {
         let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
-        // what lists without elements come to that have no type of their own
+        // an empty list has lost its element type: accept any
         if values.is_empty() { Some(Vec::new()) } else { values.integers() }
     }
 

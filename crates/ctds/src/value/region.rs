@@ -35,8 +35,7 @@ impl Region {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
     }
 
-    /// The region that the whole cells of `rows` (half-open, from 0) cover in a hypercube: its axes are the axes of a
-    /// cell, of shape `cell`, and then the row.
+    /// Whole cells of shape `cell` in a hypercube: the axes of a cell, and then the row.
     #[doc(hidden)]
     pub fn rows(cell: &Shape, rows: Range<u64>) -> Self {
         let start = cell.iter().map(|_| 0).chain([rows.start]).collect();

@@ -29,8 +29,7 @@ pub enum Values {
     Record(Vec<Record>),
 }
 
-/// Runs the expression `$body` with `$v` bound to the `Vec` of elements inside the `Values` `$values`, whatever its
-/// element type.
+/// Runs `$body` with `$v` bound to the `Vec` inside `$values`, whatever its type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_type {
@@ -97,15 +96,14 @@ impl Values {
         for_each_type!(self, v => v.len())
     }
 
-    /// The elements as 64-bit integers; `None` if the buffer has elements of another type than an integer.
+    /// `None` for elements of another type.
     #[doc(hidden)]
     pub fn integers(&self) -> Option<Vec<i64>> {
         let mut integers = Vec::new();
         self.integers_into(&mut integers).then_some(integers)
     }
 
-    /// Replaces `integers` with the elements as 64-bit integers; if the buffer has elements of another type than an
-    /// integer, empties `integers` and returns `false`.
+    /// Replaces `integers`; false, and empty, for elements of another type.
     #[doc(hidden)]
     pub fn integers_into(&self, integers: &mut Vec<i64>) -> bool {
         integers.clear();
@@ -153,8 +151,7 @@ impl Values {
         Ok(())
     }
 
-    /// Appends `times` copies of the last `cell` elements of the buffer, which are the cell of the last row, for
-    /// further rows with an equal cell.
+    /// Appends `times` copies of the last `cell` elements, for further rows with an equal cell.
     #[doc(hidden)]
     pub fn repeat_last(&mut self, cell: usize, times: usize) {
         for_each_type!(self, v => {
@@ -171,10 +168,7 @@ impl Values {
         })
     }
 
-    /// Appends elements decoded from their bytes on disk in the byte order `order`. A Bool is one byte here; it is true
-    /// unless the byte is 0.
-    ///
-    /// `bytes` holds whole elements. Must not be called for strings and records, which have no such form.
+    /// `bytes` holds whole elements in `order`; a Bool is one byte, true unless 0. Not for strings and records.
     #[doc(hidden)]
     pub fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
         macro_rules! numbers {
@@ -203,15 +197,13 @@ impl Values {
         }
     }
 
-    /// The memory of the elements with the indices `elements` (half-open, from 0) as bytes in this machine's order;
-    /// `None` for Bools, strings and records.
+    /// The memory of `elements` in this machine's order; `None` for Bools, strings and records.
     #[doc(hidden)]
     pub fn bytes_mut(&mut self, elements: Range<usize>) -> Option<&mut [u8]> {
         for_each_type!(self, v => Element::bytes_mut(&mut v[elements]))
     }
 
-    /// Appends `count` numbers to the buffer; `read` fills their memory with bytes in the byte order `order`, which are then
-    /// converted.
+    /// `read` fills the memory of `count` numbers with bytes in `order`, which are then converted.
     ///
     /// # Errors
     /// Those of `read`; `Usage` if the elements are not numbers.
@@ -234,17 +226,15 @@ impl Values {
         Ok(())
     }
 
-    /// Appends `count` Bools from packed bits, starting at bit `first_bit`; bit `i` is bit `i % 8` of byte `i / 8`.
-    ///
-    /// `bits` holds at least `first_bit + count` bits; the buffer is of Bools.
+    /// Appends `count` Bools; bit `i` is bit `i % 8` of byte `i / 8`. `bits` holds at least `first_bit + count` bits.
     #[doc(hidden)]
     pub fn extend_from_bits(&mut self, bits: &[u8], first_bit: usize, count: usize) {
         let Values::Bool(v) = self else { unreachable!("only Bools are packed") };
         crate::value::bits::unpack(bits, first_bit, count, v);
     }
 
-    /// Appends the elements to `out` as bytes: each number in the byte order `order` (of a complex number the real part
-    /// first), each Bool as a byte 0 or 1. Must not be called for strings and records, which have no such form.
+    /// Numbers in `order` (of a complex number the real part first), Bools as bytes 0 or 1. Not for strings and
+    /// records.
     #[doc(hidden)]
     pub fn extend_bytes(&self, order: ByteOrder, out: &mut Vec<u8>) {
         let start = out.len();
@@ -255,7 +245,7 @@ impl Values {
         }
     }
 
-    /// Whether two buffers have the same element type and elements; floats are compared by their bits.
+    /// Floats are compared by their bits.
     #[doc(hidden)]
     pub fn same_bits(&self, other: &Values) -> bool {
         match (self.le_bytes(), other.le_bytes()) {
@@ -264,8 +254,7 @@ impl Values {
         }
     }
 
-    /// The elements of the buffer as little-endian bytes (each Bool as a byte 0 or 1); empty for strings and records.
-    /// `UChar` elements are not copied.
+    /// Little-endian, Bools as bytes 0 or 1; empty for strings and records. `UChar` elements are not copied.
     #[doc(hidden)]
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
@@ -274,9 +263,7 @@ impl Values {
         }
     }
 
-    /// The elements of the buffer as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
-    ///
-    /// Borrows on little-endian machines.
+    /// As [`into_bytes`](Self::into_bytes), borrowed on little-endian machines; `None` for strings and records.
     #[doc(hidden)]
     pub fn le_bytes(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
         use std::borrow::Cow;
@@ -303,8 +290,7 @@ impl Values {
     }
 }
 
-/// Size in bytes of the unit whose bytes are swapped between byte orders: an element, or one part of a complex number; 0
-/// for strings and records.
+/// Bytes of an element, or of one part of a complex number; 0 for strings and records.
 pub fn swap_width(data_type: DataType) -> usize {
     match data_type {
         DataType::Complex | DataType::DComplex => data_type.size() / 2,
@@ -377,15 +363,14 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// A vector of `count` zeros; `None` if the memory cannot be allocated. The operating system zeroes each page of a
-/// large vector when the page is first used.
+/// `None` if the memory cannot be allocated. The operating system zeroes each page of a large vector when it is first
+/// used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
 }
 
-/// Appends `count` default elements to `elements`: zeros, `false`s, empty strings or empty records. An empty vector
-/// without enough capacity gets new memory; for numbers, the operating system zeroes its pages when they are first
-/// used.
+/// Zeros, `false`s, empty strings or records. A vector without capacity gets new memory; of numbers, the operating
+/// system zeroes each page when it is first used.
 pub fn extend_default<T: Element + Default>(elements: &mut Vec<T>, count: usize) {
     if elements.is_empty()
         && elements.capacity() < count

@@ -29,7 +29,7 @@ pub(super) struct Args {
     older_than: Duration,
 }
 
-/// Runs `h5bridge batch clean`: removes unfinished outputs that no process has locked.
+/// Removes unfinished outputs that no process has locked.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = Manifest::open(&args.manifest)?;
     let mut directories: BTreeMap<PathBuf, HashSet<OsString>> = BTreeMap::new();

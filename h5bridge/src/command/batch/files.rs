@@ -16,8 +16,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the manifest, the list of jobs that `batch plan` writes (one item as JSON on each line). If its path is
-    /// `-`, it is read from stdin.
+    /// Reads stdin if the path is `-`.
     pub(super) fn open(&self) -> anyhow::Result<Manifest> {
         if self.manifest.as_os_str() != "-" {
             return Ok(Manifest::open(&self.manifest)?);

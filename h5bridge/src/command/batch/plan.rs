@@ -47,8 +47,7 @@ pub(super) struct Args {
     options: Vec<String>,
 }
 
-/// Runs `h5bridge batch plan`: writes the manifest (the list of jobs of a batch), and reports how many items (jobs) it
-/// has.
+/// Writes the manifest, and reports how many items it has.
 pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let Some(target) = args.out.clone() else {
         let mut buffered = BufWriter::new(&mut *out);

@@ -17,8 +17,7 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Number of items of a manifest above which `batch run` without `--trust` learns from the ledger (the directory with
-/// the results of all runs) which items are done, and not from receipts (the JSON files beside the targets).
+/// Larger manifests learn from the ledger which items are done, not from receipts, unless `--trust` is given.
 const MANY: usize = 10_000;
 
 /// Command-line arguments of `h5bridge batch run`.
@@ -75,7 +74,7 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// Parses a length of time in several units, such as `3h50m`.
+/// `3h50m`.
 fn time(text: &str) -> Result<Duration, String> {
     let mut total = Duration::ZERO;
     let mut rest = text.trim();
@@ -91,8 +90,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs `h5bridge batch run`: does the items (jobs) of a manifest that are not done yet, and prints a summary or, with
-/// `--records`, each record (result of an attempt at an item) that this run adds to its ledger directory.
+/// Does items that are not done yet; prints a summary or, with `--records`, each record that this run adds.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {
@@ -101,20 +99,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     }
     let stop = Stop::new(None)?;
     let manifest = args.files.open()?;
-    let processors = available_parallelism().map_or(1, NonZero::get);
-    let jobs = if args.jobs == 0 { processors } else { args.jobs };
-    let threads = if args.threads == 0 { (processors / jobs).max(1) } else { args.threads };
-    let trust = args.trust.unwrap_or(if manifest.len() > MANY { Trust::Ledger } else { Trust::Receipt });
-    let program = Program::new(&global.program)?;
-    let work = Work::new(program, &global.words(), threads, trust).checksums(&args.checksums);
-    let limits = Limits {
-        jobs,
-        retries: args.retries,
-        retry_wait: args.retry_wait,
-        stop_after: args.stop_after,
-        read_rate: args.limit_read,
-        min_free: args.min_free,
-    };
+    let limits = args.limits();
+    let work = args.work(&manifest, limits.jobs, global)?;
     let run = Run {
         manifest: &manifest,
         ledger: &args.files.ledger,
@@ -137,12 +123,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     });
     bar.finish();
     let tally = tally?;
-    let status = match () {
-        () if stop.is_set() => Status::Interrupted,
-        () if !tally.is_finished() => Status::Failed,
-        () if tally.incomplete > 0 => Status::Warnings,
-        () => Status::Done,
-    };
+    let status = status(&tally, &stop);
     if args.records {
         return Ok(status);
     }
@@ -159,6 +140,40 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         ending.summary.push(format!("next: h5bridge batch status {list} --ledger {ledger} --failed"));
     }
     ending.print(global, out)
+}
+
+impl Args {
+    fn limits(&self) -> Limits {
+        Limits {
+            jobs: if self.jobs == 0 { processors() } else { self.jobs },
+            retries: self.retries,
+            retry_wait: self.retry_wait,
+            stop_after: self.stop_after,
+            read_rate: self.limit_read,
+            min_free: self.min_free,
+        }
+    }
+
+    /// How the items are done, `jobs` of them at the same time.
+    fn work(&self, manifest: &Manifest, jobs: usize, global: &Global) -> Result<Work> {
+        let threads = if self.threads == 0 { (processors() / jobs).max(1) } else { self.threads };
+        let trust = self.trust.unwrap_or(if manifest.len() > MANY { Trust::Ledger } else { Trust::Receipt });
+        let program = Program::new(&global.program)?;
+        Ok(Work::new(program, &global.words(), threads, trust).checksums(&self.checksums))
+    }
+}
+
+fn processors() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+fn status(tally: &Tally, stop: &Stop) -> Status {
+    match () {
+        () if stop.is_set() => Status::Interrupted,
+        () if !tally.is_finished() => Status::Failed,
+        () if tally.incomplete > 0 => Status::Warnings,
+        () => Status::Done,
+    }
 }
 
 fn ending(tally: &Tally, manifest: &Manifest, seconds: f64) -> Ending<'static> {

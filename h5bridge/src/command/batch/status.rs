@@ -32,8 +32,7 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// Runs `h5bridge batch status`: reads the ledger of a batch, and prints how many of its items (jobs) are in each state or,
-/// with `--records`, the last record of each item.
+/// Prints how many items are in each state or, with `--records`, the last record of each.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = args.files.open()?;
     let folded = Folded::read(&args.files.ledger, &manifest)?;
@@ -82,7 +81,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending { warnings: &warnings, found: lines, fields, ..Ending::default() }.print(global, out)
 }
 
-/// The items whose last attempt did not succeed: a line of text and a JSON document for each.
+/// A line of text and a JSON document for each.
 fn failures(manifest: &Manifest, folded: &Folded) -> Result<(Vec<String>, Vec<Json>)> {
     let items = (0..manifest.len()).filter(|&item| {
         let state = folded.state(item);

@@ -10,18 +10,17 @@ use ctds_hdf5::look::Summary;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
 use serde::Serialize;
 
-/// Something that `h5bridge info` has found about a source (file or directory) and that needs attention, such as a
-/// damaged column.
+/// Something that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live`
-    /// (a live HDF5 file), `open` (another program has the table open), `stale` (the table or HDF5 file from which the
-    /// source was made has changed).
+    /// `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live` (a live HDF5 file),
+    /// `open` (another program has the table open), `stale` (the table or HDF5 file from which the source was made has
+    /// changed).
     pub(super) kind: &'static str,
-    /// The table (`ANTENNA`) or column (`MAIN/DATA`) of the source that the finding is about; `None`: the whole source.
+    /// `ANTENNA` or `MAIN/DATA`; `None` for the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) part: Option<String>,
-    /// What `info` has found, in words for the user. If a table or column cannot be read: the reason.
+    /// Words for the user; the reason if something cannot be read.
     pub(super) text: String,
 }
 
@@ -35,9 +34,7 @@ impl Finding {
     }
 }
 
-/// Converts findings of `h5bridge info` (what needs attention in a source, such as a damaged column) to sentences for
-/// the terminal. Tables and columns with the same kind and text of finding share a sentence, which names at most three
-/// of them and the number of the others.
+/// Tables and columns of the same kind and text share a sentence, which names at most three of them.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -58,8 +55,7 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Findings about other programs that use the source at `path`, collected before this process opens it. With `no_lock`,
-/// no table is checked, only a live HDF5 file.
+/// Collected before this process opens the source. With `no_lock`, no table is checked, only a live HDF5 file.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
     let open = is_open
@@ -67,9 +63,7 @@ pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     open.into_iter().chain(live(path)).collect()
 }
 
-/// Lists all findings about a source that need attention: first `others` (about other programs that use the source),
-/// then changes of the table or HDF5 file from which the source was made, and parts that cannot be read or are in other
-/// files.
+/// First `others`, then changes of the origin, and parts that cannot be read or are in other files.
 pub(super) fn find(
     others: Vec<Finding>,
     path: &Path,
@@ -110,8 +104,7 @@ pub(super) fn find(
     found
 }
 
-/// What `info` tells about a live HDF5 file (one to which a program appends rows): that it is open for writing (or its
-/// writer exited without closing it), or that its writer has closed it. `None` for other files.
+/// The file is open for writing (or its writer exited without closing it), or its writer has closed it.
 fn live(path: &Path) -> Option<Finding> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
@@ -126,8 +119,7 @@ fn live(path: &Path) -> Option<Finding> {
     })
 }
 
-/// A finding that a table was written after the HDF5 file was made from it, or that the HDF5 file with the data of a
-/// thin table was moved or rewritten; `None` if neither was found.
+/// A table was written after the HDF5 file was made from it, or the HDF5 file of a thin table was moved or rewritten.
 fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
     if let Some(thin) = thin {
         return thin.check().err().map(|error| Finding::new("stale", error.to_string()));

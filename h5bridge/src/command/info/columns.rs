@@ -6,35 +6,32 @@ use ctds_hdf5::{ColumnInfo, ColumnKind};
 
 use crate::report;
 
-/// Maximum number of cells of a column whose shapes are read to describe the column in `info`.
+/// Cells whose shapes are read to describe a column.
 const SAMPLES: u64 = 256;
 
-/// A column of a table, described in words for `h5bridge info`.
 #[derive(Debug)]
 pub(super) struct ColumnFacts {
     pub(super) name: String,
     pub(super) kind: ColumnKind,
-    /// Type of the elements of the column, as python-casacore names it.
+    /// python-casacore's name.
     pub(super) data_type: &'static str,
-    /// Shape of the cells of the column, slowest axis first; empty for scalars.
+    /// Slowest axis first; empty for scalars.
     pub(super) shape: String,
-    /// Bytes of the column on disk; if it shares its files with other columns, the bytes of all of them; `None` if not known.
+    /// Bytes on disk, if known; of all columns that share the files.
     pub(super) bytes: Option<u64>,
-    /// Whether other columns are stored in the same files as this column, so that `bytes` counts them as well.
     pub(super) is_shared: bool,
-    /// Whether the column seems empty: no cell in a sample of its rows is defined.
+    /// No sampled cell is defined.
     pub(super) is_empty: bool,
-    /// Type of the column's storage manager, followed by the name of the manager in parentheses if that differs: `TiledShapeStMan (TiledData)`.
+    /// The manager's name follows in parentheses if it differs: `TiledShapeStMan (TiledData)`.
     pub(super) manager: String,
-    /// Filters or other compression of the column; empty if it is not compressed.
+    /// Empty without compression.
     pub(super) compression: String,
-    /// Unit of the values of the column, from its keywords; empty if it has none.
+    /// Empty without a unit.
     pub(super) unit: String,
     pub(super) comment: String,
 }
 
 impl ColumnFacts {
-    /// Describes all columns of a table.
     pub(super) fn of(source: &Source, table: &SourceTable) -> Vec<Self> {
         let columns = table.columns().unwrap_or_default();
         let number = source.tables().iter().position(|other| std::ptr::eq(other, table));
@@ -68,7 +65,7 @@ impl ColumnFacts {
         columns.iter().enumerate().map(fact).collect()
     }
 
-    /// Bytes of the column on disk in words, such as `1.2 MiB`.
+    /// `1.2 MiB`.
     pub(super) fn size(&self) -> String {
         match self.bytes.map(report::bytes) {
             Some(bytes) if self.is_shared => format!("in {bytes}"),
@@ -78,7 +75,6 @@ impl ColumnFacts {
     }
 }
 
-/// Names of the HDF5 filters (compression) of the datasets of a column.
 fn compression(datasets: &[DatasetInfo]) -> String {
     let largest = datasets.iter().max_by_key(|dataset| dataset.stored_bytes);
     match largest {
@@ -88,10 +84,11 @@ fn compression(datasets: &[DatasetInfo]) -> String {
     }
 }
 
-/// Bytes on disk of the files of each data manager of a table.
+/// Index of each column's data manager; `None` for columns of reference tables and concatenations, whose managers
+/// belong to other tables.
 struct ManagerFiles {
-    /// Index of the data manager of each column; `None` for columns of reference tables and concatenations, whose
-    /// managers belong to other tables.
+    /// Index of each column's data manager; `None` for columns of reference tables and concatenations, whose managers
+    /// belong to other tables.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }
@@ -106,8 +103,7 @@ impl ManagerFiles {
         }
     }
 
-    /// Bytes on disk of the files of the column with this index (`None` if not known, or if it has no files), and whether other columns are stored in
-    /// them.
+    /// Bytes on disk, if known, and whether other columns share the files.
     fn of_column(&self, index: usize) -> (Option<u64>, bool) {
         let Some(manager) = self.numbers.get(index).copied().flatten() else { return (None, false) };
         let columns = self.numbers.iter().filter(|number| **number == Some(manager)).count();
@@ -116,15 +112,14 @@ impl ManagerFiles {
     }
 }
 
-/// The shapes of the cells of a column, found by reading a sample of its cells.
+/// Shapes of the sampled cells.
 enum Cells {
-    /// No cell of the sample is defined.
     Empty,
-    /// All defined cells of the sample have this shape, fastest axis first.
+    /// Fastest axis first.
     Same(Shape),
-    /// Cells of the sample differ in shape; the value is the shape of the first defined cell, fastest axis first.
+    /// Shape of the first defined cell, fastest axis first.
     Varying(Shape),
-    /// The shapes are not known: the column cannot be read, or the table has no rows.
+    /// The column cannot be read, or the table has no rows.
     Unknown,
 }
 
@@ -141,7 +136,7 @@ impl Cells {
     }
 }
 
-/// Reads the shapes of up to `SAMPLES` cells of a column, at equal distances in rows.
+/// Up to `SAMPLES` cells, at equal distances in rows.
 fn cells(source: &Source, table: usize, index: usize, info: &ColumnInfo) -> Cells {
     let rows = source.tables()[table].rows().unwrap_or(0);
     let Some(last) = rows.checked_sub(1) else { return Cells::Unknown };

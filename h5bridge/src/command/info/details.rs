@@ -23,7 +23,7 @@ pub(super) enum Sort {
     None,
 }
 
-/// Name of a table and its number of rows, as a title.
+/// Name and number of rows.
 fn title(table: &SourceTable) -> String {
     let rows = table.rows().map_or_else(|error| error.to_string(), |rows| count(rows, "row"));
     let table_type = table.info().map(|info| info.table_type.to_string()).unwrap_or_default();
@@ -31,7 +31,7 @@ fn title(table: &SourceTable) -> String {
     format!("{}  {rows}, {columns}  {table_type}", display_name(&table.name)).trim_end().to_owned()
 }
 
-/// The list of all columns of a table that `info --columns` shows, empty ones included.
+/// Empty columns included.
 pub(super) fn columns(source: &Source, table: &SourceTable, sort: Sort) -> Section {
     let mut facts = ColumnFacts::of(source, table);
     match sort {
@@ -56,7 +56,6 @@ pub(super) fn columns(source: &Source, table: &SourceTable, sort: Sort) -> Secti
     }
 }
 
-/// The list of the keywords of a table and of its columns.
 pub(super) fn keywords(table: &SourceTable) -> Section {
     let mut rows = Vec::new();
     if let Ok(keywords) = table.keywords() {
@@ -79,7 +78,7 @@ fn add_keywords(prefix: &str, record: &Record, rows: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Prints how a table is stored: managers with their parameters, hypercubes, datasets.
+/// Managers with their parameters, hypercubes, datasets.
 pub(super) fn print_storage(table: &SourceTable, out: &mut impl Write) -> Result<()> {
     writeln!(out, "{}", ls::printable(&title(table)))?;
     let Ok(columns) = table.columns() else { return Ok(()) };

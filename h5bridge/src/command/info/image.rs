@@ -6,7 +6,7 @@ use ctds_hdf5::value::{Record, Value, Values};
 use super::screen::Section;
 use super::words::date;
 
-/// The lines that describe an image: its object, date, beam and axes.
+/// Object, date, beam and axes.
 pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     let Ok(keywords) = main.keywords() else { return Vec::new() };
     let text =
@@ -37,7 +37,7 @@ pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     sections
 }
 
-/// Major and minor axis and position angle of the restoring beam, as text with units; `None` if one of them is missing.
+/// Axes and position angle with units; `None` if one of them is missing.
 fn beam(beam: &Record) -> Option<String> {
     let quantity = |name: &str| {
         let quantity = beam.record(name)?;
@@ -46,7 +46,7 @@ fn beam(beam: &Record) -> Option<String> {
     Some(format!("{} x {}, {}", quantity("major")?, quantity("minor")?, quantity("positionangle")?))
 }
 
-/// The date of an observation, with its time reference, from a measure record whose value is MJD in days; `None` if the record has another form.
+/// Date with time reference, from a measure of MJD in days; `None` for another form.
 fn observed(measure: &Record) -> Option<String> {
     let days = number(measure.record("m0")?.get("value")?)?;
     Some(format!("{} {}", date(days * 86400.), measure.string("refer")?))
@@ -63,7 +63,7 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
     }
 }
 
-/// One line (name, reference value, increment, unit) for each pixel axis of an image, fastest axis first.
+/// Name, reference value, increment, unit of each pixel axis, fastest first.
 fn axes(coords: &Record) -> Vec<Vec<String>> {
     let mut found: Vec<(i64, Vec<String>)> = Vec::new();
     for field in &coords.fields {
@@ -83,8 +83,7 @@ fn axes(coords: &Record) -> Vec<Vec<String>> {
     found.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The axes of one coordinate of an image: name, reference value, increment, unit. `kind` is the type of the coordinate,
-/// such as `direction`, `spectral` or `stokes`.
+/// Axes of a coordinate of the type `kind`, such as `direction`, `spectral` or `stokes`.
 fn coordinate_axes(kind: &str, coordinate: &Record) -> Vec<Vec<String>> {
     let name = coordinate.string("name").map_or_else(|| kind.to_owned(), ToString::to_string);
     match kind {

@@ -9,7 +9,6 @@ use serde_json::{Map, Value as Json};
 
 use super::words::{chain, parameters, table_kind, value_json};
 
-/// One table in the document of `h5bridge info --json`.
 #[derive(Serialize)]
 pub(super) struct TableJson {
     nrow: u64,
@@ -21,7 +20,7 @@ pub(super) struct TableJson {
     casacore: Option<CasacoreJson>,
 }
 
-/// Details of a table in the JSON document of `info` that only casacore tables have, such as their data managers.
+/// Casacore tables only.
 #[derive(Serialize)]
 struct CasacoreJson {
     kind: String,
@@ -47,7 +46,7 @@ struct ManagerJson {
     name: String,
     sequence: u32,
     parameters: Map<String, Json>,
-    /// Bytes of the files of a data manager, which hold all its columns.
+    /// Files of all its columns.
     bytes: u64,
 }
 
@@ -71,7 +70,7 @@ struct ColumnJson {
     hypercubes: Vec<HypercubeJson>,
 }
 
-/// How a column is stored, in the JSON document of `info`: in HDF5 datasets, or in files of a container.
+/// HDF5 datasets, or files of a container.
 #[derive(Serialize)]
 struct StoredJson {
     chunk: Option<Vec<u64>>,
@@ -97,7 +96,7 @@ struct DatasetJson {
     elsewhere: Option<ElsewhereJson>,
 }
 
-/// Where the elements of a dataset are stored if they are in other files, such as external storage, for the JSON document of `info`.
+/// Elements in other files, such as external storage.
 #[derive(Serialize)]
 struct ElsewhereJson {
     kind: &'static str,
@@ -182,8 +181,7 @@ impl ColumnJson {
 }
 
 impl StoredJson {
-    /// Describes how a column is stored in HDF5 `datasets`, with the chunks of the first one; `None` if `datasets` is
-    /// empty.
+    /// Chunks are those of the first dataset; `None` without datasets.
     fn in_datasets(datasets: Vec<DatasetInfo>) -> Option<Self> {
         let datasets: Vec<_> = datasets.into_iter().map(DatasetJson::new).collect();
         let first = datasets.first()?;
@@ -197,8 +195,7 @@ impl StoredJson {
         })
     }
 
-    /// Describes the storage of a column in `files` of a container, which hold all columns of its data manager: the
-    /// blocks of the largest file, and the bytes of all files. `None` without files.
+    /// Files hold all columns of the data manager: the blocks of the largest, and the bytes of all.
     fn in_files(files: &[(String, FileLayout)]) -> Option<Self> {
         let (_, largest) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes)?;
         Some(StoredJson {
@@ -227,7 +224,7 @@ impl DatasetJson {
     }
 }
 
-/// The data managers of a table with the bytes of their files; 0 where the files cannot be listed.
+/// 0 bytes where the files cannot be listed.
 fn managers(table: &Table) -> Vec<ManagerJson> {
     let bytes = table.manager_bytes().unwrap_or_default();
     let bytes = bytes.into_iter().chain(std::iter::repeat(0));

@@ -7,11 +7,10 @@ use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Su
 use super::screen::Section;
 use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};
 
-/// Maximum length, in characters, of the list of antenna names in the default view of `info`.
+/// Characters of the list of antennas.
 const ANTENNA_NAMES: usize = 70;
 
-/// The sections of `info` about a MeasurementSet: telescope, scans, fields, spectral windows. With `shortened`, long lists are cut and name the
-/// option that shows all.
+/// Telescope, scans, fields, spectral windows. `shortened` lists name the option that shows all.
 pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
     let mut sections = vec![general(summary)];
     let lists = [fields(summary), windows(summary), scans(summary)];
@@ -22,8 +21,7 @@ pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
     sections
 }
 
-/// The whole list of fields, spectral windows or antennas for the subtable `name`, or of scans for the main table (`.`); `None` for other tables, or
-/// without rows.
+/// Fields, spectral windows or antennas of the subtable `name`, scans of the main table (`.`).
 pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
     let section = match name {
         "." => scans(summary),
@@ -35,7 +33,7 @@ pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
     (!section.rows.is_empty()).then_some(Section { all: None, ..section })
 }
 
-/// The first lines about a MeasurementSet: telescope, observer, project, times, antennas, flags.
+/// Telescope, observer, project, times, antennas, flags.
 fn general(summary: &Summary) -> Section {
     let mut rows = Vec::new();
     let mut add = |name: &str, text: String| {
@@ -69,7 +67,7 @@ fn general(summary: &Summary) -> Section {
     Section { rows, ..Section::default() }
 }
 
-/// Number of the antennas and their names, abbreviated if they are too long for the line.
+/// Number and names, abbreviated if they are too long for the line.
 fn antenna_names(antennas: &[Antenna]) -> String {
     let mut text = String::new();
     for (number, antenna) in antennas.iter().enumerate() {

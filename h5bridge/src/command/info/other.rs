@@ -1,4 +1,4 @@
-//! What `h5bridge info` shows of sources without tables: arrays, containers, and files in containers.
+//! The output of `h5bridge info` about sources without tables: arrays, containers, and files in containers.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::command::ls;
 use crate::exit::Status;
 use crate::report;
 
-/// Prints arrays (blosc, bcolz, …): name, element type, shape, chunks.
+/// Name, element type, shape, chunks of each array.
 pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(path)?;
     let list = arrays.list()?;
@@ -47,7 +47,7 @@ pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> 
     Ok(Status::Done)
 }
 
-/// Prints a container of files that are not those of a table: format, number of files, properties.
+/// Format, number of files, properties of a container without tables.
 pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut impl Write) -> Result<Status> {
     let (info, properties) = (container.info(), container.properties()?);
     let (files, bytes) = container.totals()?;
@@ -66,7 +66,7 @@ pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut 
     Ok(Status::Done)
 }
 
-/// Prints a file in a container: length, how it is stored, properties.
+/// Length, storage, properties of a file in a container.
 pub(super) fn run_file(path: &Path, file: &StoredFile, global: &Global, out: &mut impl Write) -> Result<Status> {
     let listed = &file.listed;
     if global.json {

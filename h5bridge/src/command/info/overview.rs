@@ -16,28 +16,26 @@ use super::{image, observation};
 use crate::command::ls;
 use crate::report;
 
-/// Maximum length, in characters, of the source's name in the first line of the default view of `info`; a longer name
-/// is cut.
+/// Characters of the source's name in the first line.
 const NAME_WIDTH: usize = 40;
 
-/// Deepest level of directories (0: the table directory itself) whose files count for the size of a table in bytes.
+/// Directories (0: the table's) whose files count for the size.
 const MAX_DEPTH: usize = 16;
 
-/// All facts about a source that the default view of `h5bridge info` shows.
 pub(super) struct Facts<'a> {
-    /// The path of the source as the user gave it.
+    /// As the user gave it: path of the source.
     pub(super) path: &'a Path,
     pub(super) source: &'a Source,
     pub(super) summary: Option<Summary>,
     pub(super) findings: Vec<Finding>,
     pub(super) usage: Option<SpaceUsage>,
     pub(super) thin: Option<ThinTable>,
-    /// HDF5 filter plugins that programs need to read the HDF5 datasets of the source.
+    /// Needed to read the source.
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
-/// Kind of the content in words: "MeasurementSet", "calibration table" or "image" by the type in table.info; for other
-/// types, "MeasurementSet" if `summary` is given and the column DATA_DESC_ID exists, else "table".
+/// Judged by the type in table.info; for other types, "MeasurementSet" if `summary` is given and DATA_DESC_ID
+/// exists, else "table": words for the content.
 pub(super) fn kind(main: &SourceTable, summary: Option<&Summary>) -> &'static str {
     let table_type = main.info().map(|info| info.table_type.to_string()).unwrap_or_default();
     match table_type.trim() {
@@ -53,7 +51,6 @@ fn has(columns: &[ColumnInfo], name: &str) -> bool {
     columns.iter().any(|column| column.desc.name == name)
 }
 
-/// The sections of the default view of `h5bridge info` about a source, in the order in which they are printed.
 pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     let Some(main) = facts.source.tables().first() else { return Vec::new() };
     let kind = kind(main, facts.summary.as_ref());
@@ -72,8 +69,7 @@ pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     sections
 }
 
-/// The view of table `number` (from 0) of a source: its columns and, in a MeasurementSet, the whole list of scans,
-/// fields, spectral windows or antennas if the table holds those.
+/// Columns of a table and, in a MeasurementSet, its scans, fields, spectral windows or antennas.
 pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     let Some(table) = facts.source.tables().get(number) else { return Vec::new() };
     let name = ctds_hdf5::convert::display_name(&table.name);
@@ -86,7 +82,7 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     sections
 }
 
-/// The first lines of the default view of `info`: name and kind of the source, numbers of rows, columns and subtables, bytes, and how it is stored.
+/// Name and kind, numbers of rows, columns and subtables, bytes, and how the source is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     let shown = shown_path(facts.path);
     let name = Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into());
@@ -105,7 +101,7 @@ fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     Section { title: format!("{name}: {}", words.join(", ")), rows: vec![vec![stored(main)]], ..Section::default() }
 }
 
-/// How the main table is stored, in words: directory, container or native HDF5 file; whether it is a reference to other tables; byte order.
+/// Directory, container or native file; whether it refers to other tables; byte order.
 fn stored(main: &SourceTable) -> String {
     let Ok(Some(table)) = main.table() else { return "native HDF5 file".to_owned() };
     let storage = match table.storage() {
@@ -116,11 +112,10 @@ fn stored(main: &SourceTable) -> String {
     format!("{storage}, {}, {} endian", table_kind(table), table.byte_order().name())
 }
 
-/// Bytes of a file, or of all files below a directory; `None` if the path is not on disk, as for a table in a
-/// container. `depth` is the level of `path` (0: the table directory). At level 0 a symbolic link is followed, below it
-/// a link counts with its own size. Directories deeper than `MAX_DEPTH` count as 0 bytes.
+/// `None` if the path is not on disk. A symbolic link is followed at `depth` 0, below it counts with its own size.
+/// Directories deeper than `MAX_DEPTH` count as 0 bytes.
 fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
-    // what a link in a table leads to is not part of it
+    // the target of a link in a table is not part of the table
     let found = if depth == 0 { path.metadata() } else { path.symlink_metadata() }.ok()?;
     if !found.is_dir() {
         return Some(found.len());
@@ -132,7 +127,7 @@ fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
     Some(entries.flatten().filter_map(|entry| disk_bytes(&entry.path(), depth + 1)).sum())
 }
 
-/// The list of a table's columns that are not empty. If `arrays` is true, only columns of arrays are listed, as for MeasurementSets.
+/// Columns that are not empty; with `arrays` those of arrays only, as for MeasurementSets.
 fn columns(source: &Source, table: &SourceTable, arrays: bool) -> Section {
     let infos = table.columns().unwrap_or_default();
     let facts = ColumnFacts::of(source, table);
@@ -163,7 +158,7 @@ fn columns(source: &Source, table: &SourceTable, arrays: bool) -> Section {
     Section { title, heads, rows, all: Some("--columns lists all".to_owned()), ..Section::default() }
 }
 
-/// Names of the subtables with their numbers of rows; `None` without subtables.
+/// `None` without subtables.
 fn subtables(source: &Source) -> Option<Section> {
     let tables = source.tables().get(1..).filter(|tables| !tables.is_empty())?;
     let row = |table: &SourceTable| {
@@ -178,8 +173,7 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// How the bytes of a native HDF5 file divide into datasets, structure and embedded original files, or the number of
-/// linked files of a thin table (a table directory whose data is in an HDF5 file). `None` for other sources.
+/// Division of a native file into datasets, structure and original files, or the linked files of a thin table.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {
@@ -199,7 +193,7 @@ fn storage(facts: &Facts<'_>) -> Option<Section> {
     (!rows.is_empty()).then(|| Section { title: "Storage".to_owned(), rows, ..Section::default() })
 }
 
-/// The warnings in the default view of `info`, such as damaged columns or filter plugins that readers need; `None` without warnings.
+/// `None` without warnings.
 fn attention(facts: &Facts<'_>) -> Option<Section> {
     let texts = sentences(&facts.findings).into_iter().chain(report::plugin_line(&facts.plugins));
     let rows: Vec<_> = texts.map(|text| vec![text]).collect();

@@ -4,22 +4,21 @@ use std::io::{self, IsTerminal, Write};
 
 use console::{Alignment, Term, measure_text_width, pad_str, style};
 
-/// Characters in a line where the output is not a terminal.
+/// Used where the output is not a terminal.
 const WIDTH: usize = 100;
 
-/// Number of lines to which the default view of `info` is shortened, so that it fits on a terminal.
+/// The default view is shortened to fit on a terminal.
 pub(super) const LINES: usize = 40;
 
-/// Maximum number of lines on which a warning is printed; a longer one is cut.
+/// Longer warnings are cut.
 const SENTENCE_LINES: usize = 3;
 
-/// Spaces between two columns of a section.
 const GAP: usize = 2;
 
-/// Columns of a section are not shortened to fewer characters than this.
+/// Columns are not shortened below this.
 const NARROW: usize = 6;
 
-/// Characters in a line of output: the width of the terminal, else 100.
+/// Width of the terminal, else [`WIDTH`].
 pub(super) fn width() -> usize {
     match Term::stdout().size_checked() {
         Some((_, columns)) if io::stdout().is_terminal() => usize::from(columns).max(40),
@@ -27,25 +26,22 @@ pub(super) fn width() -> usize {
     }
 }
 
-/// A part of the output of `info`: a title with lines below it, which are aligned in columns if they have several cells.
+/// A title with lines below it, aligned in columns if they have several cells.
 #[derive(Debug, Default)]
 pub(super) struct Section {
-    /// Title line of the section; empty: the section has no title.
+    /// May be empty.
     pub(super) title: String,
-    /// Headings of the section's columns; one that begins with `>` is aligned on the right. Empty: the columns have no
-    /// headings.
+    /// One that begins with `>` is aligned on the right; may be empty.
     pub(super) heads: Vec<&'static str>,
-    /// Lines of the section, each with its cells.
     pub(super) rows: Vec<Vec<String>>,
-    /// The option that shows all lines of the section; `None`: the section is never shortened.
+    /// Option that shows all lines; `None` if the section is never shortened.
     pub(super) all: Option<String>,
-    /// Whether the lines are warnings: sentences that are continued on further lines.
+    /// Lines are sentences, continued on further lines.
     pub(super) is_warning: bool,
 }
 
 impl Section {
-    /// Number of terminal lines that the section needs if `shown` of its rows are shown; `width` is that of the terminal in characters, `None`:
-    /// unlimited.
+    /// Lines for `shown` rows; `width` `None` is unlimited.
     fn lines(&self, shown: usize, width: Option<usize>) -> usize {
         let fixed = usize::from(!self.title.is_empty()) + usize::from(!self.heads.is_empty());
         let rows = match self.is_warning {
@@ -63,8 +59,7 @@ impl Section {
         self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
     }
 
-    /// Widths in characters of the section's columns if its first `shown` rows are shown. The widest are shortened until a
-    /// line has at most `width` characters (`None`: unlimited) or they have only 6 (`NARROW`).
+    /// The widest columns are shortened until a line has at most `width` characters, or they have only `NARROW`.
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {
@@ -119,8 +114,7 @@ impl Section {
     }
 }
 
-/// Breaks a warning, whose text is in the cells `row`, into at most 3 lines (`SENTENCE_LINES`) for a terminal with `width`
-/// characters in a line; a longer text is cut. If `width` is `None`, the whole text is one line.
+/// Breaks into `SENTENCE_LINES` lines or fewer; one line if `width` is `None`.
 fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     let text = row.concat();
     let Some(width) = width.map(|width| width.saturating_sub(2 * GAP)) else { return vec![text] };
@@ -139,7 +133,7 @@ fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     lines.iter().map(|line| console::truncate_str(line, width + GAP, "…").into_owned()).collect()
 }
 
-/// Prints the sections of `info`; with `lines`, the longest lists are shortened until everything fits into that many lines.
+/// The longest lists are shortened until everything fits into `lines`.
 pub(super) fn print(
     mut sections: Vec<Section>,
     lines: Option<usize>,
@@ -155,8 +149,7 @@ pub(super) fn print(
     sections.iter().zip(shown).try_for_each(|(section, shown)| section.print(shown, width, out))
 }
 
-/// Number of rows that each section shows, so that all sections together fit into `lines` lines of `width` characters. If
-/// `lines` is `None`, all rows are shown; if `width` is `None`, lines may have any length.
+/// Rows of each section that fit into `lines` lines of `width` characters.
 fn fit(sections: &[Section], lines: Option<usize>, width: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = sections.iter().map(|section| section.rows.len()).collect();
     let Some(lines) = lines else { return shown };
@@ -208,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole() {
+    fn fitting_sections_are_whole() {
         let sections = [section(10, true), section(3, false)];
         assert_eq!(fit(&sections, Some(17), None), [10, 3]);
         assert_eq!(fit(&sections, Some(16), None), [8, 3]);

@@ -7,12 +7,11 @@ use ctds_hdf5::value::{Value, Values};
 use ctds_hdf5::{ColumnInfo, ManagerInfo, Table, TableKind};
 use serde_json::Value as Json;
 
-/// The parameters with which a data manager was created, as names and values.
 pub(super) fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item = (String, Json)> + 'a {
     manager.parameters.fields.iter().map(|field| (field.name.to_string(), value_json(&field.value)))
 }
 
-/// A value of a table as JSON for `info`: numbers and strings as they are, other types as text.
+/// Numbers and strings as they are, other types as text.
 pub(super) fn value_json(value: &Value) -> Json {
     match value {
         Value::Scalar(Values::String(v)) => v[0].to_string().into(),
@@ -27,7 +26,7 @@ pub(super) fn value_json(value: &Value) -> Json {
     }
 }
 
-/// Kind of a table in words: a plain table, a reference to rows or columns of another table, or a concatenation of tables.
+/// A plain table, a reference to another one, or a concatenation.
 pub(super) fn table_kind(table: &Table) -> String {
     match table.kind() {
         TableKind::Plain => "plain table".to_owned(),
@@ -39,8 +38,8 @@ pub(super) fn table_kind(table: &Table) -> String {
     }
 }
 
-/// Data managers of a column, from its own down to a storage manager: an engine is followed by the column that stores
-/// its values, as `column in manager`.
+/// From the column's own down to a storage manager: an engine is followed by the column that stores its values, as
+/// `column in manager`.
 pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
     let columns = table.columns()?;
     let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
@@ -55,12 +54,12 @@ pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<Stri
     Ok(chain)
 }
 
-/// Formats a time in seconds of MJD as date and time in UTC: `2010-11-22 03:12:35.0`.
+/// UTC of seconds of MJD: `2010-11-22 03:12:35.0`.
 pub(super) fn date(seconds: f64) -> String {
     utc_of_mjd(seconds).trim_end_matches('Z').replacen('T', " ", 1)
 }
 
-/// Formats a range of times in seconds of MJD with its length: `2010-11-22 03:12:35.0 to 03:27:10.5 UTC (14 min 36 s)`.
+/// `2010-11-22 03:12:35.0 to 03:27:10.5 UTC (14 min 36 s)`.
 pub(super) fn period(range: [f64; 2]) -> String {
     let [first, last] = range.map(date);
     let day = |date: &str| date.split(' ').next().map(str::to_owned);
@@ -71,7 +70,7 @@ pub(super) fn period(range: [f64; 2]) -> String {
     format!("{first} to {last} UTC ({})", duration(range[1] - range[0]))
 }
 
-/// Formats a length of time in seconds: `14 min 36 s`, `2.5 s`.
+/// `14 min 36 s`, `2.5 s`.
 pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds.abs() >= 1e11 || seconds < 60. {
         return format!("{seconds:.1} s");
@@ -85,11 +84,11 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Reference frames whose longitude is a right ascension, which is shown in hours.
+/// Frames whose longitude is shown in hours.
 const EQUATORIAL: [&str; 11] =
     ["", "J2000", "JMEAN", "JTRUE", "APP", "B1950", "B1950_VLA", "BMEAN", "BTRUE", "ICRS", "JNAT"];
 
-/// Formats longitude and latitude of a direction, given in radians: hours and degrees in equatorial frames, else degrees.
+/// From radians: hours and degrees in equatorial frames, else degrees.
 pub(super) fn direction(direction: [f64; 2], frame: &str) -> [String; 2] {
     let [longitude, latitude] = direction;
     if !EQUATORIAL.contains(&frame) {
@@ -99,14 +98,13 @@ pub(super) fn direction(direction: [f64; 2], frame: &str) -> [String; 2] {
     [sexagesimal(longitude.to_degrees() / 15., 10_000.), signed(latitude.to_degrees())]
 }
 
-/// Formats degrees with their sign: `+30:30:32.959`.
+/// `+30:30:32.959`.
 fn signed(degrees: f64) -> String {
     let sign = if degrees.is_sign_negative() { '-' } else { '+' };
     format!("{sign}{}", sexagesimal(degrees.abs(), 1000.))
 }
 
-/// Formats a positive number of hours or degrees with its minutes and seconds: `13:31:08.2879`. Seconds are rounded to
-/// 1/`parts`; 10000 gives four decimals.
+/// `13:31:08.2879`. Seconds are rounded to 1/`parts`; 10000 gives four decimals.
 fn sexagesimal(number: f64, parts: f64) -> String {
     if number.is_nan() || number >= 1e6 {
         return format!("{number}");
@@ -118,22 +116,22 @@ fn sexagesimal(number: f64, parts: f64) -> String {
     format!("{:02}:{:02}:{:02}.{fraction:0digits$}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Formats a frequency, given in Hz, as a number of MHz; empty if it is `None`.
+/// Empty for `None`.
 pub(super) fn megahertz(hertz: Option<f64>) -> String {
     hertz.map_or_else(String::new, |hertz| format!("{:.3}", hertz / 1e6))
 }
 
-/// Formats a frequency, given in Hz, as a number of kHz; empty if it is `None`.
+/// Empty for `None`.
 pub(super) fn kilohertz(hertz: Option<f64>) -> String {
     hertz.map_or_else(String::new, |hertz| format!("{:.3}", hertz / 1e3))
 }
 
-/// Formats a number with commas between thousands.
+/// Commas between thousands.
 pub(super) fn thousands(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
-/// Formats a number of things: `1 row`, `2,100 rows`.
+/// `1 row`, `2,100 rows`.
 pub(super) fn count(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", thousands(number))

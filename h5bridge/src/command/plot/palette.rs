@@ -5,7 +5,6 @@ pub(super) type Colour = [u8; 3];
 
 pub(super) const PAPER: Colour = [255, 255, 255];
 pub(super) const INK: Colour = [40, 40, 40];
-/// Colour of the grid lines of a plot.
 pub(super) const FAINT: Colour = [225, 225, 225];
 /// Colour of raster cells without values.
 pub(super) const NOTHING: Colour = [236, 236, 236];

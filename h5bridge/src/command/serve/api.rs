@@ -15,25 +15,24 @@ use super::query;
 use super::reply::{self, Body, Reply, reply, set_text};
 use super::shared::{Presence, Shared, lost, missing, refusal};
 use super::sources::Stamp;
-use super::work::Admission;
+use super::work::{Admission, Held};
 
-/// Requests below `/api` that ask for the contents of one HDF5 file or table, as in the API of h5grove.
+/// Below `/api`: contents of one file, as in h5grove.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes of memory that are reserved for an answer with values of a dataset: for the pieces being sent, the next piece,
-/// and the block of values that was read to make pieces of it.
+/// Reserved for values of a dataset: pieces being sent, the next one, and the block of values to make pieces of.
 const IN_FLIGHT: u64 = 8 << 20;
 
-/// Answers of up to this many bytes do not count against the memory limit of the server.
+/// Smaller answers do not count against the memory limit.
 const SMALL: u64 = 64 << 10;
 
-/// Resolution assumed for file times: a file changed less than this ago may change again with the same time, so answers about it get no entity tag
-/// (ETag).
+/// Assumed resolution of file times: a file changed less than this ago may change again with the same time, so answers
+/// get no entity tag.
 const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
 
-/// Result of a request below `/api`, made by a worker thread: the headers and the content of the HTTP answer.
+/// Headers and content, made by a worker thread.
 struct Made {
     content_type: &'static str,
     disposition: Option<String>,
@@ -44,13 +43,13 @@ struct Made {
 
 enum Content {
     Whole(Vec<u8>),
-    /// The answer is made and sent in pieces. The string is the file name for error messages.
+    /// Made and sent in pieces; the file name for messages.
     Pieces(Pieces, String),
-    /// The client already has this answer (its entity tag is the same).
+    /// The client already has this answer (same entity tag).
     Known,
 }
 
-/// Answers a request for `/api/…`; `path` is the part after `/api`.
+/// `path` is the part after `/api`.
 pub(super) async fn answer(shared: &Arc<Shared>, path: &str, query: &str, headers: &HeaderMap, is_head: bool) -> Reply {
     match path.strip_prefix('/').unwrap_or(path).trim_end_matches('/') {
         "" => reply(StatusCode::OK, "text/plain; charset=utf-8", Body::whole("ok")),
@@ -95,66 +94,85 @@ async fn of_file(
         Ok(Err(Refusal { status, message })) => return refusal(status, &message),
         Err(reason) => return lost(reason),
     };
-    let length = match &made.content {
+    let Made { content_type, disposition, length, content, etag } = made;
+    let length = match &content {
         Content::Whole(bytes) => Some(bytes.len() as u64),
-        _ => made.length,
+        _ => length,
     };
-    let body = match made.content {
-        Content::Known => return reply::not_modified(made.etag.as_deref().unwrap_or_default()),
-        Content::Pieces(pieces, _) if is_head => {
-            // closing a file is work as well
-            let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
-            Body::empty()
-        }
-        Content::Whole(_) if is_head => Body::empty(),
-        Content::Whole(bytes) => {
-            let bytes = Bytes::from(bytes);
-            if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
-                Body::whole(bytes).keeping(held)
-            } else if bytes.len() as u64 > SMALL {
-                // its memory is counted once
-                drop(held);
-                let Some(held) = shared.memory.hold(bytes.len() as u64).await else { return full() };
-                Body::whole(bytes).keeping(held)
-            } else {
-                Body::whole(bytes)
-            }
-        }
-        Content::Pieces(mut pieces, name) => {
-            // the first piece is made before the head is sent, so that its error is an answer
-            let first = shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await;
-            match first {
-                Ok((Some(Ok(first)), pieces)) => {
-                    Body::pieces(send(Arc::clone(shared), first, pieces), made.length).keeping(held)
-                }
-                Ok((Some(Err(error)), _)) => {
-                    let Refusal { status, message } = grove::refusal(&error, &name);
-                    return refusal(status, &message);
-                }
-                Ok((None, _)) => Body::empty(),
-                Err(reason) => return lost(reason),
-            }
-        }
+    let body = match content {
+        Content::Known => return reply::not_modified(etag.as_deref().unwrap_or_default()),
+        content if is_head => Ok(without_content(shared, content).await),
+        Content::Whole(bytes) => whole(shared, bytes, held).await,
+        Content::Pieces(pieces, name) => in_pieces(shared, pieces, &name, length, held).await,
     };
-    let mut answer = reply(StatusCode::OK, made.content_type, body);
+    let body = match body {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    let mut answer = reply(StatusCode::OK, content_type, body);
     if let Some(length) = length {
         set_text(&mut answer, header::CONTENT_LENGTH, &length.to_string());
     }
-    if let Some(disposition) = &made.disposition {
+    if let Some(disposition) = &disposition {
         set_text(&mut answer, header::CONTENT_DISPOSITION, disposition);
     }
-    if let Some(etag) = &made.etag {
+    if let Some(etag) = &etag {
         set_text(&mut answer, header::ETAG, etag);
     }
     answer
+}
+
+/// The body of an answer to HEAD.
+async fn without_content(shared: &Shared, content: Content) -> Body {
+    if let Content::Pieces(pieces, _) = content {
+        // closing a file is work as well
+        let _ = shared.pool.run(Admission::Begun, move || drop(pieces)).await;
+    }
+    Body::empty()
+}
+
+/// A body that is sent at once, and whose memory counts until then if it is large. `held` is memory that was reserved
+/// for the answer.
+async fn whole(shared: &Shared, bytes: Vec<u8>, held: Option<Held>) -> Result<Body, Reply> {
+    let bytes = Bytes::from(bytes);
+    if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
+        return Ok(Body::whole(bytes).keeping(held));
+    }
+    if bytes.len() as u64 <= SMALL {
+        return Ok(Body::whole(bytes));
+    }
+    // its memory is counted once
+    drop(held);
+    let held = shared.memory.hold(bytes.len() as u64).await.ok_or_else(full)?;
+    Ok(Body::whole(bytes).keeping(held))
+}
+
+/// A body that is made and sent in pieces. The first one is made before the head is sent, so that its error is an answer.
+async fn in_pieces(
+    shared: &Arc<Shared>,
+    mut pieces: Pieces,
+    name: &str,
+    length: Option<u64>,
+    held: Option<Held>,
+) -> Result<Body, Reply> {
+    match shared.pool.run(Admission::Begun, move || (pieces.next(), pieces)).await {
+        Ok((Some(Ok(first)), pieces)) => {
+            Ok(Body::pieces(send(Arc::clone(shared), first, pieces), length).keeping(held))
+        }
+        Ok((Some(Err(error)), _)) => {
+            let Refusal { status, message } = grove::refusal(&error, name);
+            Err(refusal(status, &message))
+        }
+        Ok((None, _)) => Ok(Body::empty()),
+        Err(reason) => Err(lost(reason)),
+    }
 }
 
 fn full() -> Reply {
     refusal(503, "other answers hold all memory that --max-memory allows; try again")
 }
 
-/// Makes the answer to `request` (meta, attr, data, stats or paths) below `/api` about one file; `address` is the query of the
-/// request, which names the file. Reads the file, and therefore runs in a worker thread.
+/// Runs in a worker thread, since it reads the file; `address` is the query, which names the file.
 fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> Result<Made, Refusal> {
     let query = query::parse(address);
     let Some(name) = query::value(&query, "file") else {
@@ -195,8 +213,8 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     Ok(Made { content_type, disposition, length, content, etag })
 }
 
-/// Sends an HTTP answer in pieces, and makes each when the client has received the one before. `first` is the first piece. Returns the queue that
-/// the HTTP body reads.
+/// Makes each piece when the client has received the one before; `first` is the first. Returns the queue that the body
+/// reads.
 fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

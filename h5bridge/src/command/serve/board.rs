@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::LockUnpoisoned;
 use serde_json::{Value as Json, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
@@ -14,46 +15,36 @@ use super::open_files::OpenFiles;
 use super::reply::{Body, Reply, event_stream};
 use super::shared::Shared;
 use super::work::Admission;
-use crate::sync::locked;
 
-/// Maximum number of live files that the board (the page that lists all live files) shows at a time; further ones are
-/// only counted.
+/// Live files on the board; further ones are only counted.
 const MAX_FILES: usize = 256;
 
-/// Pause between two polls of a live file for the board.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Time after which the state of a live file is sent again to clients that show the board, even if
-/// it has not changed.
+/// A state is sent again after this time even if it has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Pause between two searches of the served directories for new live files, while the board (the page that lists them)
-/// is shown.
 const SEARCH: Duration = Duration::from_secs(10);
 
-/// The states of all live files of a server, as sent to clients that show the board.
 #[derive(Default)]
 pub(super) struct Board {
     lines: watch::Sender<Lines>,
-    /// Whether a task polls the live files; it runs while any client shows the board.
+    /// Whether a task polls; it runs while any client shows the board.
     is_running: Mutex<bool>,
 }
 
-/// The newest state ("line") of each live file (a native HDF5 file to which a program appends rows). Clients are sent
-/// changes as events. The number of an event, counted from 1, is called its version.
+/// The newest state ("line") of each live file. Clients are sent changes as events, whose number, from 1, is the
+/// version.
 #[derive(Default)]
 struct Lines {
-    /// Number of events made so far, about lines (states of live files) and about the counts of files: the version of
-    /// the newest event. A client is sent the events with a higher version than those that it has.
+    /// Version of the newest event. A client is sent the events with a higher one than it has.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Counts of live files (native HDF5 files to which a program appends rows): the version of their last change (the
-    /// number of the event, counted from one; 0 before the first search), then how many the board (the page of all live
-    /// files) lists, and how many beyond `MAX_FILES` it leaves out.
+    /// Version of the last change (0 before the first search), live files listed, and those left out beyond
+    /// `MAX_FILES`.
     extent: (u64, usize, usize),
 }
 
-/// The state of one live file, as it is sent to clients that show the board.
 struct Line {
     version: u64,
     sent: Instant,
@@ -61,20 +52,17 @@ struct Line {
     event: Arc<str>,
 }
 
-/// Names and paths of the live files that the board lists, and the time of the search that found
-/// them.
+/// Listed files, and the time of the search.
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,
-    /// Number of served files and tables that have not been opened yet, so that it is not known
-    /// which of them are live files.
+    /// Served files and tables that were not opened yet, which may be live.
     unknown: usize,
     searched: Instant,
 }
 
 impl Board {
-    /// A stream of server-sent events with the states of the live files: every state at the start,
-    /// then each state that changes.
+    /// Every state at the start, then each that changes.
     pub(super) fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -92,10 +80,9 @@ impl Board {
         event_stream(Body::pieces(events, None).keeping(place))
     }
 
-    /// Starts the task that polls all live files as long as any client shows the board. Does
-    /// nothing if that task runs already.
+    /// Does nothing if the task runs already.
     fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
-        if std::mem::replace(&mut *locked(&self.is_running), true) {
+        if std::mem::replace(&mut *self.is_running.lock_unpoisoned(), true) {
             return;
         }
         let (board, shared, open) = (Arc::clone(self), Arc::clone(shared), Arc::clone(open));
@@ -105,7 +92,7 @@ impl Board {
             loop {
                 let start = Instant::now();
                 {
-                    let mut is_running = locked(&board.is_running);
+                    let mut is_running = board.is_running.lock_unpoisoned();
                     if board.lines.receiver_count() == 0 {
                         *is_running = false;
                         board.lines.send_modify(|lines| lines.files.clear());
@@ -120,7 +107,7 @@ impl Board {
                     board.lines.send_if_modified(|lines| lines.keep(&found));
                     followed = Some(found);
                 }
-                // those of the last round stay open until they are asked for again
+                // files of the last round stay open until they are asked for again
                 let mut files = Vec::new();
                 for (name, path) in followed.iter().flat_map(|followed| &followed.files) {
                     if board.lines.receiver_count() == 0 {
@@ -140,8 +127,7 @@ impl Board {
 }
 
 impl Followed {
-    /// Searches all served files and directories for live files, and keeps the first `MAX_FILES` by
-    /// name; `None` if the server ends.
+    /// The first `MAX_FILES` by name; `None` if the server ends.
     async fn search(shared: &Arc<Shared>) -> Option<Self> {
         let own = Arc::clone(shared);
         let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;
@@ -152,9 +138,7 @@ impl Followed {
 }
 
 impl Lines {
-    /// Forgets the states of live files that are not in `followed`, the result of the newest search. Returns whether
-    /// one of two counts has changed since the search before: files in `followed`, and live files that it leaves out
-    /// because there are more than `MAX_FILES`. The first call returns true.
+    /// Forgets other files. Returns whether the number of listed or left out files has changed; true at first.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;
@@ -166,8 +150,7 @@ impl Lines {
         !is_same
     }
 
-    /// Records the newest state of the live file `name` for the board; returns whether clients are
-    /// to be sent an event.
+    /// Returns whether clients are to be sent an event.
     fn put(&mut self, name: &str, state: Json) -> bool {
         // ages go on by themselves
         let lasting = ["open", "rows", "rows_per_second", "flagged", "revision", "alerts", "problem"];
@@ -181,8 +164,7 @@ impl Lines {
         true
     }
 
-    /// Formats the events whose version (number of the event, from 1) is higher than `version`: those of the live files, and the one
-    /// that says how many live files are followed and how many are left out. Sets `version` to that of the newest event.
+    /// Events after `version`, which becomes that of the newest.
     fn since(&self, version: &mut u64) -> String {
         let before = std::mem::replace(version, self.version);
         let mut events = String::new();

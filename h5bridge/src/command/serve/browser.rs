@@ -15,15 +15,12 @@ const COMMAND: &str = "open";
 #[cfg(not(target_os = "macos"))]
 const COMMAND: &str = "xdg-open";
 
-/// A temporary HTML file that redirects a browser to the server's page; removed when dropped. The access token is in
-/// the file and not on the browser's command line, which other users of the machine can see.
+/// A temporary HTML file that redirects to the page, removed when dropped. The access token is in the file, not on the
+/// browser's command line, which other users of the machine can see.
 pub(super) struct Opener(PathBuf);
 
 impl Opener {
-    /// Opens the address `url` in a browser.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Fails with errors of the system.
     pub(super) fn open(url: &str) -> Result<Self> {
         let name = format!("h5bridge-{}.html", guard::new_token()?);
         let path = std::env::temp_dir().join(name);

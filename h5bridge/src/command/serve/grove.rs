@@ -7,17 +7,15 @@ use std::sync::Arc;
 use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution, TableFile};
 use ctds_hdf5::{Context, Error, ErrorKind};
 
-/// Media type of every JSON answer of the h5grove API.
 const JSON: &str = "application/json";
 
-/// Largest JSON answer of the h5grove API in bytes; the viewer H5Web cannot show larger ones.
+/// H5Web cannot show larger answers.
 const JSON_BYTES: u64 = 64 << 20;
 
-/// An answer of the h5grove API: its content type and body.
 pub(super) struct Answer {
     pub(super) content_type: &'static str,
     pub(super) disposition: Option<String>,
-    /// Length of the answer's body in bytes, if it is known before it is made.
+    /// Known before the body is made.
     pub(super) length: Option<u64>,
     pub(super) body: Body,
 }
@@ -27,25 +25,23 @@ pub(super) enum Body {
     Pieces(Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>),
 }
 
-/// An error answer of the h5grove API: HTTP status and message.
+/// HTTP status and message.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
     pub(super) message: String,
 }
 
-/// Limits on the size of an answer of the h5grove API.
 pub(super) struct Limits {
-    /// Largest answer in bytes; larger ones are refused.
+    /// Larger answers are refused.
     pub(super) response: u64,
 }
 
-/// Decoded parameters of a request of the h5grove API (from the part of the URL after `?`), as names and values.
+/// Decoded names and values.
 struct Query<'a>(&'a [(String, String)]);
 
 impl Query<'_> {
-    /// The value of the parameter `name` in the query of the request (the part of its URL after `?`). If the parameter
-    /// is given twice, the last value counts; `None` if it is missing.
+    /// The last value counts.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -97,8 +93,7 @@ fn wrong(message: String) -> Refusal {
     Refusal { status: 422, message }
 }
 
-/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file or table at `file`; `table` opens a table.
-/// `served` returns whether a link may lead to the file of a given path.
+/// `table` opens a table; `served` tells whether a link may lead to a path.
 pub(super) fn answer(
     file: &Path,
     name: &str,
@@ -157,11 +152,10 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
     Ok(Answer { content_type, disposition, length, body })
 }
 
-/// Converts `error` to the answer that a client receives: HTTP status, and a message with the name of the file instead
-/// of its path on the server.
+/// The message has the name of the file instead of its path on the server.
 pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
     let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
-    // what leads to the message; the path of the file comes first, and is the server's
+    // the steps to the message; the path of the file comes first, and is the server's
     let steps = error.contexts().filter(|step| !matches!(step, Context::Path(_))).map(ToString::to_string);
     let message = match error.kind() {
         ErrorKind::NotFound if error.message().contains("os error") => "File not found".to_owned(),

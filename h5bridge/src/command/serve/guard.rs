@@ -3,62 +3,58 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
+use ctds_hdf5::program::Hex;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::query;
 use super::reply::{Body, Reply, message, set, set_text, text};
 
-/// Number of random bytes of a token, such as the server's access token, which is written in hexadecimal digits.
+/// Random bytes, written in hexadecimal digits.
 const TOKEN_BYTES: usize = 16;
 
-/// Content security policy: a page may load only its own files, and pictures that it makes itself (data addresses,
-/// blobs).
+/// A page may load only its own files, and pictures that it makes itself (data addresses, blobs).
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page of the viewer H5Web, whose content security policy allows `eval`: a library of H5Web draws nothing without it.
+/// H5Web's page, which allows `eval`: a library of it draws nothing without.
 const EVALUATING_PAGE: &str = "/explore.html";
 
-/// Addresses of the web pages that a user opens; only in these may the server's access token be a parameter of the
-/// address.
+/// Only in addresses of these pages may the access token be a parameter.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
-/// Rules by which the server accepts or refuses requests: token, host names, origins.
+/// Rules of acceptance: token, host names, origins.
 pub(super) struct Guard {
-    /// Hash of the access token that requests must have; `None`: every client that can reach the port is accepted.
+    /// Hash of the access token; `None` accepts every client that can reach the port.
     token: Option<blake3::Hash>,
     cookie_name: String,
     port: u16,
-    /// Host names, with or without a port, by which browsers may address this server.
+    /// Names, with or without a port, by which browsers may address this server.
     hosts: Vec<String>,
-    /// Origins of other sites whose pages may send requests, as browsers write them.
+    /// Other sites whose pages may send requests, as browsers write them.
     origins: Vec<String>,
-    /// Path that precedes every address of the server (`--base-path`), such as `/h5bridge`, without a slash at its end;
-    /// empty by default.
+    /// `--base-path`, such as `/h5bridge`, without a slash at its end; empty by default.
     base: String,
 }
 
-/// Makes a new random token, such as the server's access token, in hexadecimal digits.
+/// Hexadecimal digits.
 pub(super) fn new_token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     let mut source = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
     std::io::Read::read_exact(&mut source, &mut bytes).context("/dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Hex(&bytes).to_string())
 }
 
-/// Decision of the guard on a request: answer it or refuse it.
 pub(super) enum Verdict {
-    /// The request is accepted; `path` is its address below the base path. `origin`: another site that may read the answer, because it is allowed;
-    /// `None` for requests of our own pages.
+    /// `path` is below the base path; `origin` is another site that may read the answer, `None` for our own pages.
     Go { path: String, origin: Option<HeaderValue> },
-    /// The request is not passed on: this is the answer, a refusal or a redirection.
+    /// A refusal or a redirection.
     Stop(Box<Reply>),
 }
 
 impl Guard {
-    /// The access rules of the server at `port`. `token`: `None` accepts all clients. `hosts`, `origins` and `base` are
-    /// those of `--allow-host`, `--allow-origin` and `--base-path` (a path such as `/h5bridge`, or empty).
+    /// Without `token`, all clients are accepted; `hosts`, `origins` and `base` are those of `--allow-host`,
+    /// `--allow-origin` and `--base-path`.
     pub(super) fn new(token: Option<&str>, port: u16, hosts: &[String], origins: &[String], base: &str) -> Self {
         let lower =
             |texts: &[String]| texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -72,7 +68,7 @@ impl Guard {
         }
     }
 
-    /// Decides whether a request is accepted that arrived at the address `local` of this machine.
+    /// The request arrived at `local`.
     pub(super) fn judge<T>(&self, request: &Request<T>, local: IpAddr) -> Verdict {
         self.checked(request, local).unwrap_or_else(Verdict::Stop)
     }
@@ -108,9 +104,8 @@ impl Guard {
         Ok(Verdict::Go { path: path.to_owned(), origin })
     }
 
-    /// Checks that the `Host` header of a request is a name of this server, and returns it in lower case; `authority`, the host
-    /// in the request line, is checked as well if present. Without this check, another site could make its own host name lead
-    /// to this server (DNS rebinding).
+    /// Name of this server in `Host`, in lower case; `authority`, the host in the request line, is checked as well.
+    /// Without this check, another site could make its own host name lead to this server (DNS rebinding).
     fn host(&self, headers: &HeaderMap, authority: Option<&str>, local: IpAddr) -> Result<String, Box<Reply>> {
         let unknown = || Box::new(message(StatusCode::FORBIDDEN, "unknown Host; --allow-host names further ones"));
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -130,8 +125,7 @@ impl Guard {
         Ok(host)
     }
 
-    /// Checks the header `Origin` of a request: returns the origin of another web site that is allowed, `None` for a
-    /// request without `Origin` or from the server's own pages, and an error for any other origin.
+    /// An allowed other site, `None` without `Origin` or from our own pages, an error for any other.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -146,8 +140,7 @@ impl Guard {
         }
     }
 
-    /// Refuses a request that a page of another web site sends (`Sec-Fetch-Site`) unless `is_allowed`; following a link from another site is
-    /// accepted.
+    /// Refuses requests of pages of other sites (`Sec-Fetch-Site`); following a link from one is accepted.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -156,8 +149,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Answers a request for a page with an access token in its address: stores the token as a cookie and redirects to
-    /// the address without the token, or refuses a wrong token. `None` for other requests.
+    /// Stores a token in the address of a page as a cookie and redirects to the address without it, or refuses it.
     fn exchange(&self, path: &str, query: &str) -> Option<Reply> {
         if !PAGES.contains(&path) {
             return None;
@@ -177,7 +169,7 @@ impl Guard {
         Some(reply)
     }
 
-    /// Checks that a request has the server's access token, in a cookie or as `Authorization: Bearer`.
+    /// In a cookie or as `Authorization: Bearer`.
     fn token(&self, headers: &HeaderMap) -> Result<(), Box<Reply>> {
         let Some(token) = self.token else { return Ok(()) };
         let bearer = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
@@ -189,8 +181,7 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the security headers that every answer of the server has. `path`: the requested path below the base path
-    /// (`None` if the guard answered the request). `origin`: the allowed other web site whose page sent the request.
+    /// Security headers of every answer. `path` is `None` if the guard answered; `origin` is the allowed other site.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -218,7 +209,6 @@ fn hash(token: &str) -> blake3::Hash {
     blake3::hash(token.as_bytes())
 }
 
-/// Splits the header `Host` into name and port; the port is `None` if it is missing.
 fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, Some(port)),
@@ -241,7 +231,7 @@ fn redirect(path: &str, query: &str) -> Reply {
     reply
 }
 
-/// Answer to the preflight request (CORS) that a browser sends before a page of another site may send a token.
+/// Preflight (CORS) before a page of another site may send a token.
 fn preflight(origin: &HeaderValue) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = StatusCode::NO_CONTENT;
@@ -253,9 +243,7 @@ fn preflight(origin: &HeaderValue) -> Reply {
     reply
 }
 
-/// The address that a person opens in a browser, `http://HOST/BASE/?token=TOKEN`. `host`: host name and port. `base`:
-/// the path of `--base-path` that precedes all addresses, such as `/h5bridge`, without a slash at its end, or empty.
-/// `token`: the access token, `None` if clients need none.
+/// `http://HOST/BASE/?token=TOKEN`, for a person.
 pub(super) fn address(host: &str, base: &str, token: Option<&str>) -> String {
     let token = token.map_or(String::new(), |token| format!("?token={}", query::encode(token)));
     format!("http://{host}{base}/{token}")

@@ -16,14 +16,13 @@ use super::shared::{Shared, lost, missing, refusal};
 use super::sources::status_of;
 use super::work::Admission;
 
-/// Maximum number of event streams that the server sends at a time.
+/// Event streams at a time.
 const MAX_STREAMS: usize = 64;
 
-/// Maximum number of alert rules in one request.
+/// Alert rules in one request.
 const MAX_RULES: usize = 16;
 
-/// State of the server for requests below `/live`: the files that clients watch or plot, the board (the list of all
-/// live files, HDF5 files to which a program appends rows), and the number of event streams.
+/// Requests below `/live`: watched files, the board, and the number of event streams.
 pub(super) struct Lives {
     files: Arc<OpenFiles>,
     board: Arc<Board>,
@@ -37,9 +36,8 @@ impl Default for Lives {
 }
 
 impl Lives {
-    /// Answers a request for `/live/PATH`, where `path` is `describe` (what can be plotted, as JSON), `plot/KIND` (the
-    /// data of a plot), `events` (a stream of events about one file) or `board` (events about all live files, HDF5
-    /// files to which a program appends rows). Any other `path` gives status 404.
+    /// `describe` (what can be plotted, as JSON), `plot/KIND` (the data of a plot), `events` (of one file) or `board`;
+    /// 404 for any other `path`.
     pub(super) async fn answer(
         &self,
         shared: &Arc<Shared>,
@@ -73,8 +71,8 @@ impl Lives {
         }
     }
 
-    /// The reader, shared by all clients, of the HDF5 file or table that the parameter `file` of a request names. It is
-    /// made if none exists or the existing one has ended. An error is the answer that refuses the request.
+    /// Reader of the file that the parameter `file` names, shared by all clients, made if needed. An error is the
+    /// answer that refuses the request.
     async fn file(&self, shared: &Arc<Shared>, parameters: &Query) -> Result<Arc<LiveFile>, Box<Reply>> {
         let name = query::value(parameters, "file").ok_or_else(|| refusal(422, "the parameter file is missing"))?;
         let (own, wanted) = (Arc::clone(shared), name.to_owned());
@@ -87,14 +85,13 @@ impl Lives {
         file.ok_or_else(|| refusal(503, "too many files are open; try again").into())
     }
 
-    /// Closes files and tables that no client uses and for which no request has come for a minute. Runs until the
-    /// future is dropped.
+    /// Closes files without requests for a minute, until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         self.files.reap(shared).await;
     }
 }
 
-/// The alert rules of a request: the parameter `alert`, repeated, or with several rules separated by commas.
+/// The parameter `alert`, repeated, or with several rules separated by commas.
 fn rules(parameters: &Query) -> Result<Vec<Rule>, Box<Reply>> {
     let values = parameters.iter().filter(|(name, _)| name == "alert").flat_map(|(_, value)| value.split(','));
     let texts: Vec<&str> = values.map(str::trim).filter(|text| !text.is_empty()).collect();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Error, ErrorKind};
 use hyper::{HeaderMap, StatusCode, header};
 use serde_json::{Value as Json, json};
@@ -17,78 +18,66 @@ use super::reply::{self, Body, Reply, event_stream, reply, set_text};
 use super::shared::{Shared, lost, refusal};
 use super::sources::status_of;
 use super::work::{Admission, Lost};
-use crate::sync::locked;
 
-/// Pause between two polls of a file or table while any client receives events about it.
+/// Pause while any client receives events.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Pause after a poll of a file or table that has failed.
 const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// Time after which clients that receive events about a file or table are sent its state again, even if it has not
-/// changed.
+/// The state is sent again after this time even if it has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Time after which a live file is reported as ended, if its writer has closed it and none has
-/// opened it again.
+/// A live file that its writer closed, and none has opened again, has ended after this time.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
-/// Time for which polls of a file must fail before clients are told that it is unreadable: its writer may be in the
-/// middle of a change.
+/// Polls must fail for this time before a file is reported as unreadable: its writer may be in the middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
-/// Maximum number of bytes of the newest cells of each column that a poll of a file or table reads while clients
-/// receive events about it.
+/// Bytes of the newest cells of each column that a poll reads for events.
 const SAMPLE: u64 = 4 << 20;
-/// Maximum number of bytes of the newest cells of each column that a poll of a live file reads for the board (the list
-/// of all live files).
+/// Bytes of the newest cells of each column that a poll reads for the board.
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A file that the server has open for clients that watch or plot it, with one reader for all
-/// clients. It is a live file, a finished HDF5 file or a table.
+/// A file that clients watch or plot, with one reader for all: a live file, a finished HDF5 file or a table.
 pub(super) struct LiveFile {
     path: PathBuf,
-    /// Decides which other tables, named by this file, may be opened: only those that the server was told to serve.
+    /// Other tables that may be opened because this file names them.
     served: Served,
-    /// Name by which clients ask for the file or table.
+    /// Name by which clients ask.
     pub(super) name: String,
-    /// The session that reads the file or table; `None` while it is not open.
+    /// `None` while the file is not open.
     session: Arc<tokio::sync::Mutex<Option<Session>>>,
     news: watch::Sender<News>,
-    /// Whether a task polls the file or table; the task runs while any client receives events about it.
+    /// Whether a task polls; it runs while any client receives events.
     is_polled: Mutex<bool>,
     used: Mutex<Instant>,
     state: Mutex<State>,
 }
 
-/// What is known of a watched file or table from earlier polls, and kept for the next one.
+/// Kept from poll to poll.
 #[derive(Default)]
 struct State {
     rates: Rates,
     alerts: Alerts,
-    /// Alert rules of each client that receives events about the file or table. An entry expires when its client
-    /// disconnects.
+    /// Alert rules of clients; an entry expires when its client disconnects.
     clients: Vec<Weak<[Rule]>>,
     was_open: bool,
-    /// Time of the poll that first found the live file closed by its writer; `None` while a writer has it open.
+    /// Poll that first found the file closed by its writer.
     closed: Option<Instant>,
-    /// Time of the first failed poll of the file since the last successful one; `None` if the last poll could read the
-    /// file.
+    /// First of the failed polls since the last successful one.
     failing: Option<Instant>,
-    /// The newest state of the file as JSON, for the board; `None` until it was polled.
+    /// Newest state, for the board.
     line: Option<Json>,
 }
 
-/// The result of polling a watched file or table.
 enum Tick {
-    /// The file can be read: its revision (which changes with the content), and its state as JSON.
+    /// Revision, which changes with the content, and state as JSON.
     Look(u64, Arc<str>),
-    /// The stream of events about the file ends; the string is the reason, which is sent to clients.
+    /// Reason for clients why the stream ends.
     End(&'static str),
 }
 
-/// The session that reads the file or table `file`. If `session` is `None`, it is opened first and the new session is
-/// stored in `session`.
+/// Opens the session if needed.
 fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
@@ -97,8 +86,7 @@ fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a m
 }
 
 impl LiveFile {
-    /// A reader for the file or table at `path`. `before` is an earlier reader of the same path that has ended. Its
-    /// session (with the rows read so far) is used again.
+    /// `before` has ended; its session, with the rows read so far, is used again.
     pub(super) fn new(path: PathBuf, name: &str, served: Served, before: Option<&LiveFile>) -> Self {
         LiveFile {
             path,
@@ -112,24 +100,22 @@ impl LiveFile {
         }
     }
 
-    /// Whether clients that receive events were told that the file has ended (closed by its writer, removed, replaced),
-    /// after which this reader sends no more.
+    /// Clients were told so: the file was closed by its writer, removed or replaced. This reader sends no more.
     pub(super) fn has_ended(&self) -> bool {
         self.news.borrow().end.is_some()
     }
 
-    /// Records that a client asks for the file now, so that the file is not closed as unused.
+    /// Keeps the file from being closed as unused.
     pub(super) fn touch(&self) {
-        *locked(&self.used) = Instant::now();
+        *self.used.lock_unpoisoned() = Instant::now();
     }
 
-    /// Time since a client has last asked for the file.
+    /// Since a client has last asked.
     pub(super) fn unused(&self) -> Duration {
-        locked(&self.used).elapsed()
+        self.used.lock_unpoisoned().elapsed()
     }
 
-    /// Runs a job in a worker thread with the session that reads the file or table. Jobs about the same file run one
-    /// after another. A waiting job holds no thread.
+    /// Runs a job in a worker thread. Jobs about the same file run one after another, and wait without a thread.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         shared: &Shared,
@@ -141,21 +127,18 @@ impl LiveFile {
         shared.pool.run(admission, move || job(&file, &mut session)).await
     }
 
-    /// The message of an error, in which the path of the file or table is replaced by the name by which clients ask for
-    /// it.
+    /// The path is replaced by the name by which clients ask.
     fn words(&self, error: &Error) -> String {
         error.to_string().replace(&*self.path.to_string_lossy(), &self.name)
     }
 
-    /// The HTTP answer that refuses a request because the library ctds-hdf5 returned an error about this file or table.
     fn refusal(&self, error: &Error) -> Reply {
         refusal(status_of(error.kind()), &self.words(error))
     }
 
-    /// Makes `session` read the newest state of the file or table, and opens it if needed. A file that a background
-    /// task polls is not read again.
+    /// Reads the newest state. A file that a task polls is not read again.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
-        let is_polled = *locked(&self.is_polled);
+        let is_polled = *self.is_polled.lock_unpoisoned();
         let open = opened(session, self)?;
         if !is_polled && open.refresh()?.is_none() {
             // another file may have its path now
@@ -178,7 +161,7 @@ impl LiveFile {
         }
     }
 
-    /// Answers a request for the frame (data) of the plot `kind`, with the parameters of the request's query.
+    /// Data of the plot `kind`.
     pub(super) async fn frame(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -239,8 +222,7 @@ impl LiveFile {
         answer
     }
 
-    /// Sends to clients that receive events about the file how many of its rows have been read for a plot. Sends
-    /// nothing if all rows were read in a single step.
+    /// Sends how many rows were read for a plot; nothing if a single step read all.
     fn progressed(&self, progress: Progress, is_complete: bool) {
         self.news.send_if_modified(|news| {
             let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
@@ -252,8 +234,7 @@ impl LiveFile {
         });
     }
 
-    /// Answers with a stream of events about the file, including the alerts of the client's `rules` and of the server's
-    /// own rules.
+    /// Alerts are those of the client's `rules` and the server's.
     pub(super) async fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -261,7 +242,7 @@ impl LiveFile {
         rules: Vec<Rule>,
         is_head: bool,
     ) -> Reply {
-        // what cannot be opened is a refusal, which says why; so is a rule about an antenna that does not exist
+        // a file that cannot be opened is a refusal with the reason; so is a rule about an antenna that does not exist
         let rules: Arc<[Rule]> = rules.into();
         let checked = Arc::clone(&rules);
         let first = self.run(shared, Admission::New, move |file, session| {
@@ -277,7 +258,7 @@ impl LiveFile {
         let body = if is_head {
             Body::empty()
         } else {
-            locked(&self.state).clients.push(Arc::downgrade(&rules));
+            self.state.lock_unpoisoned().clients.push(Arc::downgrade(&rules));
             let receiver = self.news.subscribe();
             self.poll(shared);
             Body::pieces(news::of_file(receiver, rules, &shared.rules), None).keeping(place)
@@ -285,9 +266,9 @@ impl LiveFile {
         event_stream(body)
     }
 
-    /// Starts the task that polls the file or table as long as any client receives events about it.
+    /// Starts the task unless it runs.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
-        if std::mem::replace(&mut *locked(&self.is_polled), true) {
+        if std::mem::replace(&mut *self.is_polled.lock_unpoisoned(), true) {
             return;
         }
         let (file, shared) = (Arc::clone(self), Arc::clone(shared));
@@ -296,7 +277,7 @@ impl LiveFile {
             loop {
                 let start = Instant::now();
                 {
-                    let mut is_polled = locked(&file.is_polled);
+                    let mut is_polled = file.is_polled.lock_unpoisoned();
                     if file.news.receiver_count() == 0 || file.has_ended() {
                         *is_polled = false;
                         return;
@@ -329,17 +310,16 @@ impl LiveFile {
         });
     }
 
-    /// The newest state of the file for the board (the page that lists all live files); `None` if it is not known. The
-    /// file is polled unless a task polls it already or another job, such as a plot, is reading it.
+    /// Polls unless a task does, or another job is reading the file.
     pub(super) async fn line(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<Json> {
-        let is_polled = *locked(&self.is_polled);
+        let is_polled = *self.is_polled.lock_unpoisoned();
         if !is_polled && let Ok(mut session) = Arc::clone(&self.session).try_lock_owned() {
             let (file, own) = (Arc::clone(self), Arc::clone(shared));
             let job = move || file.tick(&mut session, &own.rules, BOARD_SAMPLE).map(|_| ());
             // errors are in the line
             let _ = shared.pool.run(Admission::Begun, job).await;
         }
-        let known = locked(&self.state).line.clone();
+        let known = self.state.lock_unpoisoned().line.clone();
         let news = self.news.borrow();
         let mut line = known.or_else(|| news.problem.1.is_some().then(|| json!({"file": self.name})))?;
         let active = news.alerts.iter().filter(|told| told.active && shared.rules_have(&told.rule));
@@ -349,12 +329,10 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Polls the file or table once, for clients that receive its events or for the board, and
-    /// evaluates alert rules. `sample`: maximum number of bytes of newest cells that are read of
-    /// each column.
+    /// `sample` is the limit of bytes of newest cells of each column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         let look = match looked {
             Ok(Some(look)) => look,
             Ok(None) => {
@@ -385,15 +363,14 @@ impl LiveFile {
     }
 
     fn refresh(&self, session: &mut Option<Session>, sample: u64) -> Result<Option<Look>, Error> {
-        let needs_integration = locked(&self.state).alerts.needs_integration();
+        let needs_integration = self.state.lock_unpoisoned().alerts.needs_integration();
         let open = opened(session, self)?;
         open.set_sample_bytes(sample);
         open.set_integration(needs_integration);
         open.refresh()
     }
 
-    /// Evaluates alert rules on the newest state `look` of the file or table, and sends alerts that begin or end. The
-    /// rules are those of clients and, if `look` is of a live file, `rules` of the server.
+    /// Sends alerts that begin or end. `rules` of the server are for live files.
     fn judge(&self, state: &mut State, look: &Look, rules: &[Rule]) {
         state.clients.retain(|rules| rules.strong_count() > 0);
         let of_clients: Vec<Arc<[Rule]>> = state.clients.iter().filter_map(Weak::upgrade).collect();
@@ -412,8 +389,7 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// Converts `of` to a JSON object whose member `file` is the name by which clients ask for the file, so that its
-    /// path is not shown.
+    /// The member `file` is the name by which clients ask.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();
@@ -429,8 +405,7 @@ impl LiveFile {
         })
     }
 
-    /// Sends to clients that receive events about the file why it cannot be read (`words`), or with `None` that it can
-    /// be read again. Sends nothing if `words` is the same as before.
+    /// Sends why the file cannot be read, or with `None` that it can; nothing if `words` are the same as before.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();
@@ -443,8 +418,7 @@ impl LiveFile {
 }
 
 impl State {
-    /// Whether `look` is of a live file that a writer had open and closed at least `CLOSED_FOR`
-    /// ago, so that clients are told that it has ended.
+    /// A live file that a writer had open and closed at least `CLOSED_FOR` ago.
     fn has_closed(&mut self, look: &Look) -> bool {
         if look.kind != "live" {
             return false;
@@ -462,7 +436,7 @@ impl State {
     }
 }
 
-/// An HTTP answer with the body `bytes`; to a HEAD request (`is_head`) without the body, only with `Content-Length`.
+/// A HEAD request gets `Content-Length` only.
 fn whole(content_type: &'static str, bytes: Vec<u8>, is_head: bool) -> Reply {
     let length = bytes.len().to_string();
     let mut answer = reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });

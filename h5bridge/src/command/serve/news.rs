@@ -11,31 +11,25 @@ use hyper::body::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-/// How often a stream of server-sent events sends an empty comment while nothing happens, to find out whether the
-/// client is still connected.
+/// An empty comment finds out whether the client is still connected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// The newest event of each kind about a served HDF5 file or table. The events of a kind are numbered from 1; 0 means
-/// that none was sent.
+/// The newest event of each kind, numbered from 1; 0 is none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
     pub(super) look: (u64, Arc<str>),
     pub(super) revision: u64,
     pub(super) progress: (u64, Progress),
-    /// The newest report (begin, change or end of an alert) of each alert rule about the file or table.
     pub(super) alerts: Arc<[Told]>,
-    /// Number of the newest event that tells whether the file can be read (from 1; 0: none yet), and the reason why it
-    /// cannot be read now; `None` if it can.
+    /// Number, and the reason why the file cannot be read now.
     pub(super) problem: (u64, Option<Arc<str>>),
     pub(super) end: Option<&'static str>,
 }
 
-/// A report that an alert about a served file or table begins, changes or ends: the alert's rule, and the event for
-/// clients as JSON.
+/// An alert begins, changes or ends.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Number of the report, counted from 1 over all alerts about the watched file or table. A client is sent only
-    /// reports with a higher number than those that it has.
+    /// Counted from 1 over all alerts of the file. A client is sent reports with a higher number than it has.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,
@@ -43,27 +37,25 @@ pub(super) struct Told {
     pub(super) document: Arc<str>,
 }
 
-/// How many rows of the main table of a served file have been read for a plot, and how many that table has.
+/// Rows read of the main table, and all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     pub(super) rows_used: u64,
     pub(super) rows: u64,
 }
 
-/// What one client has been sent: the number of the newest event of each kind (from 1; 0: none), and the alert rules
-/// that the client listens to.
+/// Newest events that a client has, and its rules.
 struct Client {
     has_begun: bool,
     looks: u64,
     progress: u64,
     alerts: u64,
     problems: u64,
-    /// Alert rules whose alerts the client is sent.
     rules: HashSet<String>,
 }
 
 impl Client {
-    /// Formats the events that are new to the client as server-sent events.
+    /// Events that are new to the client.
     fn events(&mut self, news: &News) -> String {
         let mut events = String::new();
         if news.problem.0 > self.problems {
@@ -84,7 +76,7 @@ impl Client {
         let mut alerts: Vec<&Told> = news.alerts.iter().filter(is_new).collect();
         alerts.sort_by_key(|told| told.number);
         self.alerts = alerts.last().map_or(self.alerts, |told| told.number);
-        // what had ended before the client came is not told
+        // alerts that ended before the client came are not told
         for told in alerts.into_iter().filter(|told| told.active || !is_first) {
             events.push_str(&event("alert", &told.document));
         }
@@ -95,14 +87,12 @@ impl Client {
     }
 }
 
-/// Formats an event with a name and data for a stream of server-sent events.
 pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// The stream of server-sent events about a served file for one client: `look` (newest state), `progress` (rows read
-/// for plots), `problem`, `end`, and `alert` by the client's `own_rules` and the `server_rules`. `own_rules` is dropped
-/// when the client disconnects.
+/// `look` (newest state), `progress` (rows read for plots), `problem`, `end`, and `alert`. `own_rules` are dropped when
+/// the client disconnects.
 pub(super) fn of_file(
     news: watch::Receiver<News>,
     own_rules: Arc<[Rule]>,
@@ -117,8 +107,7 @@ pub(super) fn of_file(
     })
 }
 
-/// Makes the body of an answer with server-sent events. `events` is called for each new value of `news`; it returns the
-/// text of the events, and whether they are the last.
+/// `events` returns text for each new value, and whether it is the last.
 pub(super) fn stream<T: Send + Sync + 'static>(
     mut news: watch::Receiver<T>,
     mut events: impl FnMut(&T) -> (String, bool) + Send + 'static,

@@ -6,31 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ctds_hdf5::program::LockUnpoisoned;
+
 use super::live_file::LiveFile;
 use super::shared::Shared;
 use super::work::Admission;
-use crate::sync::locked;
 
-/// Maximum number of files and tables that the server has open at a time, for event streams, plots and the board (the
-/// page that lists all live files).
+/// Files and tables open at a time.
 const MAX_OPEN: usize = 512;
 
-/// How long a file or table stays open after its last use by a client.
+/// Time after the last use by a client.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Pause between two checks for open files and tables without requests, which are closed.
 const REAP_PAUSE: Duration = Duration::from_secs(10);
 
-/// The files that the server has open for clients that watch or plot them, by their paths: live files (native HDF5
-/// files to which a program appends rows), finished HDF5 files, and tables.
+/// Watched and plotted files by path.
 #[derive(Default)]
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// The reader, shared by all clients, of the file or table at `path`, made if needed; `None` if `MAX_OPEN` files
-    /// are open already. `name` is the name by which clients ask for the file.
+    /// Shared by all clients, made if needed; `None` if `MAX_OPEN` are open. Clients ask for `name`.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
-        let mut files = locked(&self.0);
+        let mut files = self.0.lock_unpoisoned();
         let before = files.get(&path);
         if let Some(file) = before.filter(|file| !file.has_ended()) {
             file.touch();
@@ -46,13 +43,12 @@ impl OpenFiles {
         Some(file)
     }
 
-    /// Closes files and tables that no client uses and for which no request has come for a minute. Runs until the
-    /// future is dropped.
+    /// Closes files without requests for a minute, until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         loop {
             tokio::time::sleep(REAP_PAUSE).await;
             let mut idle = Vec::new();
-            locked(&self.0).retain(|_, file| {
+            self.0.lock_unpoisoned().retain(|_, file| {
                 let is_idle = Arc::strong_count(file) == 1 && file.unused() > IDLE;
                 if is_idle {
                     idle.push(Arc::clone(file));

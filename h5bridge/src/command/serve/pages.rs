@@ -6,7 +6,7 @@ use hyper::{HeaderMap, StatusCode};
 use super::assets::ASSETS;
 use super::reply::{self, Body, Reply, reply};
 
-/// The HTTP answer with the file of the built-in web pages at the address `path`; `None` if no such file exists.
+/// A file of the built-in pages.
 pub(super) fn find(path: &str, headers: &HeaderMap) -> Option<Reply> {
     let name = match path {
         "/" => "index.html",
@@ -34,7 +34,6 @@ pub(super) fn find(path: &str, headers: &HeaderMap) -> Option<Reply> {
     Some(answer)
 }
 
-/// Whether the client accepts answers compressed by gzip.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {

@@ -1,9 +1,9 @@
 //! Decodes and encodes addresses: the path and the parameters of a request.
 
-/// Decoded parameters of a request's query, as names and values in their order.
+/// Decoded names and values, in order.
 pub(super) type Query = [(String, String)];
 
-/// Decodes the parameters of `query`, the part of an address after the question mark.
+/// `query` follows the question mark.
 pub(super) fn parse(query: &str) -> Vec<(String, String)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {
@@ -13,12 +13,12 @@ pub(super) fn parse(query: &str) -> Vec<(String, String)> {
     pairs.map(pair).collect()
 }
 
-/// The first value of the parameter `name`; `None` if it is missing.
+/// The first value.
 pub(super) fn value<'a>(query: &'a Query, name: &str) -> Option<&'a str> {
     query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// Decodes `%XX` in a text; bytes that are not UTF-8 become U+FFFD.
+/// `%XX`; bytes that are not UTF-8 become U+FFFD.
 pub(super) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -40,7 +40,7 @@ pub(super) fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// Encodes a text for a query or a path: everything but letters, digits and `-._~/` becomes `%XX`.
+/// Everything but letters, digits and `-._~/` becomes `%XX`.
 pub(super) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -11,13 +11,12 @@ use hyper::{HeaderMap, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// An HTTP answer of the server.
 pub(super) type Reply = Response<Body>;
 
-/// The body of an HTTP answer: bytes that are known, or pieces that another task makes.
+/// Bytes that are known, or pieces that another task makes.
 pub(super) struct Body {
     content: Content,
-    /// A value, such as reserved memory, that is kept until the answer is sent or the client has gone, and then dropped.
+    /// Dropped when the answer is sent or the client has gone, such as reserved memory.
     keep: Option<Box<dyn Any + Send>>,
 }
 
@@ -27,22 +26,20 @@ enum Content {
 }
 
 impl Body {
-    /// An HTTP body without bytes.
     pub(super) fn empty() -> Self {
         Body::whole(Bytes::new())
     }
 
-    /// An HTTP body whose bytes are all known.
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
         Body { content: Content::Whole(bytes.into()), keep: None }
     }
 
-    /// An HTTP body that another task makes in pieces; `length` is its length in bytes if that is known.
+    /// Another task makes the pieces; `length` is in bytes, if it is known.
     pub(super) fn pieces(pieces: mpsc::Receiver<io::Result<Bytes>>, length: Option<u64>) -> Self {
         Body { content: Content::Pieces { pieces, left: length }, keep: None }
     }
 
-    /// Keeps a value, such as reserved memory, until the HTTP body is sent or the client has disconnected, and then drops it.
+    /// Keeps a value until the body is sent or the client has gone.
     pub(super) fn keeping(mut self, keep: impl Any + Send) -> Self {
         self.keep = Some(Box::new(keep));
         self
@@ -80,10 +77,8 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// Content type of JSON answers.
 pub(super) const JSON: &str = "application/json";
 
-/// An HTTP answer that has the given status, content type and body, and no further headers.
 pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
@@ -91,7 +86,7 @@ pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) 
     reply
 }
 
-/// The HTTP answer that refuses a request: the JSON document `{"message": …}`, whose text the web pages show.
+/// `{"message": …}`, which the web pages show.
 pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     let mut reply = reply(status, JSON, Body::whole(json!({"message": text.as_ref()}).to_string()));
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -100,12 +95,11 @@ pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     reply
 }
 
-/// Sets a header of an HTTP answer.
 pub(super) fn set(reply: &mut Reply, name: HeaderName, value: HeaderValue) {
     reply.headers_mut().insert(name, value);
 }
 
-/// Sets a header of an HTTP answer to text; bytes that headers may not have are left out.
+/// Bytes that headers may not have are left out.
 pub(super) fn set_text(reply: &mut Reply, name: HeaderName, text: &str) {
     let text: String = text.chars().filter(|c| (' '..='~').contains(c)).collect();
     if let Ok(value) = HeaderValue::from_str(&text) {
@@ -113,13 +107,12 @@ pub(super) fn set_text(reply: &mut Reply, name: HeaderName, text: &str) {
     }
 }
 
-/// The text of a request header, the first one if it occurs more than once; `None` if it is missing or has other than visible
-/// ASCII characters.
+/// The first such header; `None` if it has other than visible ASCII characters.
 pub(super) fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Makes an entity tag (ETag) of the parts that identify an answer.
+/// The parts identify an answer.
 pub(super) fn etag(parts: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -128,7 +121,7 @@ pub(super) fn etag(parts: &[&[u8]]) -> String {
     format!("\"{}\"", &hasher.finalize().to_hex()[..32])
 }
 
-/// Whether the client already has the answer with this entity tag (`If-None-Match`).
+/// `If-None-Match`.
 pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     tags.flat_map(|value| value.split(',')).any(|tag| {
@@ -137,7 +130,6 @@ pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     })
 }
 
-/// The answer 304 to a client that already has the answer with this entity tag.
 pub(super) fn not_modified(etag: &str) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = StatusCode::NOT_MODIFIED;
@@ -145,7 +137,6 @@ pub(super) fn not_modified(etag: &str) -> Reply {
     reply
 }
 
-/// The HTTP answer that begins a stream of server-sent events.
 pub(super) fn event_stream(body: Body) -> Reply {
     let mut answer = reply(StatusCode::OK, "text/event-stream", body);
     set_text(&mut answer, header::CACHE_CONTROL, "no-store");

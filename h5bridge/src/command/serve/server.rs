@@ -22,31 +22,26 @@ use super::reply::Reply;
 use super::shared::{Shared, refusal};
 use super::stall::Patient;
 
-/// Maximum number of connections that the server has open at a time.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum number of connections beyond `MAX_CONNECTIONS` (the limit on open ones) that are answered with "503" at a time;
-/// further ones are closed without an answer.
+/// Connections beyond `MAX_CONNECTIONS` answered with "503" at a time; further ones are closed without an answer.
 const MAX_REFUSALS: usize = 64;
 
-/// Maximum size of the header of an HTTP request, in bytes.
 const MAX_HEADER: usize = 16 << 10;
 
-/// How long the header of a request may take to arrive, also on a connection that is reused.
+/// Limit for a request's header to arrive, also on a connection that is reused.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// How long writing an answer may wait for a client that does not read.
+/// Limit for a client that does not read.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// Pause before the next attempt after a connection could not be accepted, for example because no file descriptors are left.
+/// Pause after a connection could not be accepted, for example because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The whole HTTP answer (status 503) to a connection above the limit on open connections.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 
-/// The HTTP server: the rules by which it accepts requests (`guard`), the state that all requests share, and the live
-/// files that clients watch.
+/// Guard, state of all requests, and the watched files.
 pub(super) struct Server {
     pub(super) guard: Guard,
     pub(super) shared: Arc<Shared>,
@@ -54,7 +49,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Accepts connections until the future is dropped.
+    /// Until the future is dropped.
     pub(super) async fn run(self: Arc<Self>, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
@@ -120,7 +115,6 @@ impl Server {
     }
 }
 
-/// Tells a client that the server has too many connections.
 async fn refuse(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
     if stream.write_all(TOO_MANY).await.is_err() || stream.shutdown().await.is_err() {
         return;

@@ -12,31 +12,28 @@ use super::sources::{Missing, Sources};
 use super::tables::Tables;
 use super::work::{Lost, Memory, Pool};
 
-/// State that all requests of the server share: served files, open tables, worker threads, memory for answers, limits on answers,
-/// and alert rules.
 pub(super) struct Shared {
     pub(super) sources: Sources,
     pub(super) tables: Tables,
     pub(super) pool: Pool,
     pub(super) memory: Memory,
     pub(super) limits: Limits,
-    /// Alert rules of the server for all live files.
+    /// Alert rules for all live files.
     pub(super) rules: Vec<Rule>,
 }
 
 impl Shared {
-    /// Whether `text` is an alert rule of the server, not of a client.
     pub(super) fn rules_have(&self, text: &str) -> bool {
         self.rules.iter().any(|rule| rule.to_string() == text)
     }
 }
 
-/// Tells a job of a worker thread whether the client still waits for its result; dropped together with the request.
+/// Whether the client still waits; dropped together with the request.
 #[derive(Default)]
 pub(super) struct Presence(Arc<AtomicBool>);
 
 impl Presence {
-    /// Returns a function with which a job of a worker thread asks whether the client still waits for its result: `true` if so.
+    /// Used in a job of a worker thread.
     pub(super) fn watcher(&self) -> impl Fn() -> bool + Send + 'static {
         let gone = Arc::clone(&self.0);
         move || !gone.load(Ordering::Relaxed)
@@ -49,7 +46,7 @@ impl Drop for Presence {
     }
 }
 
-/// The HTTP answer to a request whose job in a worker thread has no result: 503 if it was refused or dropped, 500 if it failed.
+/// 503 if the job was refused or dropped, 500 if it failed.
 pub(super) fn lost(lost: Lost) -> Reply {
     match lost {
         Lost::Busy => message(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again"),
@@ -57,7 +54,7 @@ pub(super) fn lost(lost: Lost) -> Reply {
     }
 }
 
-/// The HTTP status and the message of a request for a file that is missing or not served. The web pages compare the message: do not change it.
+/// The web pages compare the message: do not change it.
 pub(super) fn missing(missing: Missing) -> (u16, String) {
     match missing {
         Missing::NotFound => (404, "File not found".to_owned()),
@@ -65,7 +62,6 @@ pub(super) fn missing(missing: Missing) -> (u16, String) {
     }
 }
 
-/// The HTTP answer that refuses a request, with the status code `status` and the message `text`.
 pub(super) fn refusal(status: u16, text: &str) -> Reply {
     message(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text)
 }

@@ -14,65 +14,56 @@ use ctds_hdf5::ErrorKind;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::look::has_plots;
+use ctds_hdf5::program::LockUnpoisoned;
 use serde::Serialize;
-
-use crate::sync::locked;
 
 /// How many levels below a served directory are listed.
 const LEVELS: usize = 4;
 
-/// Maximum number of files that `/api/files` lists, of all served directories together.
+/// All served directories count together.
 const MAX_LISTED: usize = 10_000;
 
-/// Maximum number of directory entries (files of any kind) that are visited to make the list of served files.
+/// Directory entries of any kind.
 const MAX_VISITED: usize = 200_000;
 
-/// Time after which a listing of served files opens no further file. Kinds and numbers of rows of the files opened so
-/// far are kept, so that the next listing continues.
+/// A listing then opens no further file. Known facts are kept, so that the next listing continues.
 const LISTING_TIME: Duration = Duration::from_secs(1);
 
-/// File name extensions by which HDF5 files in served directories are recognised.
+/// HDF5 files in served directories.
 const EXTENSIONS: [&str; 4] = ["h5", "hdf5", "nc", "nxs"];
 
-/// A directory that contains a file of this name is a casacore table.
+/// A directory with this file is a casacore table.
 const TABLE_FILE: &str = "table.dat";
 
-/// The files and directories that the server was told to serve.
 pub(super) struct Sources {
     roots: Vec<Root>,
     known: Mutex<HashMap<PathBuf, (Stamp, Facts)>>,
 }
 
-/// A file or directory from the command line of `serve`.
 struct Root {
-    /// First part of the names by which clients ask for files in this directory, or the whole name of a single file; empty if one directory is all
-    /// that is served.
+    /// First part of names, or the whole name of a single file; empty if one directory is all that is served.
     name: String,
-    /// Absolute path of the served file or directory, made from the path on the command line without resolving links.
+    /// Absolute, without resolving links.
     path: PathBuf,
     is_folder: bool,
 }
 
-/// A file as `/api/files` lists it in JSON.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Listed {
-    /// Name by which clients ask for the listed file.
     file: String,
-    /// Kind of the file: "live" (native HDF5 file made to append rows to it, closed or not), "table" (table directory,
-    /// or file with a packed table) or "hdf5" (any other). Until it was opened: "table" for a directory, else "hdf5".
+    /// "live" (native HDF5 file made to append rows to it, closed or not), "table" (table directory, or file with a
+    /// packed table) or "hdf5" (any other). Until it was opened: "table" for a directory, else "hdf5".
     kind: &'static str,
-    /// Whether the file is a MeasurementSet, so that the server can plot it; `None`: not known, because the file was not opened yet.
+    /// Whether the server can plot it; `None` until it was opened.
     measurement_set: Option<bool>,
     bytes: u64,
-    /// Time of the file's last change, in seconds since 1970.
+    /// Seconds since 1970.
     modified: f64,
-    /// Number of rows of the main table, in a live file the committed ones; 0 for an empty table. `None` if the file
-    /// contains no table, could not be read, or was not opened yet.
+    /// Rows of the main table, in a live file the committed ones. `None` without a table, or if it was not read yet.
     rows: Option<u64>,
 }
 
-/// Facts about a served file that are known after it was opened: its kind, whether it is a MeasurementSet, and its
-/// number of rows.
+/// Known after a file was opened.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
     kind: &'static str,
@@ -80,29 +71,27 @@ struct Facts {
     rows: Option<u64>,
 }
 
-/// Identity, size and times of a file, or of the files of a table, by which changes are noticed: it differs after the file was written to.
+/// Differs after the file, or a file of the table, was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// Time of the file's last change in nanoseconds since 1970.
+    /// Nanoseconds since 1970.
     changed: i128,
     modified: i128,
 }
 
-/// Why a file that a request names is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// No file of this name is served: it is not in a served directory, is missing, or is not a regular file or table.
+    /// Not in a served directory, missing, or not a regular file or table.
     NotFound,
-    /// The operating system does not let this program read the file.
+    /// Refused by the operating system.
     Denied,
 }
 
 impl Sources {
-    /// The served files and directories, from their paths on the command line; each gets a name of its own by which clients ask
-    /// for it.
+    /// Each gets a name of its own.
     ///
     /// # Errors
     /// `NotFound` for a path without a file or directory.
@@ -129,10 +118,7 @@ impl Sources {
         Ok(Sources { roots, known: Mutex::default() })
     }
 
-    /// The path of the file or table that clients call `name`, with links resolved.
-    ///
-    /// # Errors
-    /// Why there is none.
+    /// Links are resolved.
     pub(super) fn find(&self, name: &str) -> Result<PathBuf, Missing> {
         let (root, inside) = self.split(name).ok_or(Missing::NotFound)?;
         let resolved = resolve(&root.path)?;
@@ -154,7 +140,7 @@ impl Sources {
         if is_served { Ok(path) } else { Err(Missing::NotFound) }
     }
 
-    /// Whether the server may read the file at `path`, to which another file refers: true if it is served itself or is in a served directory.
+    /// Asked for a file to which another one refers.
     pub(super) fn serves(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         self.roots.iter().any(|root| {
@@ -163,8 +149,7 @@ impl Sources {
         })
     }
 
-    /// The served file that clients call `name`, or the served directory in which it is, with the path in that
-    /// directory (empty for a served file); `None` if `name` fits neither.
+    /// The served file or directory, and the path in it.
     fn split<'a>(&self, name: &'a str) -> Option<(&Root, &'a str)> {
         if let Some(root) = self.roots.iter().find(|root| !root.is_folder && root.name == name) {
             return Some((root, ""));
@@ -175,7 +160,7 @@ impl Sources {
         })
     }
 
-    /// Lists all files and tables that are served now, sorted by name. `go_on` returns whether the client still waits for the list.
+    /// Sorted by name. `go_on` tells whether the client still waits.
     pub(super) fn list(&self, go_on: impl Fn() -> bool) -> Vec<Listed> {
         let mut found = BTreeMap::new();
         let mut visited = 0;
@@ -228,8 +213,7 @@ impl Sources {
         list.collect()
     }
 
-    /// Names and paths of the served live files (HDF5 files that are read while they are written), sorted by name, and
-    /// the number of served files that were not opened yet.
+    /// Names and paths, sorted, and the number of files that were not opened yet.
     pub(super) fn live_files(&self) -> (Vec<(String, PathBuf)>, usize) {
         let list = self.list(|| true);
         let unknown = list.iter().filter(|listed| listed.measurement_set.is_none()).count();
@@ -237,10 +221,9 @@ impl Sources {
         (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
     }
 
-    /// Facts about the served file at `path` (kind, number of rows), from when it was last opened. The file is opened
-    /// again if `may_open` is true and its `stamp` (identity, size and times) has changed. `None`: not known.
+    /// Facts of the last opening; the file is opened again if `may_open` and the stamp has changed.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
-        let known = || locked(&self.known);
+        let known = || self.known.lock_unpoisoned();
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
             return Some(*facts);
         }
@@ -287,8 +270,7 @@ impl Missing {
 }
 
 impl Stamp {
-    /// The stamp (identity, time of the last change, and size in bytes) of the file at `path`; for a table, with the newest time and the total size
-    /// of its files.
+    /// A table has the newest time and the total size of its files.
     ///
     /// # Errors
     /// Those of the system.
@@ -313,8 +295,7 @@ impl Stamp {
         }
     }
 
-    /// Adds to this stamp (identity, size and times, by which changes of a table are noticed) the sizes and newest times
-    /// of the files in `folder` and in its subdirectories, down to `levels` levels of directories in total.
+    /// Adds files of `folder`, down to `levels` levels of directories.
     fn add_folder(&mut self, folder: &Path, levels: usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
@@ -330,8 +311,7 @@ impl Stamp {
         }
     }
 
-    /// Bytes that identify this state of the file (device, inode, size and time of the last change), for entity tags,
-    /// and the time since the last change.
+    /// Bytes for entity tags, and the time since the last change.
     pub(super) fn identity(&self) -> (Vec<u8>, Duration) {
         let numbers = [self.device.into(), self.inode.into(), self.bytes.into(), self.changed];
         let now = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as i128);
@@ -340,7 +320,6 @@ impl Stamp {
     }
 }
 
-/// The HTTP status that reports a failure to read a file.
 pub(super) fn status_of(kind: ErrorKind) -> u16 {
     match kind {
         ErrorKind::NotFound => 404,
@@ -355,8 +334,8 @@ pub(super) fn status_of(kind: ErrorKind) -> u16 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_and_links() {
+    /// A directory with files, tables and links.
+    fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir_all(path("a/sub/table.ms")).unwrap();
@@ -377,7 +356,17 @@ mod tests {
         link("b", "a/elsewhere");
         link("a/x.h5", "a/sub/in.h5");
         link("a", "a/sub/circle");
+        folder
+    }
 
+    fn names(sources: &Sources) -> Vec<String> {
+        sources.list(|| true).into_iter().map(|listed| listed.file).collect()
+    }
+
+    #[test]
+    fn names_lead_to_files_below_the_source() {
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name);
         let one = Sources::new(&[path("a")]).unwrap();
         let real = folder.path().canonicalize().unwrap();
         for (name, found) in [
@@ -411,11 +400,16 @@ mod tests {
         ] {
             assert_eq!(one.find(name), Err(Missing::NotFound), "{name:?}");
         }
-        let names = |sources: &Sources| sources.list(|| true).into_iter().map(|listed| listed.file).collect::<Vec<_>>();
         assert_eq!(names(&one), ["sub/in.h5", "sub/table.ms", "sub/y.nc", "x.h5"]);
         assert!(one.serves(&path("a/sub/../x.h5")) && one.serves(&path("a/notes.txt")));
         assert!(!one.serves(&path("b/secret.h5")) && !one.serves(&path("a/out.h5")) && !one.serves(&path("a/none")));
+    }
 
+    #[test]
+    fn sources_of_one_name_are_told_apart() {
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name);
+        let real = folder.path().canonicalize().unwrap();
         let several =
             Sources::new(&[path("a"), path("b/a"), path("a/x.h5"), path("b/a/x.h5"), path("a/sub/table.ms")]).unwrap();
         assert_eq!(

@@ -9,11 +9,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection whose writes fail if the client accepts nothing for `patience`.
+/// Writes fail if the client accepts nothing for `patience`.
 pub(super) struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Timer that runs while a write waits for the client.
+    /// Runs while a write waits.
     timer: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
@@ -23,7 +23,7 @@ impl Patient {
         Patient { stream, patience, timer: Box::pin(sleep(patience)), is_waiting: false }
     }
 
-    /// Checks the result of a write: `TimedOut` instead of `Pending` if the client has read nothing for too long.
+    /// `TimedOut` instead of `Pending` if the client has read nothing for too long.
     fn judge<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.is_waiting = false;
@@ -87,7 +87,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// A write of 64 MiB to a client that reads a piece after each `pause`, for ever or `pieces` times.
+    /// 64 MiB to a client that reads a piece after each `pause`, for ever or `pieces` times.
     async fn write(pause: Duration, pieces: usize) -> io::Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

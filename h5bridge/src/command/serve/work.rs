@@ -2,26 +2,24 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-
-use crate::sync::locked;
 
 /// Maximum number of new jobs that may wait for a worker thread; further ones are refused.
 const MAX_WAITING: usize = 64;
 
-/// Unit in which the memory of answers is counted, in bytes.
+/// Unit of the memory of answers, in bytes.
 const UNIT: u64 = 1024;
 
-/// How long an answer waits for memory that other answers hold.
+/// Time to wait for memory that other answers hold.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A fixed number of worker threads, and the jobs that wait for one.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -39,27 +37,24 @@ struct Queue {
     is_closed: bool,
 }
 
-/// Whether a job for the worker threads may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// A new request, which is refused if too many jobs wait.
+    /// Refused if too many jobs wait.
     New,
-    /// A further step of a request that was accepted before, which is never refused.
+    /// A further step of an accepted request, never refused.
     Begun,
 }
 
-/// Why a job of the worker threads has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Too many jobs wait for a worker thread, or the server is shutting down.
+    /// Too many jobs wait, or the server is shutting down.
     Busy,
-    /// The job of the worker thread failed with a panic.
     Failed,
 }
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        locked(&self.queue)
+        self.queue.lock_unpoisoned()
     }
 
     fn work(&self) {
@@ -71,7 +66,7 @@ impl Shared {
                 }
                 match queue.jobs.pop_front() {
                     Some(job) => break job,
-                    None => queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                    None => queue = self.filled.wait(queue).unpoisoned(),
                 }
             };
             drop(queue);
@@ -81,10 +76,7 @@ impl Shared {
 }
 
 impl Pool {
-    /// A pool of `threads` worker threads.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Fails with errors of the system.
     pub(super) fn new(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let spawn = |number| {
@@ -95,7 +87,7 @@ impl Pool {
         Ok(Pool { shared, threads: Mutex::new(threads) })
     }
 
-    /// Runs a job in a worker thread; it is not begun if the caller no longer waits for it.
+    /// A job is not begun if the caller no longer waits.
     ///
     /// # Errors
     /// `Busy` if the queue is full, `Failed` if the job panicked.
@@ -123,7 +115,7 @@ impl Pool {
         receiver.await.unwrap_or(Err(Lost::Busy))
     }
 
-    /// Ends the worker threads and drops the jobs that wait. Returns whether all threads have ended within `patience`.
+    /// Drops waiting jobs; returns whether all threads have ended within `patience`.
     pub(super) fn close(&self, patience: Duration) -> bool {
         let mut queue = self.shared.queue();
         queue.is_closed = true;
@@ -131,7 +123,7 @@ impl Pool {
         drop(queue);
         drop(jobs);
         self.shared.filled.notify_all();
-        let threads = std::mem::take(&mut *locked(&self.threads));
+        let threads = std::mem::take(&mut *self.threads.lock_unpoisoned());
         let start = Instant::now();
         while threads.iter().any(|thread| !thread.is_finished()) {
             if start.elapsed() > patience {
@@ -143,18 +135,17 @@ impl Pool {
     }
 }
 
-/// The budget of memory that all answers of the server together may hold.
+/// Budget of all answers together.
 #[derive(Clone)]
 pub(super) struct Memory {
     units: Arc<Semaphore>,
     total: u32,
 }
 
-/// A reservation of memory for an answer, released when dropped.
+/// Released when dropped.
 pub(super) struct Held(#[expect(dead_code, reason = "returned when dropped")] OwnedSemaphorePermit);
 
 impl Memory {
-    /// A budget of `bytes` of memory for answers.
     pub(super) fn new(bytes: u64) -> Self {
         let total = u32::try_from(bytes / UNIT)
             .unwrap_or(u32::MAX)
@@ -162,7 +153,7 @@ impl Memory {
         Memory { units: Arc::new(Semaphore::new(total as usize)), total }
     }
 
-    /// Reserves `bytes` of memory for an answer, or the whole budget if that is less; `None` if it does not become free within `MEMORY_PATIENCE`.
+    /// The whole budget if that is less; `None` after `MEMORY_PATIENCE`.
     pub(super) async fn hold(&self, bytes: u64) -> Option<Held> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.total);
         let held = Arc::clone(&self.units).acquire_many_owned(units);
@@ -231,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn work_stops_when_nobody_waits() {
+    fn abandoned_work_stops() {
         let pool = Pool::new(1).unwrap();
         let gate = Arc::new(Mutex::new(()));
         let begun = Arc::new(AtomicBool::new(false));

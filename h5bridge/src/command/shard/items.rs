@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use ctds_hdf5::convert::{ShardItem, ShardPlan};
+use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Error, ErrorKind, Progress};
-
-use crate::sync::locked;
 
 /// Command-line options that choose items of a shard plan.
 #[derive(Debug, clap::Args)]
@@ -85,7 +84,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let queue = Mutex::new((VecDeque::from(items.to_vec()), Vec::new()));
     let next = || -> Result<Option<&ShardItem>, Error> {
-        let mut queue = locked(&queue);
+        let mut queue = queue.lock_unpoisoned();
         let (first, second) = &mut *queue;
         loop {
             if progress.is_cancelled() {
@@ -112,7 +111,7 @@ pub(super) fn run(
     let work = || -> Result<(), Error> {
         while let Some(item) = next()? {
             if each(item)? == Next::Stop {
-                *locked(&queue) = Default::default();
+                *queue.lock_unpoisoned() = Default::default();
             }
         }
         Ok(())

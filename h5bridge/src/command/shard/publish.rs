@@ -9,7 +9,7 @@ use ctds_hdf5::convert::{CommitShards, ShardPlan};
 use serde_json::json;
 
 use super::results::Results;
-use crate::args::{Durable, Global, if_exists};
+use crate::args::{Global, Publishing};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -27,11 +27,8 @@ pub(super) struct Args {
     /// compressed datasets are read back
     #[arg(long)]
     check: bool,
-    /// Replace OUT if it exists
-    #[arg(long)]
-    overwrite: bool,
     #[command(flatten)]
-    durable: Durable,
+    publishing: Publishing,
     /// Number of threads that read back the written data; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -50,8 +47,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let published = CommitShards::new(&plan, results)
         .check_ranges(args.check)
         .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .sync(args.durable.policy())
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
         .progress(&stoppable)
         .write();
     bar.finish();

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{RangeCheck, ShardItem, ShardPlan, ShardResult, ShardWorker};
-use ctds_hdf5::{Error, ErrorKind};
+use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
+use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::json;
 
 use super::items::{self, Choice, Next, Wanted};
@@ -17,7 +18,6 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
-use crate::sync::locked;
 
 /// Command-line arguments of `h5bridge shard verify`.
 #[derive(Debug, clap::Args)]
@@ -35,81 +35,113 @@ pub(super) struct Args {
     choice: Choice,
 }
 
-/// Counts of the items and bytes of a shard plan that `shard verify` has compared, and the items that differ from their recorded hash.
-#[derive(Default)]
-struct Compared {
-    items: usize,
-    bytes: u64,
-    differences: Vec<(String, String, String)>,
-}
-
 /// Runs `h5bridge shard verify`: compares the bytes written for each item of the plan with the recorded hash. Before
 /// `shard commit`, a damaged item is recorded as not done, so that `shard work` writes it again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;
     let chosen = args.choice.of(&plan)?;
-    let check = RangeCheck::open(&plan)?;
-    let source = if args.source { Some(ShardWorker::for_digests(&plan, global.open_options())?) } else { None };
-    let directory = if plan.is_committed() { None } else { Some(plan.ledger()) };
-    let results = directory.map(Results::open).transpose()?.map(Mutex::new);
-    let expected = |item: &ShardItem| -> Option<ShardResult> {
-        match &results {
-            Some(results) => locked(results).of(item),
-            None => item.result,
-        }
-    };
+    let verification = Verification::new(&plan, args, global)?;
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(chosen.iter().map(|item| item.bytes).sum(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let compared = Mutex::new(Compared::default());
-    let compare = |item: &ShardItem, expected: &ShardResult| -> Result<Option<String>, Error> {
-        if let Some(difference) = check.check(item, expected, &stoppable)? {
-            return Ok(Some(difference));
-        }
-        let Some(worker) = &source else { return Ok(None) };
-        let found = worker.digest(item, expected.hash.kind(), &stoppable)?;
-        Ok((found != *expected).then(|| "the source gives other bytes".to_owned()))
-    };
-    let each = |item: &ShardItem| -> Result<Next, Error> {
-        let Some(expected) = expected(item) else { return Ok(Next::GoOn) };
-        let began = Instant::now();
-        let difference = compare(item, &expected)?;
-        if let (Some(difference), Some(results)) = (&difference, &results) {
-            let error = Error::new(ErrorKind::Format, format!("the bytes are damaged: {difference}"));
-            locked(results).append(item, &Err(error), began.elapsed().as_secs_f64())?;
-        }
-        let mut compared = locked(&compared);
-        compared.items += 1;
-        compared.bytes += expected.file_bytes;
-        compared.differences.extend(difference.map(|difference| (item.id.clone(), plan.describe(item), difference)));
-        Ok(Next::GoOn)
-    };
+    let each = |item: &ShardItem| verification.verify(item, &stoppable).map(|()| Next::GoOn);
     let ran = items::run(&chosen, args.choice.threads(), &stoppable, None, |_| Ok(Wanted::Now), each);
     bar.finish();
     ran?;
-    let Compared { items, bytes, mut differences } = compared.into_inner().unwrap_or_default();
-    differences.sort();
-    let equal = differences.is_empty();
-    let verdict = if equal { "equal" } else { "different" };
-    let skipped = chosen.len() - items;
-    let speed = report::speed(bytes, started.elapsed().as_secs_f64());
-    let line = |(id, name, difference): &(String, String, String)| format!("item {id} ({name}): {difference}");
-    let to_json =
-        |(id, name, difference): &(String, String, String)| json!({"id": id, "name": name, "difference": difference});
-    Ending {
-        failed: (!equal).then_some(Status::Different),
-        found: differences.iter().map(line).collect(),
-        summary: vec![format!("{verdict}: {items} items, {skipped} are not done; {speed}")],
-        fields: json!({
-            "equal": equal,
-            "items": items,
-            "skipped": skipped,
-            "bytes": bytes,
-            "differences": differences.iter().map(to_json).collect::<Vec<_>>(),
-            "seconds": started.elapsed().as_secs_f64(),
-        }),
-        ..Ending::default()
+    let compared = verification.compared.into_inner().unpoisoned();
+    compared.ending(chosen.len(), started.elapsed().as_secs_f64()).print(global, out)
+}
+
+/// Counts of the items and bytes that were compared, and the items that differ from their recorded hash.
+#[derive(Default)]
+struct Compared {
+    items: usize,
+    bytes: u64,
+    /// Identifier, description and difference of an item.
+    differences: Vec<(String, String, String)>,
+}
+
+impl Compared {
+    /// The ending of a run for which `chosen` items were selected.
+    fn ending(mut self, chosen: usize, seconds: f64) -> Ending<'static> {
+        self.differences.sort();
+        let Compared { items, bytes, differences } = self;
+        let equal = differences.is_empty();
+        let verdict = if equal { "equal" } else { "different" };
+        let skipped = chosen - items;
+        let speed = report::speed(bytes, seconds);
+        let line = |(id, name, difference): &(String, String, String)| format!("item {id} ({name}): {difference}");
+        let to_json = |(id, name, difference): &(String, String, String)| json!({"id": id, "name": name, "difference": difference});
+        Ending {
+            failed: (!equal).then_some(Status::Different),
+            found: differences.iter().map(line).collect(),
+            summary: vec![format!("{verdict}: {items} items, {skipped} are not done; {speed}")],
+            fields: json!({
+                "equal": equal,
+                "items": items,
+                "skipped": skipped,
+                "bytes": bytes,
+                "differences": differences.iter().map(to_json).collect::<Vec<_>>(),
+                "seconds": seconds,
+            }),
+            ..Ending::default()
+        }
     }
-    .print(global, out)
+}
+
+/// The comparison of the items of a plan with their recorded hashes.
+struct Verification<'a> {
+    plan: &'a ShardPlan,
+    check: RangeCheck<'a>,
+    /// Reads the source again; `None` without `--source`.
+    source: Option<ShardWorker<'a>>,
+    /// The ledger; `None` after `shard commit`.
+    results: Option<Mutex<Results>>,
+    compared: Mutex<Compared>,
+}
+
+impl<'a> Verification<'a> {
+    fn new(plan: &'a ShardPlan, args: &Args, global: &Global) -> Result<Self> {
+        let check = RangeCheck::open(plan)?;
+        let source = if args.source { Some(ShardWorker::for_digests(plan, global.open_options())?) } else { None };
+        let directory = if plan.is_committed() { None } else { Some(plan.ledger()) };
+        let results = directory.map(Results::open).transpose()?.map(Mutex::new);
+        Ok(Verification { plan, check, source, results, compared: Mutex::default() })
+    }
+
+    /// Compares an item if it is done.
+    fn verify(&self, item: &ShardItem, progress: &dyn Progress) -> Result<(), Error> {
+        let expected = match &self.results {
+            Some(results) => results.lock_unpoisoned().of(item),
+            None => item.result,
+        };
+        let Some(expected) = expected else { return Ok(()) };
+        let began = Instant::now();
+        let difference = self.compare(item, &expected, progress)?;
+        if let (Some(difference), Some(results)) = (&difference, &self.results) {
+            let error = Error::new(ErrorKind::Format, format!("the bytes are damaged: {difference}"));
+            results.lock_unpoisoned().append(item, &Err(error), began.elapsed().as_secs_f64())?;
+        }
+        let mut compared = self.compared.lock_unpoisoned();
+        compared.items += 1;
+        compared.bytes += expected.file_bytes;
+        let described = |difference| (item.id.clone(), self.plan.describe(item), difference);
+        compared.differences.extend(difference.map(described));
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        item: &ShardItem,
+        expected: &ShardResult,
+        progress: &dyn Progress,
+    ) -> Result<Option<String>, Error> {
+        if let Some(difference) = self.check.check(item, expected, progress)? {
+            return Ok(Some(difference));
+        }
+        let Some(worker) = &self.source else { return Ok(None) };
+        let found = worker.digest(item, expected.hash.kind(), progress)?;
+        Ok((found != *expected).then(|| "the source gives other bytes".to_owned()))
+    }
 }

@@ -1,15 +1,16 @@
 //! `h5bridge shard work` writes items (ranges of chunks or tiles) of a plan that `h5bridge shard plan` made.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::convert::{ShardItem, ShardPlan, ShardResult, ShardWorker, UnsyncedItem};
-use ctds_hdf5::{Error, ErrorKind};
+use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
+use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::json;
 
 use super::claims::Claims;
@@ -20,7 +21,6 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
-use crate::sync::locked;
 
 /// Command-line arguments of `h5bridge shard work`.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,28 @@ pub(super) struct Args {
     stop_after: Option<Duration>,
 }
 
-/// Counts and messages about the items that this process has written or failed to write.
+/// Runs `h5bridge shard work`: takes items of the plan that `h5bridge shard plan` made, and writes
+/// them to the output, until none is left, the time of `--stop-after` has passed, or a signal
+/// comes.
+pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let started = Instant::now();
+    let plan = ShardPlan::open(&args.out)?;
+    let chosen = args.choice.of(&plan)?;
+    let work = Work::new(&plan, args, global)?;
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(work.left(chosen.iter().copied()).map(|item| item.bytes).sum(), global.quiet || global.json);
+    let deadline = args.stop_after.map(|time| started + time);
+    let ran = work.run(&chosen, args.choice.threads(), deadline, &interrupts.stoppable(&bar));
+    bar.finish();
+    ran?;
+    // what other workers have done since
+    work.results.lock_unpoisoned().refresh()?;
+    let left = work.left(plan.items()).count();
+    let done = work.done.into_inner().unpoisoned();
+    done.ending(&args.out, left, started.elapsed().as_secs_f64()).print(global, out)
+}
+
+/// Items that this process has written or failed to write.
 #[derive(Default)]
 struct Done {
     items: usize,
@@ -49,29 +70,134 @@ struct Done {
     kind: Option<ErrorKind>,
 }
 
-/// Runs `h5bridge shard work`: takes items of the plan that `h5bridge shard plan` made, and writes
-/// them to the output, until none is left, the time of `--stop-after` has passed, or a signal
-/// comes.
-pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let started = Instant::now();
-    let plan = ShardPlan::open(&args.out)?;
-    let chosen = args.choice.of(&plan)?;
-    let worker = ShardWorker::open(&plan, global.open_options())?;
-    let results = Mutex::new(Results::open(plan.ledger())?);
-    let left: u64 = {
-        let results = locked(&results);
-        chosen.iter().filter(|item| !results.is_done(item)).map(|item| item.bytes).sum()
-    };
-    let interrupts = Interrupts::listen(global.caller.as_ref())?;
-    let bar = Bar::new(left, global.quiet || global.json);
-    let stoppable = interrupts.stoppable(&bar);
-    let done = Mutex::new(Done::default());
-    let claims = if args.choice.is_exact() { Claims::none() } else { Claims::open(&plan.directory()) };
-    let record = |item: &ShardItem, began: Instant, result: Result<ShardResult, Error>| -> Result<Next, Error> {
+impl Done {
+    /// The ending of a run after which `left` items of the plan are not done.
+    fn ending(&self, target: &Path, left: usize, seconds: f64) -> Ending<'_> {
+        let target = target.display();
+        let next = if left == 0 {
+            format!("next: h5bridge shard commit {target}")
+        } else {
+            format!("{left} items are left, or other workers are doing them")
+        };
+        Ending {
+            failed: self.kind.map(Status::of_kind),
+            warnings: &self.failures,
+            summary: vec![format!("{target}: {} items; {}", self.items, report::speed(self.bytes, seconds)), next],
+            fields: json!({
+                "out": target.to_string(),
+                "items": self.items,
+                "bytes": self.bytes,
+                "left": left,
+                "results": self.results,
+                "seconds": seconds,
+            }),
+            ..Ending::default()
+        }
+    }
+}
+
+/// An item that is written but not yet durable, and when its writing began.
+type Written = (ShardItem, Instant, UnsyncedItem);
+
+/// The work of this process on a plan.
+struct Work<'a> {
+    plan: &'a ShardPlan,
+    worker: ShardWorker<'a>,
+    results: Mutex<Results>,
+    claims: Claims,
+    done: Mutex<Done>,
+    /// Whether no further item is to be begun.
+    ends: AtomicBool,
+}
+
+impl<'a> Work<'a> {
+    fn new(plan: &'a ShardPlan, args: &Args, global: &Global) -> Result<Self> {
+        Ok(Work {
+            plan,
+            worker: ShardWorker::open(plan, global.open_options())?,
+            results: Mutex::new(Results::open(plan.ledger())?),
+            claims: if args.choice.is_exact() { Claims::none() } else { Claims::open(&plan.directory()) },
+            done: Mutex::default(),
+            ends: AtomicBool::new(false),
+        })
+    }
+
+    /// Those of `items` that are not done.
+    fn left<'i>(&self, items: impl IntoIterator<Item = &'i ShardItem>) -> impl Iterator<Item = &'i ShardItem> {
+        let results = self.results.lock_unpoisoned();
+        items.into_iter().filter(move |item| !results.is_done(item))
+    }
+
+    /// Writes the items in `chosen` on several threads, while another one makes them durable.
+    fn run(
+        &self,
+        chosen: &[&ShardItem],
+        threads: usize,
+        deadline: Option<Instant>,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        let (written, to_sync) = sync_channel(threads);
+        std::thread::scope(|scope| {
+            let syncing = scope.spawn(|| self.sync(to_sync));
+            let each = |item: &ShardItem| self.write(item, &written, progress);
+            let ran = items::run(chosen, threads, progress, deadline, |item| self.is_wanted(item), each);
+            // ends the thread that waits for items
+            drop(written);
+            syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(ran)
+        })
+    }
+
+    fn is_wanted(&self, item: &ShardItem) -> Result<Wanted, Error> {
+        if !self.claims.take(item) {
+            return Ok(Wanted::Later);
+        }
+        // after the claim: the process that had it has recorded the item
+        let mut results = self.results.lock_unpoisoned();
+        results.refresh()?;
+        if results.is_done(item) {
+            self.claims.release(item);
+            return Ok(Wanted::Never);
+        }
+        Ok(Wanted::Now)
+    }
+
+    fn write(&self, item: &ShardItem, written: &SyncSender<Written>, progress: &dyn Progress) -> Result<Next, Error> {
+        if self.ends.load(Ordering::SeqCst) {
+            return Ok(Next::Stop);
+        }
+        let began = Instant::now();
+        match self.worker.write_unsynced(item, progress) {
+            // the other end is gone if the ledger cannot be written
+            Ok(unsynced) => Ok(written.send((item.clone(), began, unsynced)).map_or(Next::Stop, |()| Next::GoOn)),
+            // nothing is known of the item
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+            Err(error) => self.record(item, began, Err(error)),
+        }
+    }
+
+    /// Makes the items that arrive durable, all that were written while the disk was busy at one go.
+    fn sync(&self, to_sync: Receiver<Written>) -> Result<(), Error> {
+        while let Ok(first) = to_sync.recv() {
+            let all = std::iter::once(first).chain(to_sync.try_iter());
+            let (items, unsynced): (Vec<_>, Vec<_>) =
+                all.map(|(item, began, unsynced)| ((item, began), unsynced)).unzip();
+            for ((item, began), result) in items.into_iter().zip(self.worker.sync(unsynced)) {
+                // a disk that fails fails for the next item as well
+                let is_lost = result.is_err();
+                if self.record(&item, began, result)? == Next::Stop || is_lost {
+                    self.ends.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that an item was written or has failed.
+    fn record(&self, item: &ShardItem, began: Instant, result: Result<ShardResult, Error>) -> Result<Next, Error> {
         let seconds = began.elapsed().as_secs_f64();
-        locked(&results).append(item, &result, seconds)?;
-        claims.release(item);
-        let mut done = locked(&done);
+        self.results.lock_unpoisoned().append(item, &result, seconds)?;
+        self.claims.release(item);
+        let mut done = self.done.lock_unpoisoned();
         let error = result.as_ref().err();
         let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" });
         let said = error.map(ToString::to_string);
@@ -81,92 +207,10 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             done.bytes += item.bytes;
             return Ok(Next::GoOn);
         };
-        done.failures.push(format!("item {} ({}): {error}", item.id, plan.describe(item)));
+        done.failures.push(format!("item {} ({}): {error}", item.id, self.plan.describe(item)));
         done.kind.get_or_insert(error.kind());
         // every other item would fail in the same way
-        let ends = error.kind() == ErrorKind::NoSpace || plan.check_source().is_err();
+        let ends = error.kind() == ErrorKind::NoSpace || self.plan.check_source().is_err();
         Ok(if ends { Next::Stop } else { Next::GoOn })
-    };
-    let deadline = args.stop_after.map(|time| started + time);
-    let is_wanted = |item: &ShardItem| -> Result<Wanted, Error> {
-        if !claims.take(item) {
-            return Ok(Wanted::Later);
-        }
-        // after the claim: the process that had it has recorded the item
-        let mut results = locked(&results);
-        results.refresh()?;
-        if results.is_done(item) {
-            claims.release(item);
-            return Ok(Wanted::Never);
-        }
-        Ok(Wanted::Now)
-    };
-    let threads = args.choice.threads();
-    let (written, to_sync) = sync_channel(threads);
-    let ends = AtomicBool::new(false);
-    // all that was written while the disk was busy is made durable at one go
-    let sync = |to_sync: Receiver<(ShardItem, Instant, UnsyncedItem)>| -> Result<(), Error> {
-        while let Ok(first) = to_sync.recv() {
-            let all = std::iter::once(first).chain(to_sync.try_iter());
-            let (items, unsynced): (Vec<_>, Vec<_>) =
-                all.map(|(item, began, unsynced)| ((item, began), unsynced)).unzip();
-            for ((item, began), result) in items.into_iter().zip(worker.sync(unsynced)) {
-                // a disk that fails fails for the next item as well
-                let is_lost = result.is_err();
-                if record(&item, began, result)? == Next::Stop || is_lost {
-                    ends.store(true, Ordering::SeqCst);
-                }
-            }
-        }
-        Ok(())
-    };
-    let ran = std::thread::scope(|scope| {
-        let syncing = scope.spawn(|| sync(to_sync));
-        let each = |item: &ShardItem| -> Result<Next, Error> {
-            if ends.load(Ordering::SeqCst) {
-                return Ok(Next::Stop);
-            }
-            let began = Instant::now();
-            match worker.write_unsynced(item, &stoppable) {
-                // the other end is gone if the ledger cannot be written
-                Ok(unsynced) => Ok(written.send((item.clone(), began, unsynced)).map_or(Next::Stop, |()| Next::GoOn)),
-                // nothing is known of the item
-                Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
-                Err(error) => record(item, began, Err(error)),
-            }
-        };
-        let ran = items::run(&chosen, threads, &stoppable, deadline, is_wanted, each);
-        // ends the thread that waits for items
-        drop(written);
-        syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(ran)
-    });
-    bar.finish();
-    ran?;
-    let done = done.into_inner().unwrap_or_default();
-    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // what other workers have done since
-    results.refresh()?;
-    let left = plan.items().iter().filter(|item| !results.is_done(item)).count();
-    let seconds = started.elapsed().as_secs_f64();
-    let target = args.out.display();
-    let next = if left == 0 {
-        format!("next: h5bridge shard commit {target}")
-    } else {
-        format!("{left} items are left, or other workers are doing them")
-    };
-    Ending {
-        failed: done.kind.map(Status::of_kind),
-        warnings: &done.failures,
-        summary: vec![format!("{target}: {} items; {}", done.items, report::speed(done.bytes, seconds)), next],
-        fields: json!({
-            "out": target.to_string(),
-            "items": done.items,
-            "bytes": done.bytes,
-            "left": left,
-            "results": done.results,
-            "seconds": seconds,
-        }),
-        ..Ending::default()
     }
-    .print(global, out)
 }

@@ -14,8 +14,7 @@ use crate::report;
 /// Size in bytes below which a column that does not share its bytes with the source (by reflinks) is not named in the
 /// report.
 const NOTABLE_BYTES: u64 = 1 << 20;
-/// A column that does not share its bytes with the source (by reflinks) is named in the report only if it has at least
-/// 1/100 of all bytes; the value is the denominator.
+/// Denominator: columns with less than 1/100 of all bytes are not named either.
 const NOTABLE_PART: u64 = 100;
 
 /// JSON about the bytes that an HDF5 file of `file_bytes` bytes shares with its source by reflinks.
@@ -85,6 +84,11 @@ pub(super) fn averaged_json(averaged: &Averaged) -> Json {
         "channels": averaged.channels, "weights": averaged.weights, "first_values": averaged.first_values,
         "left_undefined": averaged.left_undefined,
     })
+}
+
+/// A predicted time in seconds, with two digits if it is short.
+pub(super) fn rounded(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
 }
 
 pub(super) fn expected_json(expected: &Prediction) -> Json {

@@ -8,19 +8,17 @@ use anyhow::Result;
 use console::{Term, style, truncate_str};
 use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
-/// Characters for bars of mean visibility amplitudes, from amplitude 0 to the largest one shown.
+/// Bars from amplitude 0 to the largest one shown.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 
-/// Largest number of tables that `watch` lists in addition to the main table.
+/// Tables beside the main one.
 const LISTED_TABLES: usize = 4;
 
-/// The terminal, or the stream of lines if stdout is not a terminal, on which `h5bridge watch` shows the state of a
-/// live file: a native HDF5 file to which a program appends rows.
+/// A terminal, or lines if stdout is not one.
 pub(crate) struct Screen {
     is_terminal: bool,
-    /// Number of lines of the last picture on the terminal, over which the next one is drawn; 0 before the first
-    /// picture.
+    /// Lines of the last picture, over which the next is drawn; 0 before the first.
     lines: usize,
 }
 
@@ -29,8 +27,7 @@ impl Screen {
         Screen { is_terminal, lines: 0 }
     }
 
-    /// Shows the state `look` of a live file (an HDF5 file to which rows are appended) at one poll: on a terminal with
-    /// all active alerts, else with the alerts that begin or end at this poll.
+    /// Shows one poll: on a terminal with all active alerts, else with those that begin or end.
     pub(crate) fn show(
         &mut self,
         path: &Path,
@@ -52,7 +49,7 @@ impl Screen {
             active.map(|alert| format!("  {}", style(format!("{}, since {}", alert.text, utc(alert.since))).red()));
         // after the name of the file
         lines.splice(1..1, texts.collect::<Vec<_>>());
-        // what has scrolled away cannot be drawn over
+        // lines that have scrolled away cannot be drawn over
         lines.truncate(height.saturating_sub(1).max(1));
         let mut picture = String::new();
         if self.lines > 0 {
@@ -68,7 +65,6 @@ impl Screen {
     }
 }
 
-/// Formats the state of a live file at one poll as a line of text.
 fn line(look: &Look) -> String {
     let mut parts = vec![utc(look.taken)];
     parts.extend(look.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
@@ -116,8 +112,7 @@ fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
     lines
 }
 
-/// Draws mean visibility amplitudes as bars (by antenna) or shades (by time and channel), at most `width` on a line;
-/// the first line is a title that explains them.
+/// Bars (by antenna) or shades (by time and channel), at most `width` on a line; the first line is a title.
 fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);
@@ -136,8 +131,7 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
 }
 
-/// Reduces `means` to at most `width` numbers, each the mean of a run of neighbours without the unknown (`None`) ones;
-/// `None` for a run in which every mean is unknown.
+/// Means of runs of neighbours without unknown ones; `None` for a run in which every mean is unknown.
 fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     let each = means.len().div_ceil(width.max(1)).max(1);
     let mean = |group: &[Option<f64>]| {
@@ -147,8 +141,7 @@ fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     means.chunks(each).map(mean).collect()
 }
 
-/// Returns the character of `marks`, ordered from amplitude 0 to `largest`, for a mean visibility amplitude; a blank if
-/// the mean is unknown (`None`).
+/// `marks` go from amplitude 0 to `largest`; a blank for an unknown mean.
 fn mark(mean: Option<f64>, largest: f64, marks: &[char]) -> char {
     let Some(mean) = mean else { return ' ' };
     let fraction = if largest > 0. { mean / largest } else { 0. };
@@ -163,7 +156,7 @@ fn bytes_rate(rate: Option<f64>) -> String {
     rate.map_or_else(|| "– MB/s".to_owned(), |rate| format!("{:.2} MB/s", rate / 1e6))
 }
 
-/// Formats a time that has passed, given in seconds: `0.3 s`, `12 s`, `5 min`, `3.2 h`, `12 d`.
+/// `0.3 s`, `12 s`, `5 min`, `3.2 h`, `12 d`.
 fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 10. => format!("{s:.1} s"),
@@ -174,7 +167,7 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Formats a number with spaces between thousands: `1 234 567`.
+/// `1 234 567`.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));

@@ -5,28 +5,26 @@
 use super::histogram::Histogram;
 use super::stored::store;
 
-/// Number of bytes that are encoded in a block of deflate: few enough to follow frequencies that change, many enough to make
-/// up for the description of the codes.
+/// Bytes in a block: few enough to follow frequencies that change, many enough to make up for the description of the
+/// codes.
 const BLOCK: usize = 32 << 10;
-/// Number of symbols with codes in a block of deflate: the 256 literals, the end of the block, and the lengths of repetitions.
+/// The 256 literals, the end of the block, and the lengths of repetitions.
 pub(super) const SYMBOLS: usize = 286;
 const END: usize = 256;
-/// Longest Huffman code of a literal or length in bits. Deflate allows 15, but four codes of 14 bits fit into a 64-bit word
-/// beside up to 7 bits that are still to be written.
+/// Deflate allows 15 bits, but four codes of 14 fit into a 64-bit word beside up to 7 bits that are still to be
+/// written.
 const LONGEST: usize = 14;
-/// Longest Huffman code, in bits, of the symbols by which a block of deflate describes the lengths of its other codes.
+/// Bits of codes for [`LENGTHS`].
 const LONGEST_OF_LENGTHS: usize = 7;
-/// Number of symbols by which a block of deflate describes the lengths of its codes: the symbols 0 to 15 are lengths in
-/// bits, and 16 to 18 repeat a length.
+/// Symbols that describe code lengths: 0 to 15 are lengths in bits, and 16 to 18 repeat a length.
 const LENGTHS: usize = 19;
-/// The order in which a block of deflate stores the code lengths of the symbols 0 to 18, which describe the lengths of its
-/// other codes.
+/// Stored order of the code lengths of [`LENGTHS`].
 const ORDER: [usize; LENGTHS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// Code lengths in bits that a block of deflate declares for distances. It uses the first code only, for repetitions of the
-/// byte before, if at all; there are two since some programs refuse an incomplete set of codes.
+/// Declared code lengths of distances. Only the first code is used, for repetitions of the byte before; there are two
+/// since some programs refuse an incomplete set of codes.
 const DISTANCES: [u8; 2] = [1, 1];
 
-/// Appends blocks of deflate without repetitions to `out`; they decode to `bytes` and end at a whole byte.
+/// Appends blocks without repetitions; they decode to `bytes` and end at a whole byte.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(BLOCK) {
         encode_block(block, out);
@@ -41,7 +39,7 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
     write_block(counts, 0, bytes, out, |writer, codes| writer.put_literals(bytes, codes));
 }
 
-/// Appends a block of deflate to `out` that decodes to `bytes` and ends at a whole byte; a stored block if that is not longer.
+/// Appends a block that decodes to `bytes` and ends at a whole byte; a stored one if that is not longer.
 ///
 /// `counts` are the occurrences of each symbol without the end of the block, and `more_bits` is the number of bits that
 /// follow the codes of symbols. `put_symbols` writes the symbols with the Huffman codes that it is given.
@@ -98,14 +96,14 @@ pub(super) fn write_block(
     out.extend_from_slice(&[0, 0, 0xff, 0xff]);
 }
 
-/// The Huffman codes of an alphabet of `N` symbols.
+/// Huffman codes of `N` symbols.
 struct Codes<const N: usize> {
-    /// Length in bits of each symbol's code; 0 for symbols that do not occur.
+    /// Bits; 0 for symbols that do not occur.
     lengths: [u8; N],
     codes: [Code; N],
 }
 
-/// A Huffman code: its bits, of which the lowest is written first, and their number.
+/// Bits, of which the lowest is written first, and their number.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Code {
     pub(super) bits: u16,
@@ -113,8 +111,7 @@ pub(super) struct Code {
 }
 
 impl<const N: usize> Codes<N> {
-    /// Makes the shortest Huffman codes of at most `longest` bits. `counts` are the occurrences of each symbol; one that does
-    /// not occur has no code.
+    /// The shortest codes of at most `longest` bits; a symbol that does not occur has none.
     fn new(counts: &[u32; N], longest: usize) -> Self {
         let mut symbols: Vec<usize> = (0..N).filter(|&symbol| counts[symbol] > 0).collect();
         symbols.sort_by_key(|&symbol| counts[symbol]);
@@ -143,8 +140,7 @@ impl<const N: usize> Codes<N> {
     }
 }
 
-/// Number of Huffman codes of each length: entry `n` of the result counts the codes of `n` bits. `counts` says how often
-/// each symbol occurs, the smallest count first.
+/// Entry `n` counts the codes of `n` bits; `counts` are occurrences of symbols, the smallest first.
 fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut weights: Vec<u32> = counts.collect();
     let leaves = weights.len();
@@ -176,8 +172,8 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     numbers
 }
 
-/// Limits the lengths of Huffman codes to `longest` bits, and lengthens shorter codes until a prefix code of these
-/// lengths exists. Entry `n` of `numbers` counts the codes of `n` bits.
+/// Limits codes to `longest` bits, and lengthens shorter ones until a prefix code exists. Entry `n` counts the codes of
+/// `n` bits.
 fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     let too_long: usize = numbers.iter().skip(longest + 1).sum();
     numbers.resize(longest + 1, 0);
@@ -193,14 +189,12 @@ fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     }
 }
 
-/// A symbol by which a block of deflate describes the lengths of its codes.
+/// A symbol that describes code lengths.
 #[derive(Debug, Clone, Copy)]
 struct LengthSymbol {
-    /// Number of the symbol: 0 to 15 is a code length in bits, 16 repeats the length before it, 17 and 18 repeat the length
-    /// 0.
+    /// 0 to 15 is a length in bits, 16 repeats the length before it, 17 and 18 repeat the length 0.
     symbol: usize,
-    /// Number of repetitions minus the smallest number that the symbol can encode (3 for 16 and 17, 11 for 18); 0 for a
-    /// symbol that is a length.
+    /// Repetitions minus the least that the symbol can encode (3 for 16 and 17, 11 for 18); 0 for a length.
     extra: u8,
 }
 
@@ -215,8 +209,7 @@ impl LengthSymbol {
     }
 }
 
-/// Describes code lengths in bits by symbols of deflate, with repetitions for runs of equal
-/// lengths.
+/// Repetitions for runs of equal lengths.
 fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     let mut symbols = Vec::new();
     for run in lengths.chunk_by(|a, b| a == b) {
@@ -241,19 +234,18 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     symbols
 }
 
-/// Writer of the bits of a deflate stream, the lowest bit of a byte first. The output buffer `out` must be at least
-/// eight bytes longer than the stream, because each write stores eight bytes.
+/// Writes bits, the lowest of a byte first. `out` must be at least eight bytes longer than the stream, because each
+/// write stores eight.
 pub(super) struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
     word: u64,
-    /// Number of bits in the writer's buffer (`word`) that are still to be written to the stream: less than 8 after
-    /// each call.
+    /// Bits in `word` still to be written: less than 8 after each call.
     bits: u32,
 }
 
 impl BitWriter<'_> {
-    /// Writes the lowest `len` bits of `value` to the stream; `len` is at most 56.
+    /// Writes the lowest `len` bits, at most 56.
     pub(super) fn put(&mut self, value: u64, len: u32) {
         self.word |= value << self.bits;
         self.bits += len;
@@ -279,7 +271,7 @@ impl BitWriter<'_> {
         rest.iter().for_each(|&byte| self.put_code(codes[usize::from(byte)]));
     }
 
-    /// Writes the whole bytes of the writer's bit buffer (`word`) to the stream; up to 7 bits remain in it.
+    /// Up to 7 bits remain in `word`.
     fn flush(&mut self) {
         self.out[self.at..self.at + 8].copy_from_slice(&self.word.to_le_bytes());
         self.at += self.bits as usize / 8;
@@ -287,7 +279,7 @@ impl BitWriter<'_> {
         self.bits &= 7;
     }
 
-    /// Ends the stream; returns the number of bytes written. Bits of the last byte that are not used are 0.
+    /// Returns the number of bytes written; unused bits of the last one are 0.
     fn finish(self) -> usize {
         self.at + usize::from(self.bits > 0)
     }
@@ -298,7 +290,7 @@ pub(super) mod tests {
     use super::super::estimate::noise;
     use super::*;
 
-    /// Checks that two other programs decode `blocks` of deflate to `bytes`.
+    /// Two other programs decode `blocks` to `bytes`.
     pub(in super::super) fn decode(blocks: &[u8], bytes: &[u8]) {
         let stream = [&[0x78, 0x5e], blocks, &[3, 0], &libdeflater::adler32(bytes).to_be_bytes()].concat();
         let mut back = vec![0; bytes.len()];

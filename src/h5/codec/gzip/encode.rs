@@ -23,49 +23,41 @@ use super::runs::Runs;
 use super::stored::store;
 use crate::error::{Error, Result};
 
-/// Largest size in bytes of a chunk that is always encoded as a whole; a longer chunk is divided into segments, each
-/// with its own method.
+/// Longer chunks are divided into segments, each with its own method.
 const SMALL_CHUNK: usize = 8 << 10;
-/// Largest segment of a chunk, in bytes. The encoder chooses a method for each segment.
 const SEGMENT: usize = 64 << 10;
-/// Header of a zlib stream: deflate with a window of 32 KiB.
+/// zlib: deflate with a window of 32 KiB.
 const HEADER: [u8; 2] = [0x78, 0x5e];
-/// Bytes of an empty last block, which ends a deflate stream of separately encoded segments.
+/// An empty block ends a stream of separately encoded segments.
 const LAST_BLOCK: [u8; 2] = [3, 0];
-/// Ratio of the compressed to the original length above which a compression method is not worth its time.
+/// Above this ratio of lengths a method is not worth its time.
 const NO_GAIN: f32 = 0.985;
-/// Estimated ratio of the compressed to the original length below which the bytes sampled from a segment count as
-/// constant, or nearly.
+/// Below this estimated ratio the sample counts as constant, or nearly.
 const CONSTANT: f32 = 0.01;
-/// Largest number of bytes at the end of a segment of a chunk that are encoded by both [`Method::Runs`] and
-/// [`Method::Matches`], to choose between them.
+/// Bytes at the end of a segment that both [`Method::Runs`] and [`Method::Matches`] encode, to choose between them.
 const TRIAL: usize = 8 << 10;
 
-/// The method by which a segment of a chunk is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// Bytes are stored as they are: suits noise.
+    /// Suits noise.
     Stored,
-    /// Each byte is encoded by a Huffman code, without repetitions: suits the exponents of noisy floating-point
-    /// numbers.
+    /// A Huffman code for each byte, without repetitions: suits the exponents of noisy floating-point numbers.
     Codes,
-    /// Each byte is encoded by a Huffman code, and only runs of one byte are shortened: suits flags, weights and constant
-    /// values.
+    /// Huffman codes and runs of one byte: suits flags, weights and constant values.
     Runs,
-    /// Each byte is encoded by a Huffman code, and repetitions at any distance are found, as in zlib: suits data that
-    /// repeats.
+    /// Huffman codes and repetitions at any distance, as in zlib: suits data that repeats.
     Matches,
 }
 
-/// The encoder of gzip at a level, which decides how hard repetitions are searched for.
+/// The level decides how hard repetitions are searched for.
 pub(super) struct Encode {
     level: u8,
     estimator: Estimator,
-    /// libdeflate's compressor, kept for reuse; `None` until a chunk is encoded as a whole.
+    /// libdeflate's, kept for reuse.
     whole: Option<Compressor>,
     runs: Runs,
     matches: Option<Deflate>,
-    /// Output buffer of zlib; it is never shortened, so that its memory is not cleared again for each use.
+    /// Output of zlib, never shortened, so that its memory is not cleared again for each use.
     blocks: Vec<u8>,
 }
 
@@ -74,8 +66,8 @@ impl Encode {
         Encode { level, estimator: Estimator::new(), whole: None, runs: Runs::new(), matches: None, blocks: Vec::new() }
     }
 
-    /// Splits a chunk into consecutive parts, each with its method and its length in bytes; empty for a short chunk, which is
-    /// encoded as a whole. `plane` is the length in bytes of a plane: one byte of every element, after the shuffle.
+    /// Consecutive parts with method and length; empty for a short chunk, which is encoded as a whole. `plane` is the
+    /// length of a plane: one byte of every element, after the shuffle.
     fn series(&mut self, bytes: &[u8], plane: usize) -> Result<Vec<(Method, usize)>> {
         let mut series: Vec<(Method, usize)> = Vec::new();
         if bytes.len() <= SMALL_CHUNK {
@@ -91,7 +83,7 @@ impl Encode {
         Ok(series)
     }
 
-    /// Chooses the fastest method among those that encode `segment` in about the fewest bytes.
+    /// The fastest method among those with about the fewest bytes.
     fn method(&mut self, segment: &[u8]) -> Result<Method> {
         if is_constant(segment) {
             return Ok(Method::Runs);
@@ -99,7 +91,7 @@ impl Encode {
         let expected = self.estimator.estimate(segment);
         let simple = expected.codes.min(expected.runs);
         if simple.min(expected.matches) > NO_GAIN {
-            // what the sample does not show is somewhere else
+            // the gain that the sample does not show is elsewhere in the segment
             return Ok(if expected.segment > NO_GAIN { Method::Stored } else { Method::Runs });
         }
         // the slowest method: where little gain is expected, it is tried
@@ -110,7 +102,7 @@ impl Encode {
         if expected.runs >= 0.99 * expected.codes {
             return Ok(Method::Codes);
         }
-        // what is constant in the sample is not elsewhere; all methods are as fast where it is
+        // a constant sample says nothing about the rest; if the rest is constant, all methods are as fast
         if expected.runs < CONSTANT {
             return Ok(Method::Matches);
         }
@@ -130,8 +122,8 @@ impl Encode {
         Ok(with_matches.len() * 51 < with_runs.len() * 50)
     }
 
-    /// Replaces `out` with `bytes` encoded as one zlib stream by libdeflate, which finds repetitions faster than zlib but
-    /// cannot make blocks that are joined to others.
+    /// One zlib stream by libdeflate, which finds repetitions faster than zlib but cannot make blocks that are joined
+    /// to others.
     fn whole(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let level = CompressionLvl::new(self.level.into()).unwrap_or_default();
         let compressor = self.whole.get_or_insert_with(|| Compressor::new(level));
@@ -141,7 +133,7 @@ impl Encode {
         Ok(())
     }
 
-    /// Appends blocks of deflate to `out`, encoded by `method`; they decode to `bytes` and end at a whole byte.
+    /// Appends blocks that decode to `bytes` and end at a whole byte.
     fn deflate(&mut self, method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match method {
             Method::Stored => store(bytes, out),
@@ -152,8 +144,7 @@ impl Encode {
         Ok(())
     }
 
-    /// Appends blocks of deflate to `out` in which zlib has searched for repetitions of any kind; they decode to `bytes` and
-    /// end at a whole byte.
+    /// Appends blocks by zlib that decode to `bytes` and end at a whole byte.
     fn zlib(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let deflate = match &mut self.matches {
             Some(deflate) => {
@@ -203,13 +194,12 @@ impl Encoder for Encode {
     }
 }
 
-/// Whether all bytes are equal. Compares them at about the speed of reading memory.
+/// Compares at about the speed of reading memory.
 fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
-/// Cuts a chunk of shuffled bytes into segments of about equal length. Each is part of one plane (the same byte of all
-/// elements, `plane` bytes long), unless planes are shorter than 4 KiB.
+/// Segments of about equal length. Each is part of one plane (`plane` bytes), unless planes are shorter than 4 KiB.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);
@@ -226,7 +216,7 @@ mod tests {
 
     const PLANE: usize = 80_000;
 
-    /// A plane for each method, and what may remain of it.
+    /// A plane for each method, and how much of it may remain.
     fn planes() -> Vec<(Method, Vec<u8>, f64)> {
         let noise = noise(PLANE);
         let of = |value: fn(u8) -> u8| noise.iter().map(|&byte| value(byte)).collect::<Vec<u8>>();
@@ -264,9 +254,9 @@ mod tests {
         }
     }
 
-    /// The middle of a segment, which the sample is, may differ from the rest.
+    /// The middle of a segment, which is the sample, may differ from the rest.
     #[test]
-    fn what_the_sample_does_not_show_still_gains() {
+    fn gain_outside_the_sample_is_found() {
         let repeated = noise(1500).into_iter().cycle().take(12_000);
         let padded: Vec<u8> = repeated.chain(std::iter::repeat_n(0, 48_000)).collect();
         let flagged: Vec<u8> = std::iter::repeat_n(0, 16_000).chain(noise(44_000)).collect();

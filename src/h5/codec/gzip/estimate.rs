@@ -2,54 +2,41 @@
 
 use super::histogram::Histogram;
 
-/// Largest size in bytes of the sample, from the middle of a segment of a chunk, in which repetitions are searched for to
-/// estimate the compressed length; deflate finds repetitions at no larger distance.
+/// Bytes in the middle of a segment in which repetitions are searched for; deflate finds none at a larger distance.
 const SAMPLE: usize = 32 << 10;
-/// Largest number of bytes at the end of the sample of a segment of a chunk whose compressed length is estimated. Repetitions
-/// of earlier bytes of the sample make the estimate smaller.
+/// Bytes at the end of the sample whose length is estimated, with repetitions of earlier ones.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
-/// Longest repetition that deflate can encode, in bytes.
+/// Limit of deflate.
 const LONGEST: usize = 258;
-/// Number of units in a bit: estimated lengths are counted in 1/256 bit, as whole numbers are added faster than
-/// floating-point ones.
+/// Lengths are in 1/256 bit, as whole numbers are added faster than floating-point ones.
 const PARTS: f32 = 256.0;
-/// Estimated compressed length, in bits, of a byte whose value does not occur in the quarter of a segment of a chunk in which
-/// byte values are counted.
+/// Bits of a byte whose value does not occur among the counted ones.
 const RARE: f32 = 14.0;
-/// Number of bytes at the start of each 4 KiB ([`COUNTED_OF`]) of a segment of a chunk whose values are counted: the
-/// frequencies of byte values in this quarter are about those in the whole segment.
+/// Bytes at the start of each [`COUNTED_OF`] whose values are counted: a quarter has about the frequencies of the
+/// whole.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance in bytes between positions of the sample (the examined bytes of a segment of a chunk) that are remembered,
-/// to find later repetitions of the bytes there: in the bytes before the part whose compressed length is estimated, and within
-/// a repetition that was found. All other examined positions of the part are remembered.
+/// Distance of remembered positions before the estimated part, and within a repetition; all others are remembered.
 const HISTORY_STEP: usize = 8;
 
-/// Expected ratio of the compressed to the original length (below 1 if space is saved) of a segment, a part of a chunk
-/// of at most 64 KiB: with Huffman codes of single bytes only, with runs of one byte, and with any repetitions.
+/// Expected ratios of compressed to original length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Expected ratio of the compressed to the original length of the whole segment of a chunk, with Huffman codes of
-    /// single bytes.
+    /// The whole segment, with Huffman codes of single bytes.
     pub(super) segment: f32,
-    /// Expected ratio of the compressed to the original length of a sample of a segment of a chunk, with Huffman codes of
-    /// single bytes.
+    /// A sample, with Huffman codes of single bytes.
     pub(super) codes: f32,
-    /// Expected ratio of the compressed to the original length of a sample of a segment of a chunk, with Huffman codes and
-    /// runs of one byte.
+    /// A sample, with Huffman codes and runs of one byte.
     pub(super) runs: f32,
-    /// Expected ratio of the compressed to the original length of a sample of a segment of a chunk, with Huffman codes and
-    /// repetitions of any kind.
+    /// A sample, with Huffman codes and repetitions of any kind.
     pub(super) matches: f32,
 }
 
-/// Estimator of the compressed length of segments: parts of a chunk, for each of which the encoder chooses a method.
-/// The estimator keeps its working memory from one segment to the next.
+/// Keeps its working memory from segment to segment.
 #[derive(Debug)]
 pub(super) struct Estimator {
-    /// Last remembered position, in the sample of a segment of a chunk, of four bytes with a given hash, which is the index
-    /// here; `u16::MAX` if there is none.
+    /// Last position of four bytes by their hash; `u16::MAX` for none.
     places: Vec<u16>,
 }
 
@@ -58,8 +45,7 @@ impl Estimator {
         Estimator { places: vec![0; 1 << HASH_BITS] }
     }
 
-    /// Estimates the ratio of the compressed to the original length of `segment`, a part of a chunk: with Huffman codes
-    /// of single bytes only, with runs of one byte, and with any repetitions. `segment` has at least 8 bytes.
+    /// `segment` has at least 8 bytes.
     pub(super) fn estimate(&mut self, segment: &[u8]) -> Estimate {
         let (counts, counted) = count(segment);
         let prices = counts.map(|count| match count {
@@ -83,8 +69,8 @@ impl Estimator {
         }
     }
 
-    /// Estimated compressed length, in 1/256 bit, of the sample's bytes from index `from` on, with repetitions.
-    /// `prices` has the length of the code of each byte value, also in 1/256 bit.
+    /// Length, in 1/256 bit, of the bytes from `from` on, with repetitions; `prices` are the code lengths of byte
+    /// values.
     fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
@@ -123,8 +109,7 @@ impl Estimator {
     }
 }
 
-/// Counts how often each byte value occurs in about a quarter of `bytes`, a segment of a chunk; returns the counts and the
-/// number of bytes counted.
+/// Counts byte values in about a quarter of `bytes`; returns also the number of bytes counted.
 fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     let mut histogram = Histogram::new();
     let mut counted = 0;
@@ -136,28 +121,26 @@ fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     (histogram.counts(), counted)
 }
 
-/// Estimated compressed length of `bytes` in 1/256 bit, without repetitions. `prices` has the length of the code of
-/// each byte value, also in 1/256 bit.
+/// Length in 1/256 bit, without repetitions.
 fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// Estimated compressed length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its
-/// distance, and their extra bits. `len` and `distance` are in bytes.
+/// Length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its distance, and their extra
+/// bits.
 fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
     ((11.5 + extra_of_len + extra_of_distance) * PARTS) as u32
 }
 
-/// Whether enough bytes equal the one before them, so that encoding runs of one byte may save space.
+/// Whether enough bytes equal the one before them.
 fn has_runs(bytes: &[u8]) -> bool {
     let equal = bytes.iter().zip(&bytes[1..]).map(|(a, b)| usize::from(a == b)).sum::<usize>();
     equal >= bytes.len() / 64
 }
 
-/// Estimated compressed length, in 1/256 bit, of the sample's bytes from index `from` on, with runs of one byte.
-/// `prices` has the length of the code of each byte value, also in 1/256 bit.
+/// As [`price_with_matches`](Self::price_with_matches), with runs of one byte only.
 fn price_with_runs(sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
     // all distances are 1: their code has a bit or two
     const CHEAPER: u32 = (3.5 * PARTS) as u32;

@@ -15,7 +15,7 @@ use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 use encode::Encode;
 
-/// Largest ratio of decoded to stored bytes of a zlib stream.
+/// Limit of zlib.
 const MAX_EXPANSION: u64 = 1032;
 
 #[derive(Debug)]

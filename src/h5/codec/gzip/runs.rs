@@ -4,25 +4,23 @@
 
 use super::codes::{BitWriter, Code, SYMBOLS, write_block};
 
-/// Number of tokens (bytes and runs of a byte) after which a block of deflate ends: few enough to follow frequencies that
-/// change, many enough to make up for the description of the codes.
+/// Tokens in a block: few enough to follow frequencies that change, many enough to make up for the description of the
+/// codes.
 const BLOCK: usize = 32 << 10;
-/// Number of bytes that are turned to tokens at once.
+/// Bytes turned to tokens at once.
 const STEP: usize = 8;
-/// Shortest run of a byte that is encoded as a repetition, in bytes; the shortest of deflate.
+/// Shortest run, as in deflate.
 const SHORTEST: usize = 3;
-/// Longest repetition that deflate can encode, in bytes.
+/// Limit of deflate.
 const LONGEST: usize = 258;
 /// A run of `n` bytes is the token `RUN + n`; smaller tokens are single bytes.
 const RUN: usize = 256;
-/// Number of different tokens, the units that get Huffman codes: single bytes, and runs of one byte by their length.
 const TOKENS: usize = RUN + LONGEST + 1;
 
-/// Encoder of segments (parts of a chunk) with Huffman codes and runs of one byte. It keeps its working memory from one segment
-/// to the next.
+/// Keeps its working memory from segment to segment.
 #[derive(Debug)]
 pub(super) struct Runs {
-    /// Tokens of the block of deflate that is being made: single bytes, and runs of a byte, each [`RUN`] more than its length.
+    /// Tokens of the block that is being made.
     tokens: Vec<u16>,
 }
 
@@ -31,7 +29,7 @@ impl Runs {
         Runs { tokens: vec![0; BLOCK + STEP] }
     }
 
-    /// Appends blocks of deflate to `out`; they decode to `bytes` and end at a whole byte.
+    /// Appends blocks that decode to `bytes` and end at a whole byte.
     pub(super) fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut start = 0;
         while start < bytes.len() {
@@ -41,8 +39,7 @@ impl Runs {
         }
     }
 
-    /// Fills the tokens of a block of deflate from `bytes`, beginning at the index `at`. Returns the number of tokens and
-    /// the index after the last byte.
+    /// Makes tokens of `bytes` from `at` on; returns their number and the index after the last byte.
     fn find(&mut self, bytes: &[u8], mut at: usize) -> (usize, usize) {
         let mut count = 0;
         // nothing is before the first byte
@@ -78,7 +75,7 @@ impl Runs {
     }
 }
 
-/// The bytes from the index `at` on; zeros after the last one.
+/// Zeros after the last byte.
 fn step(bytes: &[u8], at: usize) -> [u8; STEP] {
     let rest = &bytes[at..];
     rest.first_chunk().copied().unwrap_or_else(|| {
@@ -88,8 +85,8 @@ fn step(bytes: &[u8], at: usize) -> [u8; STEP] {
     })
 }
 
-/// Number of bytes in `now` before the first run of at least [`SHORTEST`] bytes that equal the byte before them; if there is
-/// none, before the bytes at the end that may begin one. `before` are the bytes one place before those of `now`.
+/// Bytes in `now` before the first run of [`SHORTEST`], or before the bytes at the end that may begin one. `before` are
+/// the bytes one place before those of `now`.
 fn before_run(before: [u8; STEP], now: [u8; STEP]) -> usize {
     const LOW: u64 = u64::from_le_bytes([0x7f; STEP]);
     let differ = u64::from_le_bytes(before) ^ u64::from_le_bytes(now);
@@ -103,7 +100,7 @@ fn before_run(before: [u8; STEP], now: [u8; STEP]) -> usize {
     STEP - if !last(1) { 0 } else { 1 + usize::from(last(2)) }
 }
 
-/// Number of bytes from the index `at` on that equal the byte before it.
+/// Bytes from `at` on that equal the byte before it.
 fn run(bytes: &[u8], at: usize) -> usize {
     let byte = bytes[at - 1];
     let (words, rest) = bytes[at..].as_chunks::<STEP>();
@@ -116,7 +113,7 @@ fn run(bytes: &[u8], at: usize) -> usize {
     words.len() * STEP + rest.iter().take_while(|&&other| other == byte).count()
 }
 
-/// Appends a block of deflate to `out` with `tokens`, which stand for `bytes`.
+/// Tokens stand for `bytes`.
 fn write_tokens(tokens: &[u16], bytes: &[u8], out: &mut Vec<u8>) {
     let occurrences = count(tokens);
     let (mut counts, mut more_bits) = ([0; SYMBOLS], 0);
@@ -129,7 +126,6 @@ fn write_tokens(tokens: &[u16], bytes: &[u8], out: &mut Vec<u8>) {
     write_block(counts, more_bits, bytes, out, |writer, codes| put_tokens(writer, tokens, codes));
 }
 
-/// Counts how often each token (a byte or a run of bytes) occurs.
 fn count(tokens: &[u16]) -> [u32; TOKENS] {
     // consecutive tokens are counted in two tables, so that the processor does not wait where they are equal
     let (mut even, mut odd) = ([0; TOKENS], [0; TOKENS]);
@@ -143,7 +139,6 @@ fn count(tokens: &[u16]) -> [u32; TOKENS] {
     even
 }
 
-/// Writes tokens with the Huffman codes of their symbols.
 fn put_tokens(writer: &mut BitWriter<'_>, tokens: &[u16], codes: &[Code; SYMBOLS]) {
     // the bits of each token, and their number
     let mut table = [(0u64, 0u32); TOKENS];
@@ -167,20 +162,18 @@ fn put_tokens(writer: &mut BitWriter<'_>, tokens: &[u16], codes: &[Code; SYMBOLS
     }
 }
 
-/// The length of a repetition as deflate encodes it: a symbol, and bits that follow its Huffman
-/// code.
+/// A symbol, and bits that follow its Huffman code.
 #[derive(Debug, Clone, Copy)]
 struct Length {
-    /// Symbol of a deflate block that stands for the length of a repetition: 257 to 285.
+    /// 257 to 285.
     symbol: usize,
-    /// Value of the bits that follow the Huffman code of the symbol.
     extra: u64,
-    /// Number of bits that follow the Huffman code of the symbol: 0 to 5.
+    /// 0 to 5.
     extra_bits: u32,
 }
 
 impl Length {
-    /// The symbol and the further bits of a repetition of `len` bytes, [`SHORTEST`] to [`LONGEST`].
+    /// A repetition of [`SHORTEST`] to [`LONGEST`] bytes.
     fn of(len: usize) -> Self {
         match len {
             ..=10 => Length { symbol: 254 + len, extra: 0, extra_bits: 0 },
@@ -195,8 +188,7 @@ impl Length {
         }
     }
 
-    /// Number of bits that follow the Huffman code of the length's symbol: its extra bits, and the Huffman code of the
-    /// distance, which is always 1 and has a code of one bit.
+    /// Extra bits, and one for the code of the distance, which is always 1.
     fn more_bits(self) -> u32 {
         self.extra_bits + 1
     }
@@ -207,7 +199,7 @@ mod tests {
     use super::super::estimate::noise;
     use super::*;
 
-    /// Encodes, checks that two other decoders give the bytes back, and returns the encoded length.
+    /// Two other decoders give the bytes back; returns the encoded length.
     fn decodes(bytes: &[u8]) -> usize {
         let mut out = Vec::new();
         Runs::new().encode(bytes, &mut out);
@@ -220,7 +212,7 @@ mod tests {
         let mut bytes = Vec::new();
         for len in 0..=2 * LONGEST + 4 {
             bytes.extend(std::iter::repeat_n((len % 251) as u8, len));
-            // what follows a run begins at each place of a step
+            // noise after a run begins at each place of a step
             bytes.extend_from_slice(&noise(len % 11));
         }
         assert!(decodes(&bytes) < bytes.len() / 10);
@@ -244,7 +236,7 @@ mod tests {
         assert!(decodes(&padded) < 100_000 + len / LONGEST + 200);
     }
 
-    /// As where four numbers in turn are equal: a byte takes 9 bits and its run 2, instead of 32 together.
+    /// Four equal numbers in turn: a byte takes 9 bits and its run 2, instead of 32 together.
     #[test]
     fn short_runs_count() {
         let fours: Vec<u8> = noise(20_000).into_iter().flat_map(|byte| [byte; 4]).collect();

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of block numbers, stored as half-open ranges that neither touch nor overlap.
+/// A set of block numbers: half-open ranges that neither touch nor overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct BlockSet {
-    /// The ranges of block numbers in the set: the end (exclusive) of each by its start.
+    /// End of each range by its start.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -41,8 +41,7 @@ impl BlockSet {
         }
     }
 
-    /// Returns whether the first block number of `range` is in the set, and the longest part of `range` from its start
-    /// for which the answer is the same.
+    /// Whether the first number of `range` is in the set, and the longest part from its start with the same answer.
     pub(super) fn split(&self, range: Range<u64>) -> (bool, Range<u64>) {
         if let Some((_, &end)) = self.ranges.range(..=range.start).next_back()
             && end > range.start
@@ -53,7 +52,7 @@ impl BlockSet {
         (false, range.start..end)
     }
 
-    /// Removes the lowest block numbers from the set and returns them, at most `count` consecutive ones; `None` if it is empty.
+    /// Removes the lowest consecutive numbers, at most `count`.
     pub(super) fn take(&mut self, count: u64) -> Option<Range<u64>> {
         let (&start, &end) = self.ranges.first_key_value()?;
         let taken = start..end.min(start.saturating_add(count));
@@ -61,12 +60,11 @@ impl BlockSet {
         Some(taken)
     }
 
-    /// The ranges of block numbers in the set, half-open, in ascending order.
+    /// Ascending.
     pub(super) fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
-    /// Number of blocks (block numbers) in the set.
     pub(super) fn len(&self) -> u64 {
         self.ranges().map(|range| range.end - range.start).sum()
     }

@@ -4,24 +4,21 @@ use super::crc::Crc;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 
-/// Bytes that are read at a time to compute the checksum of a block of which only a part is wanted.
+/// Bytes read at a time for the checksum of a block of which only a part is wanted.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// The blocks of an open MultiFile, each of `block_bytes` bytes; block b (from 0) begins at byte b·`block_bytes`. The format:
-/// docs/formats/table.md, 5.5 and 5.6.
+/// Block b begins at byte b·`block_bytes`. docs/formats/table.md, 5.5 and 5.6.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<'a> {
     pub(super) file: &'a dyn ReadAt,
     pub(super) block_bytes: u64,
-    /// CRC of each block, by block number; blocks after the end of the list are not checked. `None` for a MultiFile without
-    /// checksums.
+    /// CRC of each block; blocks after the end of the list are not checked.
     pub(super) checksums: Option<&'a [u32]>,
 }
 
 impl Blocks<'_> {
-    /// Fills `out` with bytes of consecutive blocks, from byte `within` of `block` on. Each of them is compared as a
-    /// whole with its CRC, unless `known` is true for its number; `checked` is called for each that matches, and a
-    /// mismatch is an error.
+    /// Fills `out` with bytes from `within` of `block` on. Each block is compared as a whole with its CRC, unless
+    /// `known` is true for its number; `checked` is called for each that matches, and a mismatch is an error.
     pub(super) fn read(
         &self,
         block: u64,
@@ -53,8 +50,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Computes the CRC of a whole block. `part` has those of its bytes that are in memory already, from byte `within`
-    /// on; the others are read from the file.
+    /// CRC of a whole block, of which `part`, from byte `within` on, is in memory already.
     fn crc_around(&self, block: u64, within: u64, part: &[u8]) -> Result<u32> {
         let mut crc = Crc::new();
         self.add(&mut crc, block, 0..within)?;
@@ -63,12 +59,10 @@ impl Blocks<'_> {
         Ok(crc.finish())
     }
 
-    /// Computes the CRC of a block from its bytes in the MultiFile.
     pub(super) fn crc(&self, block: u64) -> Result<u32> {
         self.crc_around(block, 0, &[])
     }
 
-    /// Adds the bytes `range` of a block, read from the file, to a running CRC.
     fn add(&self, crc: &mut Crc, block: u64, range: std::ops::Range<u64>) -> Result<()> {
         let mut piece = vec![0; (range.end - range.start).min(PIECE_BYTES) as usize];
         let mut position = range.start;

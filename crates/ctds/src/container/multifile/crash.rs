@@ -1,8 +1,8 @@
 //! Tests that a MultiFile has the state of a commit at whatever moment its writer is stopped: the last one, or the one under
 //! way.
 //!
-//! A journal records all writes and syncs. What may be in the file at a moment is everything up to then, a write in pages
-//! (the process was killed), or everything up to the last sync and any part of what came later, in sectors (the power
+//! A journal records all writes and syncs. At a moment the file may have everything up to then, a write in pages
+//! (the process was killed), or everything up to the last sync and any part of the later writes, in sectors (the power
 //! failed).
 
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ impl Stop {
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A recorded write of bytes within one unit, with their offset in the file.
+    /// Offset and bytes, within one unit.
     Write(u64, Vec<u8>),
     SetLen(u64),
     Sync,
@@ -95,14 +95,14 @@ impl WriteAt for Journal {
     }
 }
 
-/// A recorded commit: the number of events before and after it, and the files that were committed.
+/// The number of events before and after, and the files that were committed.
 struct Commit {
     start: usize,
     end: usize,
     files: Files,
 }
 
-/// A random history for a test: changes before each commit, and bits that select the writes since a sync that are lost.
+/// Changes before each commit, and bits that select the unsynced writes that are lost.
 #[derive(Debug, Clone)]
 struct History {
     commits: Vec<Vec<Change>>,
@@ -114,14 +114,14 @@ fn history() -> impl Strategy<Value = History> {
 }
 
 impl History {
-    /// Whether the write `number` is lost if the power fails at event `moment`; an attempt is one of several random choices.
+    /// Whether the write `number` is lost if the power fails at event `moment`; an attempt is one of several random
+    /// choices.
     fn is_lost(&self, moment: usize, attempt: usize, number: usize) -> bool {
         let word = self.lost[(moment * 7 + attempt * 13 + number / 64) % self.lost.len()];
         attempt > 0 && word.rotate_left((number + moment) as u32) & 1 == 0
     }
 }
 
-/// Applies a history of changes and commits to a new MultiFile; returns all recorded events and commits.
 fn record(stop: Stop, history: &History, block_bytes: u64, checksums: bool) -> (Vec<Event>, Vec<Commit>) {
     let journal =
         Arc::new(Journal { unit_bytes: stop.unit_bytes(), file: MemoryFile::default(), events: Mutex::default() });

@@ -1,15 +1,13 @@
 //! The checksum of a MultiFile's blocks and header, CRC-32/BZIP2. formats/table.md 5.6.
 
-/// Running checksum of a MultiFile's blocks and header, CRC-32/BZIP2: polynomial 0x04C11DB7, most significant bit first, all
-/// ones at the start, inverted at the end.
+/// CRC-32/BZIP2: polynomial 0x04C11DB7, most significant bit first, all ones at the start, inverted at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crc(u32);
 
-/// Number of bytes that the CRC computation processes in one step.
+/// Bytes per step.
 const STEP: usize = 16;
 
-/// Lookup tables of the CRC: `TABLES[n][b]` is the contribution of byte value `b` to the CRC if `n` more bytes follow
-/// it.
+/// `TABLES[n][b]` is the contribution of byte value `b` if `n` more bytes follow it.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
@@ -43,7 +41,6 @@ impl Crc {
         Crc(u32::MAX)
     }
 
-    /// Computes the CRC-32/BZIP2 of `bytes` in one call.
     pub(super) fn of(bytes: &[u8]) -> u32 {
         let mut crc = Crc::new();
         crc.update(bytes);
@@ -69,7 +66,6 @@ impl Crc {
         self.0 = crc;
     }
 
-    /// Adds `count` zero bytes to the running CRC.
     pub(super) fn zeros(&mut self, mut count: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];
         while count > 0 {

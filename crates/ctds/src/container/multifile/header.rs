@@ -12,25 +12,21 @@ use crate::aipsio::{Decoder, Encoder, MAGIC};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
-/// Name of the MultiFile header in the context of errors.
 const PLACE: &str = "MultiFile header";
-/// Name of the AipsIO object in the header of a MultiFile.
 const OBJECT: &str = "MultiFile";
-/// Offset in the file of the header's AipsIO object, in MultiFile version 1.
+/// Offset of the AipsIO object.
 const START_V1: u64 = 24;
-/// Offset in the file of the header's AipsIO object, in MultiFile version 2.
+/// Offset of the AipsIO object.
 const START_V2: u64 = 64;
-/// Offset in the file of the number of the header's first continuation block, in MultiFile version 2.
+/// Version 2: offset of the number of the first continuation block.
 const FIRST_LINK_AT: u64 = 8;
-/// Offset in the file of the header's CRC, in MultiFile version 2.
+/// Version 2.
 const CRC_AT: u64 = 28;
-/// Smallest block of a MultiFile in bytes: block 0 must hold the header's fields of fixed size and the beginning of the AipsIO
-/// object.
+/// Block 0 must hold the fields of fixed size and the beginning of the AipsIO object.
 pub(super) const MIN_BLOCK_BYTES: u64 = 128;
-/// Largest block size, in bytes, of a MultiFile that this program writes, so that casacore's integers can hold the size of
-/// every block.
+/// Of files that this program writes: casacore's integers must hold the size.
 pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
-/// Bytes at the start of a continuation block of the header that hold the number of the next one.
+/// A continuation block begins with the number of the next one.
 const LINK_BYTES: u64 = 8;
 
 /// The header of a MultiFile: the files in it, and which blocks hold their bytes.
@@ -64,44 +60,37 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) counter: u64,
     pub(super) block_bytes: u64,
-    /// Whether each file's entry in the header records if the file is a nested container.
+    /// Whether the entries record which files are nested containers.
     pub(super) marked: bool,
-    /// Number of blocks in the MultiFile: block 0, continuation and free blocks included.
+    /// Block 0, continuation and free blocks included.
     pub(super) blocks: u64,
-    /// Entries of the files in the MultiFile. A removed file leaves its entry as an unused slot, without a name and
-    /// without blocks.
+    /// A removed file leaves an unused slot, without a name and without blocks.
     pub(super) files: Vec<Entry>,
     pub(super) free: Index,
-    /// CRC of each block, by block number, without meaning for block 0, continuation and free blocks. The list may be shorter
-    /// than the number of blocks; `None` without checksums.
+    /// CRC of each block, without meaning for block 0, continuation and free blocks; may be shorter than the number of
+    /// blocks.
     pub(super) checksums: Option<Vec<u32>>,
-    /// Numbers of the header's continuation blocks, in two sets that commits use in turn; unused ones are included.
+    /// Two sets of continuation blocks that commits use in turn; unused ones are included.
     pub(super) continuation: [Vec<u64>; 2],
-    /// Number of blocks in use in each of the two sets of continuation blocks, of which one may hold bytes of this
-    /// MultiFile header, and the other those of an earlier one.
+    /// Number in use of each set: one holds bytes of this header, the other those of an earlier one.
     pub(super) used: [u32; 2],
-    /// Which of the two sets of continuation blocks (0 or 1) holds the bytes of this MultiFile header that do not fit
-    /// into block 0; 0 if all of them fit.
+    /// The set that holds the bytes of this header after block 0; 0 if all fit there.
     pub(super) current: usize,
-    /// Number of bytes at the start of block 0 that the MultiFile header's fields occupy.
+    /// Bytes of block 0 that the fields occupy.
     pub(super) extent: u64,
 }
 
-/// Entry of the header for a file in the MultiFile: its name, length and blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Length in bytes of the file in the MultiFile.
     pub(super) len: u64,
-    /// Whether the file in the MultiFile is a nested container; without a meaning if the header does not record this
-    /// for its files (`marked` is false).
+    /// Whether the file is a container; without a meaning unless `marked`.
     pub(super) nested: bool,
     pub(super) index: Index,
 }
 
 impl Entry {
-    /// Fails if a block of this file lies, wholly or in part, beyond the end of `container`, the MultiFile that holds
-    /// the file: every writer writes whole blocks.
+    /// Fails if a block of the file lies beyond the end of `container`: every writer writes whole blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
         match self.index.ranges().map(|range| range.end).max() {
@@ -117,17 +106,17 @@ impl Entry {
     }
 }
 
-/// An encoded header of a MultiFile, as the bytes of the blocks that hold it.
+/// An encoded header, as the bytes of the blocks that hold it.
 pub(super) struct Encoded {
-    /// First bytes of block 0 of the MultiFile: the beginning of the encoded header.
+    /// Bytes of block 0.
     pub(super) head: Vec<u8>,
-    /// Numbers of the continuation blocks that hold the rest of the encoded header, and the bytes of each.
+    /// Numbers and bytes of the continuation blocks.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
-    /// The part of a header of version 1 that is in a file of its own; empty if block 0 holds all.
+    /// Version 1: the part that is in a file of its own.
     pub(super) rest: Vec<u8>,
 }
 
-/// Whether a file that begins with `head` (128 bytes suffice) has the header of a MultiFile of version 1 or 2.
+/// Judges by the first bytes, of which 128 suffice.
 pub(super) fn recognise(head: &[u8]) -> bool {
     let object = |start: u64| {
         let head = head.get(start as usize..)?;
@@ -139,8 +128,7 @@ pub(super) fn recognise(head: &[u8]) -> bool {
 }
 
 impl Header {
-    /// The header of an empty MultiFile that was never written; `marked` if the header is to record which files are
-    /// nested containers.
+    /// A header that was never written.
     pub(super) fn empty(block_bytes: u64, checksums: bool, marked: bool) -> Self {
         Header {
             version: 2,
@@ -158,8 +146,7 @@ impl Header {
         }
     }
 
-    /// Reads the header of the MultiFile `file`; `extension` opens the second file in which a long header of version 1
-    /// continues.
+    /// `extension` opens the second file, in which a long header of version 1 continues.
     pub(super) fn read(file: &dyn ReadAt, extension: impl FnOnce() -> Result<Arc<dyn ReadAt>>) -> Result<Self> {
         let header = if u64::from_be_bytes(read_array(file, 0)?) == 0 {
             // version 1 has the size of its header there, which is never 0
@@ -289,8 +276,8 @@ impl Header {
         })
     }
 
-    /// Checks that each block of the MultiFile belongs to at most one of the files, the header and the list of free
-    /// blocks, and that each file has as many blocks as its length needs.
+    /// Checks that each block belongs to at most one file, the header or the free list, and that each file has as many
+    /// blocks as its length needs.
     fn check(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for file in &self.files {
@@ -329,21 +316,19 @@ impl Header {
         Ok(())
     }
 
-    /// Names of the files in the MultiFile, and for each whether it is a nested container; `None` if the header does not record that.
+    /// Whether each file is a nested container; `None` if the header does not record that.
     pub(super) fn marks(&self) -> BTreeMap<String, Option<bool>> {
         let named = self.files.iter().filter(|file| !file.name.is_empty());
         named.map(|file| (file.name.clone(), self.marked.then_some(file.nested))).collect()
     }
 
-    /// Records the CRC of a block in the MultiFile header, in memory only.
     pub(super) fn set_checksum(&mut self, block: u64, crc: u32) {
         let checksums = self.checksums.get_or_insert_default();
         checksums.resize(checksums.len().max(block as usize + 1), 0);
         checksums[block as usize] = crc;
     }
 
-    /// Number of continuation blocks that the first or second set (`target` 0 or 1) needs for the bytes of this
-    /// MultiFile header that do not fit into block 0, or the number in the set if that is larger.
+    /// Continuation blocks that the set `target` needs for this header, or has if that is more.
     pub(super) fn blocks_for(&self, target: usize) -> u64 {
         let body = self.body().len() as u64;
         let (mut count, other) = (self.continuation[target].len() as u64, self.continuation[1 - target].len() as u64);
@@ -357,9 +342,9 @@ impl Header {
         }
     }
 
-    /// Encodes the header: version 1 as [`encode_v1`](Self::encode_v1), else version 2. Bytes that do not fit into block 0 are encoded for continuation blocks. There are
-    /// two sets of these, used in turn so that the last header stays whole; `target` (0 or 1) is the set to use, which must have
-    /// enough blocks.
+    /// Encodes the header: version 1 as [`encode_v1`](Self::encode_v1), else version 2. Bytes after block 0 are for the
+    /// continuation blocks of the set `target` (0 or 1), which must have
+    /// enough: the sets are used in turn so that the last header stays whole.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.
@@ -408,7 +393,7 @@ impl Header {
         Encoded { head: bytes, pieces, rest: Vec::new() }
     }
 
-    /// Encodes the header as MultiFile version 1: the bytes in block 0, and those of the second file, which are none if all fit.
+    /// The bytes in block 0, and those of the second file.
     fn encode_v1(&mut self) -> (Vec<u8>, Vec<u8>) {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -434,7 +419,7 @@ impl Header {
         (head, rest)
     }
 
-    /// Encodes the MultiFile header up to and including the CRCs of the blocks; fields that depend on where the header is stored are zero.
+    /// The header up to and including the CRCs of the blocks; fields that depend on where it is stored are zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -480,7 +465,7 @@ fn block_bytes(d: &mut Decoder<'_>) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Reads the number of blocks in a MultiFile header; refuses one with which offsets would exceed 2^63 - 1.
+/// Refuses a number with which offsets would exceed 2^63 - 1.
 fn blocks(d: &mut Decoder<'_>, block_bytes: u64) -> Result<u64> {
     let start = d.position();
     let blocks = d.u64("number of blocks")?;
@@ -496,7 +481,7 @@ fn name(d: &mut Decoder<'_>) -> Result<String> {
     String::from_utf8(name.into()).map_err(|_| d.error_at(start, "the name of a file is not UTF-8"))
 }
 
-/// Reads a list from the header of a MultiFile: the number of items, then the items, each a number of `bytes` bytes.
+/// Reads a list: the number of items, then the items of `bytes` bytes each.
 fn numbers<'a, T>(
     d: &mut Decoder<'a>,
     what: &str,
@@ -506,8 +491,7 @@ fn numbers<'a, T>(
     (0..count(d, what, bytes)?).map(|_| read(d, what)).collect()
 }
 
-/// Follows the links between the continuation blocks of a MultiFile header of `len` bytes, from block number `first` on;
-/// returns their numbers in order.
+/// Numbers of the continuation blocks of a header of `len` bytes, from `first` on, in order of their links.
 fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
     let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
     let file_len = file.len()?;
@@ -536,7 +520,7 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
     }
 }
 
-/// The bytes of a MultiFile header as one contiguous file, without the links of its continuation blocks.
+/// The bytes of a header as one contiguous file, without the links.
 #[derive(Debug)]
 struct Logical<'a> {
     file: &'a dyn ReadAt,
@@ -545,7 +529,7 @@ struct Logical<'a> {
     rest: Rest<'a>,
 }
 
-/// Where the bytes of a MultiFile header after block 0 are: nowhere, in a second file, or in continuation blocks.
+/// Where the bytes of a header after block 0 are.
 #[derive(Debug)]
 enum Rest<'a> {
     None,
@@ -554,7 +538,7 @@ enum Rest<'a> {
 }
 
 impl Logical<'_> {
-    /// CRC of all bytes of the MultiFile header, with zeros in place of the CRC itself.
+    /// CRC of the header, with zeros in place of the CRC itself.
     fn crc(&self) -> Result<u32> {
         let mut crc = Crc::new();
         let mut part = [0; 1 << 14];

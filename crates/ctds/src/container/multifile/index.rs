@@ -12,15 +12,14 @@ use crate::error::Result;
 /// that follow the last one. Kept as runs, so that a damaged file which claims 2^60 blocks takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
-    /// Runs of consecutive block numbers of a file in the MultiFile, in the order of the file's bytes; none is empty.
+    /// Ordered as the file's bytes; none is empty.
     runs: Vec<Run>,
 }
 
-/// A run: consecutive blocks of a file in the MultiFile that have consecutive block numbers.
+/// Blocks of a file with consecutive numbers in the MultiFile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
-    /// Position, from 0, of the run's first block among the blocks of the virtual file. A run is a sequence of these blocks
-    /// with consecutive numbers in the MultiFile.
+    /// Position of the first block among the file's blocks.
     entry: u64,
     blocks: Range<u64>,
 }
@@ -32,8 +31,7 @@ impl Run {
 }
 
 impl Index {
-    /// Decodes the block numbers of a file in the MultiFile version 2 form, in which -k stands for the k next
-    /// consecutive numbers; all must be above 0 and below `blocks`, the number of blocks in the MultiFile.
+    /// Numbers must be above 0 and below `blocks`, the number of blocks in the MultiFile.
     pub(super) fn decode(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let mut index = Index::default();
         for _ in 0..count(d, what, 8)? {
@@ -53,8 +51,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Decodes the block numbers of a file as MultiFile version 1 stores them, an AipsIO object `Block` of i64; all must be
-    /// above 0 and below `blocks`, the number of blocks in the MultiFile.
+    /// Version 1: a `Block` of i64, with the same limits as in [`decode`](Self::decode).
     pub(super) fn decode_block(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let start = d.position();
         let mut index = Index::default();
@@ -64,7 +61,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Encodes the blocks one by one as an object `Block`, as version 1 has them.
+    /// Version 1: the blocks one by one.
     pub(super) fn encode_block(&self, e: &mut Encoder) {
         e.start("Block", 1);
         e.u32(self.len() as u32);
@@ -93,8 +90,7 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes the block numbers of a file in the MultiFile version 2 form, in which -k stands for the k next
-    /// consecutive numbers.
+    /// Version 2.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let items: usize = self.runs.iter().map(|run| if run.len() == 1 { 1 } else { 2 }).sum();
         e.u64(items as u64);
@@ -106,31 +102,29 @@ impl Index {
         }
     }
 
-    /// Number of entries in the index, one for each block of the file in the MultiFile.
+    /// Number of blocks of the file.
     pub(super) fn len(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Numbers in the MultiFile of the file's block `entry` (counted from 0 within the file) and of the blocks after it
-    /// in the same run, as a half-open range; `None` after the file's last block.
+    /// Block numbers from the file's block `entry` to the end of its run; `None` after the file's last block.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);
         (start < run.blocks.end).then_some(start..run.blocks.end)
     }
 
-    /// Half-open ranges of the block numbers that hold a file of the MultiFile, in the order of the file's bytes.
+    /// Ordered as the file's bytes.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.runs.iter().map(|run| run.blocks.clone())
     }
 
-    /// Appends blocks to the end of a file's index in a MultiFile.
     pub(super) fn push(&mut self, blocks: Range<u64>) {
         let entry = self.len();
         append(&mut self.runs, Run { entry, blocks });
     }
 
-    /// Shortens a file's index to its first `entries` blocks; returns the numbers of the blocks that were removed.
+    /// Shortens the index to its first `entries` blocks; returns the numbers of the others.
     pub(super) fn truncate(&mut self, entries: u64) -> Vec<Range<u64>> {
         let keep = self.runs.partition_point(|run| run.entry < entries);
         let mut removed: Vec<_> = self.runs.drain(keep..).map(|run| run.blocks).collect();
@@ -144,8 +138,7 @@ impl Index {
         removed
     }
 
-    /// Replaces block numbers of a file by the numbers `blocks`, one for one, from the file's block `entry` (from 0)
-    /// on: the blocks that now hold this part of the file.
+    /// Replaces numbers one for one, from the file's block `entry` on.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -167,8 +160,7 @@ impl Index {
     }
 }
 
-/// Appends a run of block numbers to a list. It is merged with the last run if its numbers directly follow those of
-/// that run; an empty run is ignored.
+/// Merges the run with the last one if its numbers follow directly; ignores an empty run.
 fn append(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         _ if run.blocks.is_empty() => {}
@@ -177,7 +169,7 @@ fn append(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// Reads a count of items from a MultiFile header, and fails unless at least `bytes` bytes for each item follow.
+/// Fails unless at least `bytes` bytes for each item follow.
 pub(super) fn count(d: &mut Decoder<'_>, what: &str, bytes: u64) -> Result<u64> {
     let start = d.position();
     let count = d.u64(what)?;

@@ -10,7 +10,7 @@
 //!
 //! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2, and new containers also as version 1. A file of a MultiFile can be a MultiFile
 //! *nested* in it. Archives mark those, so that any file can be in them. Elsewhere nothing does, and they are known by
-//! their content: a header that is valid in every number. What begins as one but is damaged is listed as a file there;
+//! their content: a header that is valid in every number. A damaged one is listed as a file there;
 //! entering it says what is wrong.
 
 mod block_set;
@@ -56,7 +56,7 @@ pub static FORMAT: Format = Format {
     ..Format::read_only("multifile", may_be_multi_file, |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)))
 };
 
-/// MultiFiles of version 1, which casacore before 3.6 reads; they are recognised and opened by [`FORMAT`].
+/// For writing only: [`FORMAT`] recognises and opens both versions.
 pub static VERSION_1: Format = Format {
     create: Some(|path, options| {
         if options.archive {
@@ -73,7 +73,6 @@ pub static VERSION_1: Format = Format {
     ..Format::read_only("multifile1", |_, _| Ok(false), FORMAT.open)
 };
 
-/// Whether a file begins with the header of a MultiFile.
 fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
@@ -81,19 +80,17 @@ fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(recognise(&head))
 }
 
-/// Number of bytes at the beginning of a file from which it is recognised as a MultiFile.
+/// Bytes from which a file is recognised.
 const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
 
-/// CRC of a block of a MultiFile with these bytes.
 #[cfg(any(test, feature = "internals"))]
 pub fn crc_of(bytes: &[u8]) -> u32 {
     crc::Crc::of(bytes)
 }
 
-/// End of the name of the second file of a MultiFile version 1.
 const EXTENSION: &str = "_hdrext";
 
-/// Name of the second file of a MultiFile version 1, with the rest of a header that does not fit into block 0.
+/// Second file of version 1, with the rest of a header that does not fit into block 0.
 fn extension_name(name: &str) -> String {
     format!("{name}{EXTENSION}")
 }
@@ -116,7 +113,7 @@ fn extension_name(name: &str) -> String {
 #[derive(Debug)]
 pub struct MultiFile {
     opened: Arc<Opened>,
-    /// How many containers enclose this MultiFile; 0 for the outermost.
+    /// Number of enclosing containers.
     depth: usize,
 }
 
@@ -124,9 +121,9 @@ pub struct MultiFile {
 struct Opened {
     file: Arc<dyn ReadAt>,
     header: Header,
-    /// Index (from 0) of each virtual file in the MultiFile header's list of files, by the name of the virtual file.
+    /// Index in the header's list of files, by name, without removed files.
     slots: BTreeMap<String, usize>,
-    /// One bit for each block of the MultiFile, set once the bytes of the block were compared with its CRC.
+    /// One bit for each block, set once its bytes were compared with its CRC.
     checked: Vec<AtomicU64>,
 }
 
@@ -154,8 +151,7 @@ impl MultiFile {
     }
 }
 
-/// Index (from 0) of each virtual file in the MultiFile header's list of files, by the name of the virtual file; removed
-/// files are left out.
+/// Index in the header's list of files, by name, without removed files.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()
@@ -165,15 +161,15 @@ fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<
     Header::read(file, || inside.open(&extension_name(name))).context(Context::member(name))
 }
 
-/// Names of the files in the MultiFile `inside` that are containers themselves if `nested`, else of those that are not. `marks` has for each
-/// file whether its header says that it is one; where it is `None`, the file itself is looked at.
+/// Names of the files that are containers if `nested`, else of the others. `marks` has what the header says; where that
+/// is `None`, the file itself is looked at.
 fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested: bool) -> Vec<String> {
     let wanted = |name: &str, mark: Option<bool>| mark.unwrap_or_else(|| looks_nested(inside, name)) == nested;
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file `name` of a MultiFile is itself a MultiFile, found by reading the file, because the header does not
-/// record this. A file that cannot be read counts as an ordinary file: the error is returned when it is opened.
+/// Whether the file is a MultiFile. One that cannot be read counts as an ordinary file, whose error comes when it is
+/// opened.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
@@ -237,7 +233,7 @@ impl Container for MultiFile {
         describe(&self.opened.header)
     }
 
-    /// Whether the MultiFile has CRCs: if so, opening it has verified that of the header.
+    /// Whether there are CRCs: opening has then verified that of the header.
     fn check(&self) -> Result<bool> {
         Ok(self.opened.header.checksums.is_some())
     }
@@ -257,7 +253,6 @@ impl Opened {
     }
 }
 
-/// A virtual file of a MultiFile, open for reading.
 #[derive(Debug)]
 struct VirtualFile {
     opened: Arc<Opened>,
@@ -300,8 +295,7 @@ impl ReadAt for VirtualFile {
 }
 
 impl Entry {
-    /// Calls `read` for each part of `out` that lies in consecutive blocks of the MultiFile, with the number of the first
-    /// block, the offset in it where the part begins, and the part.
+    /// Calls `read` for each part of `out` in consecutive blocks, with the first block, the offset in it, and the part.
     fn runs(
         &self,
         block_bytes: u64,

@@ -14,49 +14,42 @@ use super::slots;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{FileTarget, Raw, RawCopy, WriteAt, past_end};
 
-/// Maximum number of bytes of a MultiFile that are copied or zeroed at a time.
+/// Bytes that are copied or zeroed at a time.
 const PIECE_BYTES: u64 = 1 << 18;
 
-/// State of a MultiFile as it will be after the next commit.
+/// State as it will be after the next commit. A "fresh" block was allocated since the last commit and may be
+/// overwritten in place; a committed block is not written until the commit after the one that releases it.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Header of the MultiFile as the next commit writes it, except that its list of free blocks is still that of the
-    /// last commit; `free` holds the current set.
+    /// As the next commit writes it, except that its free list is that of the last commit: `free` has the current one.
     pub(super) header: Header,
-    /// Index (from 0) of each virtual file in the MultiFile header's list of files, by the name of the virtual file.
+    /// Index in the header's list of files, by name.
     pub(super) slots: BTreeMap<String, usize>,
-    /// How often the virtual file in each slot of the header was removed. A file handle keeps the number from its opening:
-    /// if the number is different now, the handle's file was removed.
+    /// How often the file in each slot was removed. A handle keeps the number of its opening: another one now means
+    /// that its file was removed.
     pub(super) generations: Vec<u64>,
-    /// Blocks of the MultiFile that may be allocated: neither the committed header nor the next one refers to them.
+    /// Blocks that neither the committed header nor the next one refers to.
     pub(super) free: BlockSet,
-    /// Blocks of the MultiFile to which the committed header refers, and that become free with the next commit.
+    /// Blocks of the committed header that become free with the next commit.
     released: BlockSet,
-    /// Blocks of the MultiFile that were allocated since the last commit, and may be overwritten in place ("fresh").
     fresh: BlockSet,
-    /// Fresh blocks of the MultiFile (not yet committed) that hold only zeros; the set stays empty if the MultiFile has
-    /// no checksums.
+    /// Fresh blocks that hold only zeros; empty without checksums.
     zeros: BlockSet,
-    /// Fresh blocks of the MultiFile with zeros at their end: the number of bytes before the zeros,
-    /// and the CRC of those bytes.
+    /// Fresh blocks with zeros at their end: the number of bytes before, and their CRC.
     partial: BTreeMap<u64, (u64, Crc)>,
-    /// Fresh blocks of the MultiFile whose bytes must be read again from the file to compute their
-    /// CRC.
+    /// Fresh blocks to be read again for their CRC.
     stale: BlockSet,
-    /// Whether the MultiFile has changes to commit.
     pub(super) changed: bool,
-    /// Bytes of block 0 of the MultiFile after the header, as a half-open range: they are unspecified until the first commit
-    /// clears them. `None` for a new MultiFile, and after that commit.
+    /// Bytes of block 0 after the header, which the first commit clears; `None` for a new MultiFile and after that.
     slack: Option<Range<u64>>,
-    /// Whether a commit failed half way: which header is in the file is then unknown.
+    /// A commit failed half way: which header is in the file is then unknown.
     failed: bool,
-    /// Path of the second file of the header of a new MultiFile of version 1; `None` for version 2.
+    /// Version 1: path of the second file of the header.
     extension: Option<PathBuf>,
 }
 
 impl Pending {
-    /// Makes the state of a MultiFile that was opened or created, from its header. `slack` is the half-open byte range
-    /// of block 0 after the header, which the first commit fills with zeros. It is `None` for a new MultiFile.
+    /// `slack`: see the field.
     pub(super) fn new(header: Header, slack: Option<Range<u64>>) -> Self {
         let mut free = BlockSet::default();
         header.free.ranges().for_each(|range| free.insert(range));
@@ -77,13 +70,11 @@ impl Pending {
         }
     }
 
-    /// Makes the state of a new MultiFile of version 1, whose header continues in a file at `extension` if it is long.
     pub(super) fn version_1(header: Header, extension: PathBuf) -> Self {
         Pending { extension: Some(extension), ..Self::new(header, None) }
     }
 
-    /// Adds the new, empty file `name` to the header's list of files, in the slot of a removed file if one is unused;
-    /// returns the index of the slot.
+    /// Uses the slot of a removed file if one is free; returns the index of the slot.
     pub(super) fn add_file(&mut self, name: &str) -> usize {
         let entry = Entry { name: name.to_owned(), ..Entry::default() };
         let slot = match self.header.files.iter().rposition(|entry| entry.name.is_empty()) {
@@ -115,7 +106,7 @@ impl Pending {
                 let room = (part.end - part.start) * block_bytes - within;
                 let (now, later) = out.split_at_mut(room.min(out.len() as u64) as usize);
                 if fresh {
-                    // what was never written is zeros, and perhaps not there yet
+                    // bytes never written are zeros, and may lie beyond the end of the file
                     let at = block * block_bytes + within;
                     let there = file_len.saturating_sub(at).min(now.len() as u64) as usize;
                     if there > 0 {
@@ -150,9 +141,8 @@ impl Pending {
         written
     }
 
-    /// Copies bytes of an ordinary file to byte `offset` of the virtual file `slot` (its index, from 0, in the header's
-    /// list of files) within the operating system, and returns the number of copied bytes: 0 if nothing could be
-    /// copied, and always 0 if the MultiFile has checksums, for which the bytes have to be read.
+    /// Copies bytes of an ordinary file to byte `offset` of the file `slot` within the operating system, and returns
+    /// their number: 0 if that is not possible, and with checksums, for which the bytes have to be read.
     pub(super) fn copy_raw(
         &mut self,
         file: &dyn WriteAt,
@@ -182,8 +172,7 @@ impl Pending {
         copied
     }
 
-    /// Writes `data` at byte `offset` of the virtual file `slot`, to blocks of the MultiFile `file`
-    /// that [`prepare`](Self::prepare) has allocated and made writable.
+    /// Writes to blocks that [`prepare`](Self::prepare) has allocated and made writable.
     fn put_all(&mut self, file: &dyn WriteAt, slot: usize, mut offset: u64, mut data: &[u8]) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         while !data.is_empty() {
@@ -199,8 +188,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Preallocates the disk space by which the MultiFile grows when the virtual file `slot` grows
-    /// to `len` bytes: space for the blocks that this virtual file lacks, less the free blocks.
+    /// Preallocates the space for the blocks that the file `slot` lacks for `len` bytes, less the free blocks.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
@@ -235,9 +223,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Allocates blocks of the MultiFile so that the bytes `range` of the virtual file `slot` can
-    /// be written without a change of committed blocks. A shorter virtual file is extended to the
-    /// end of `range`, with zeros in the gap before `range`.
+    /// Makes the bytes `range` of the file `slot` writable without a change of committed blocks. A shorter file is
+    /// extended to the end of `range`, with zeros in the gap.
     fn prepare(&mut self, file: &dyn WriteAt, slot: usize, range: Range<u64>) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let old_len = self.header.files[slot].len;
@@ -292,7 +279,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Allocates consecutive blocks of the MultiFile, at most `count`; returns their numbers, and whether they hold only zeros.
+    /// Allocates consecutive blocks, at most `count`; returns their numbers, and whether they hold only zeros.
     fn take(&mut self, count: u64) -> Result<(Range<u64>, bool)> {
         let (taken, clean) = match self.free.take(count) {
             Some(taken) => (taken, false),
@@ -315,8 +302,7 @@ impl Pending {
         Ok(start..end)
     }
 
-    /// Releases blocks of a virtual file: those allocated since the last commit are free at once, committed ones after the
-    /// next commit.
+    /// Fresh blocks are free at once, committed ones after the next commit.
     fn release(&mut self, mut range: Range<u64>) {
         while !range.is_empty() {
             let (fresh, part) = self.fresh.split(range.clone());
@@ -337,7 +323,7 @@ impl Pending {
         }
     }
 
-    /// Writes `data` to blocks that are not yet committed, from byte `within` of `block` on.
+    /// Writes to fresh blocks, from byte `within` of `block` on.
     fn put(&mut self, file: &dyn WriteAt, block: u64, within: u64, data: &[u8]) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         file.write_at(block * block_bytes + within, data)?;
@@ -372,7 +358,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Records that bytes of a block that is not yet committed have changed, so that its CRC has to be computed again.
+    /// The CRC of a fresh block has to be computed again.
     fn note_change(&mut self, block: u64) {
         if self.header.checksums.is_some() {
             self.zeros.remove(block..block + 1);
@@ -381,8 +367,7 @@ impl Pending {
         }
     }
 
-    /// Copies `count` bytes of a committed block, from byte `within` on, to byte `target` of the MultiFile, which is in a block
-    /// that is not yet committed.
+    /// Copies from byte `within` of a committed block to byte `target` of the MultiFile, in a fresh one.
     fn copy(&mut self, file: &dyn WriteAt, block: u64, within: u64, target: u64, count: u64) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let mut piece = vec![0; count.min(PIECE_BYTES) as usize];
@@ -442,7 +427,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Computes the MultiFile header to be committed; returns it with the blocks that are free after the commit, and its encoded bytes.
+    /// The header to commit, the blocks that are free afterwards, and the encoded bytes.
     fn next_header(&mut self, file: &dyn WriteAt) -> Result<(Header, BlockSet, Encoded)> {
         if self.header.checksums.is_some() {
             self.finish_checksums(file)?;
@@ -469,13 +454,13 @@ impl Pending {
         if let Some(checksums) = &mut next.checksums {
             checksums.truncate(next.blocks as usize);
         }
-        // it only tells headers apart, and may be anything in a file
+        // the counter only tells headers apart, and may be anything in a file
         next.counter = next.counter.wrapping_add(1);
         let encoded = next.encode(target);
         Ok((next, free, encoded))
     }
 
-    /// Computes the CRC of every block of the MultiFile that is not yet committed, for the header that the next commit writes.
+    /// Computes the CRC of every fresh block.
     fn finish_checksums(&mut self, file: &dyn WriteAt) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         lengthen(file, self.header.blocks * block_bytes)?;
@@ -498,19 +483,17 @@ impl Pending {
     }
 }
 
-/// Entries for the header's list of free blocks, in descending order: casacore allocates the last block of the list first.
+/// Casacore allocates the last block of the list first.
 fn descending(free: &BlockSet) -> Index {
     let mut index = Index::default();
     free.ranges().rev().for_each(|range| range.rev().for_each(|block| index.push(block..block + 1)));
     index
 }
 
-/// Extends the MultiFile with zeros to `len` bytes if it is shorter.
 fn lengthen(file: &dyn WriteAt, len: u64) -> Result<()> {
     if file.len()? < len { file.set_len(len) } else { Ok(()) }
 }
 
-/// Writes zeros over the bytes `range` of the MultiFile.
 fn zero(file: &dyn WriteAt, range: Range<u64>) -> Result<()> {
     let zeros = vec![0; range.end.saturating_sub(range.start).min(PIECE_BYTES) as usize];
     let mut position = range.start;

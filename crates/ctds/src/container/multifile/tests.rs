@@ -24,8 +24,7 @@ fn sample() -> Vec<u8> {
                00000000000000020000000000000002ffffffffffffffff\
                00000000000000000000000000000000\
                000000000000000000000000000000000000000000000000";
-    let mut bytes: Vec<u8> =
-        (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let mut bytes = crate::hex::parse(hex).unwrap();
     assert_eq!(bytes.len(), 0xde);
     bytes.resize(512, 0xaa);
     bytes.extend((0..100).map(|i| i as u8));
@@ -42,10 +41,8 @@ fn open(bytes: Vec<u8>) -> Result<MultiFile> {
     MultiFile::open(&in_memory(bytes), "table.mf")
 }
 
-/// Names and contents of the files that a test expects in a container.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Reads all files of the MultiFile `table.mf` in a test's container.
 pub(super) fn contents(inside: &Memory) -> Result<Files> {
     let container = MultiFile::open(inside, "table.mf")?;
     let names = container.names()?.into_iter().chain(container.nested()?);
@@ -87,8 +84,8 @@ fn writes_the_sample_of_the_format() {
     assert_eq!(file.bytes(), expected);
 }
 
-/// Makes, for a test, a MultiFile of version 1 with five blocks, and its second file `_hdrext`: it has a file `a`, which ends
-/// with the first byte of the last of its blocks, and a removed file.
+/// A MultiFile of version 1 with five blocks, and its `_hdrext`: a file `a`, which ends with the first byte of the last
+/// of its blocks, and a removed file.
 fn version_1(block_bytes: u64, blocks_of_a: &[u64], free: &[u64]) -> (Vec<u8>, Vec<u8>) {
     let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
     let put_blocks = |e: &mut crate::aipsio::Encoder, blocks: &[u64]| {
@@ -265,13 +262,13 @@ fn archives_tell_containers_from_files_that_look_like_them() {
         assert_eq!((sub.names().unwrap(), sub.nested().unwrap()), (vec!["copy".into()], vec!["SUBSUB".into()]));
     };
     expect(&MultiFile::open(&inside, "table.mf").unwrap());
-    // what is changed later is marked, too
+    // files that are changed later are also marked
     let changed = MultiFileMut::edit(&inside, "table.mf").unwrap();
     changed.create("once").unwrap().write_at(0, b"changed").unwrap();
     changed.commit().unwrap();
     expect(&MultiFile::open(&inside, "table.mf").unwrap());
 
-    // what is marked stays a container when it is damaged
+    // a marked file stays a container when it is damaged
     ContainerMut::edit(&changed, "SUB").unwrap().write_at(48, &[0; 8]).unwrap();
     changed.commit().unwrap();
     let read = MultiFile::open(&inside, "table.mf").unwrap();
@@ -304,7 +301,6 @@ fn nesting_has_a_limit() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// The test's sample MultiFile with `bytes` written at `offset`.
 fn damaged(offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut sample = sample();
     sample[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -352,8 +348,7 @@ fn damaged_headers_are_errors() {
     }
 }
 
-/// SHA-256 of a file's content, in hexadecimal digits.
-/// The test's sample MultiFile, in which the first file was removed but still has its block.
+/// The sample, in which the first file was removed but still has its block.
 fn removed_with_a_block() -> Vec<u8> {
     let mut bytes = sample();
     // the name becomes empty, and the rest of the header moves
@@ -424,7 +419,7 @@ impl WriteAt for Failing {
 
 /// Which header the disk has is unknown once one was written and not synced.
 #[test]
-fn after_a_commit_that_failed_there_is_no_other() {
+fn failed_commit_is_the_last() {
     let container = MultiFileMut::create(Arc::new(Failing::default()), 512, false).unwrap();
     container.create("a").unwrap().write_at(0, b"x").unwrap();
     let messages = [container.commit(), container.commit()].map(|result| result.unwrap_err().to_string());
@@ -433,10 +428,10 @@ fn after_a_commit_that_failed_there_is_no_other() {
 
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex::Hex(&sha2::Sha256::digest(content)).to_string()
 }
 
-/// Tests that the files in testdata/multifile give the values that casacore read from them when they were in another container.
+/// The files in testdata/multifile give the values that casacore read from them when they were in another container.
 #[test]
 fn containers_that_casacore_wrote() {
     let folder = ctds_hdf5_testing::testdata().join("multifile");
@@ -560,8 +555,7 @@ fn the_counter_may_be_anything() {
     assert_eq!(contents(&inside).unwrap()["new"], b"bytes");
 }
 
-/// Returns what was read of a damaged container; if that is an error, checks that it is of a kind that damage leads to and
-/// names the place.
+/// `None` for an error, which must be of a kind that damage leads to and name the place.
 fn is_suitable<T>(result: Result<T>) -> Option<T> {
     let error = match result {
         Ok(value) => return Some(value),
@@ -586,7 +580,7 @@ fn damage_at_random_is_an_error_or_can_be_changed() {
         let inside = in_memory(bytes);
         is_suitable(contents(&inside));
         if let Some(container) = is_suitable(MultiFileMut::edit(&inside, "table.mf")) {
-            // what opens for writing can be written
+            // a container that opens for writing can be written
             container.create("new").unwrap().write_at(5, &[1; 500]).unwrap();
             container.commit().unwrap();
             let read = MultiFile::open(&inside, "table.mf").unwrap();
@@ -595,12 +589,12 @@ fn damage_at_random_is_an_error_or_can_be_changed() {
     });
 }
 
-/// A random change to a container in a test, whatever is in it.
+/// A random change, whatever is in the container.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    /// Selects the file to change among the existing ones, or a new file.
+    /// An existing file, or a new one.
     file: Index,
-    /// Number of which the name of a new file is made.
+    /// Makes the name of a new file.
     name: u64,
     kind: Kind,
 }
@@ -608,9 +602,9 @@ pub(super) struct Change {
 #[derive(Debug, Clone)]
 enum Kind {
     Remove,
-    /// Sets the length of the file, to at most three blocks more than it has.
+    /// Grows by three blocks at most.
     SetLen(Index),
-    /// Cuts the file to whole blocks.
+    /// Cuts to whole blocks.
     CutPart,
     Write {
         place: Place,
@@ -623,7 +617,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 enum Place {
     End,
-    /// Begins at most two blocks after the end of the file.
+    /// Begins at most two blocks after the end.
     BehindEnd(Index),
     Block(Index),
     Anywhere(Index),
@@ -649,7 +643,7 @@ pub(super) fn change() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    /// Applies the change to a container, and to the files that are expected in it.
+    /// Also applies the change to the expected files.
     pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files, block_bytes: u64) {
         let number = self.file.index(files.len() + 1);
         let Some(name) = files.keys().nth(number).cloned() else {
@@ -695,12 +689,11 @@ impl Change {
     }
 }
 
-/// What a test does after a change to a container: nothing, a commit, or leaving the writer.
 #[derive(Debug, Clone, Copy)]
 enum After {
     Nothing,
     Commit,
-    /// The writer is dropped, and the changes that it did not commit are lost.
+    /// Uncommitted changes are lost.
     Abandon,
 }
 
@@ -771,7 +764,7 @@ fn bytes_are_copied_past_the_process() {
 }
 
 #[test]
-fn what_is_reserved_is_no_part_of_a_file() {
+fn reserved_space_does_not_lengthen_files() {
     use std::os::unix::fs::MetadataExt;
 
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Writing of MultiFiles, as version 2, new ones also as version 1; no byte of the last commit is overwritten before the next commit.
 //!
-//! A block to which the header in the file refers is *old*. Whatever changes in it goes to another block, which is
+//! A block to which the header in the file refers is *old*. A change of it goes to another block, which is
 //! *fresh* and may be written in place until the commit. The commit then
 //!
 //! 1. gives every fresh block its checksum,
@@ -29,7 +29,7 @@ use crate::sync::LockUnpoisoned;
 
 /// A MultiFile (casacore's container file) that is open for writing, as version 2.
 ///
-/// What is written to its files, and [`WriteAt::sync`] of them, does not count before [`commit`](ContainerMut::commit).
+/// Writes to its files, and [`WriteAt::sync`] of them, do not count before [`commit`](ContainerMut::commit).
 /// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
 /// the writes: files written one after the other in large pieces lie in few runs.
 ///
@@ -73,15 +73,14 @@ impl MultiFileMut {
         Self::create_with(file, block_bytes, checksums, false)
     }
 
-    /// Creates an empty MultiFile in `file`; `marked` if the header is to record which files are nested containers.
+    /// `marked` if the header is to record which files are nested containers.
     pub(super) fn create_with(file: Arc<dyn WriteAt>, block_bytes: u64, checksums: bool, marked: bool) -> Result<Self> {
         check_block_bytes(block_bytes)?;
         file.set_len(0)?;
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Creates an empty MultiFile of version 1 at `path`, which casacore 2.0 and later read. Its header continues in the file
-    /// `<path>_hdrext` if it is longer than a block.
+    /// Readable by casacore 2.0 and later; a header longer than a block continues in `<path>_hdrext`.
     pub(super) fn create_version_1(path: &Path, block_bytes: u64) -> Result<Self> {
         check_block_bytes(block_bytes)?;
         let mut extension = path.as_os_str().to_owned();
@@ -225,7 +224,6 @@ impl Shared {
     }
 }
 
-/// A virtual file of a MultiFile, open for reading and writing.
 #[derive(Debug)]
 struct FileMut {
     shared: Arc<Shared>,
@@ -234,7 +232,7 @@ struct FileMut {
 }
 
 impl FileMut {
-    /// Locks the state of the MultiFile for an access to this virtual file; fails if the file was removed.
+    /// Fails if the file was removed.
     fn state(&self) -> Result<MutexGuard<'_, Pending>> {
         let state = self.shared.state();
         if state.generations[self.slot] != self.generation {
@@ -272,8 +270,7 @@ impl WriteAt for FileMut {
         self.state()?.resize(&*self.shared.file, self.slot, len)
     }
 
-    /// Makes nothing durable: the bytes of the virtual file become durable with the next commit of the MultiFile. Fails
-    /// if the file was removed.
+    /// The bytes become durable with the next commit. Fails if the file was removed.
     fn sync(&self) -> Result<()> {
         self.state().map(drop)
     }

@@ -14,7 +14,6 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// A column of StManAipsIO that is read: the positions of its rows in the file, and the kind of its cells.
 #[derive(Debug)]
 pub(super) struct AipsIoColumn {
     pub(super) shared: Arc<Shared>,
@@ -22,16 +21,15 @@ pub(super) struct AipsIoColumn {
     pub(super) segments: Segments,
 }
 
-/// The content of the rows of a StManAipsIO column: elements, or offsets of arrays.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// Each row has the elements of its cell: `count` elements of `shape`, fastest axis first.
+    /// Elements of the cell, fastest axis first.
     Elements { shape: Shape, count: u64 },
-    /// Each row has the offset of its array in the given array file, in bytes; 0 if the cell is undefined.
+    /// Byte offset of the array in the array file; 0 if the cell is undefined.
     Array(ArrayFile),
 }
 
-/// Reads cells of varying length from the StManAipsIO file, one after the other.
+/// Reads cells of varying length one after the other.
 struct Cursor<'a> {
     shared: &'a Shared,
     position: u64,
@@ -64,8 +62,8 @@ impl Cursor<'_> {
 }
 
 impl AipsIoColumn {
-    /// Calls `each` for the cells, of varying lengths, of `rows` (half-open, from 0), one after the other. Its arguments are a
-    /// cursor at the cell, to be moved past it, and `true` for a cell before `rows` that is only skipped.
+    /// Calls `each` for cells of varying length up to the end of `rows`, with a cursor to move past the cell, and
+    /// `true` for a cell before `rows`.
     fn for_cells(&self, rows: Range<u64>, mut each: impl FnMut(&mut Cursor<'_>, bool) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -122,8 +120,7 @@ impl AipsIoColumn {
         })
     }
 
-    /// Appends the elements of all cells of `rows` to `out`; each cell has `count` elements. Not
-    /// for columns whose arrays are in the array file `table.f<n>i`.
+    /// Appends cells of `count` elements each; not for columns with an array file.
     fn read_elements(&self, rows: Range<u64>, count: u64, out: &mut Values) -> Result<()> {
         if let Layout::Strings { count, counted } = self.segments.layout {
             return self.read_strings(rows, count, counted, out);
@@ -147,7 +144,7 @@ impl AipsIoColumn {
         Ok(())
     }
 
-    /// Where the elements of a row's cell are in the file; only for cells of fixed size.
+    /// Only for cells of fixed size.
     fn elements(&self, row: u64) -> Result<Elements<'_>> {
         let segment = self.segments.find(row)?;
         let before = row - segment.first_row;
@@ -160,7 +157,7 @@ impl AipsIoColumn {
 }
 
 impl AipsIoColumn {
-    /// Fails if the arrays of the column are in an array file that cannot be opened; otherwise does nothing.
+    /// Fails if the array file of the column cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),

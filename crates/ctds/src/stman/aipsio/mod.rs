@@ -26,32 +26,30 @@ use crate::value::{DataType, Shape};
 
 pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&["StManAipsIO"], open) };
 
-/// Byte order of the StManAipsIO file and its array files, whatever that of the table is.
+/// Byte order of the files, whatever that of the table is.
 const ORDER: ByteOrder = ByteOrder::Big;
 
-/// A StManAipsIO that is open for reading: its name and its columns.
+/// A StManAipsIO that is open for reading.
 ///
 /// AipsIO object `StManAipsIO`:
 ///
-/// | field    | type     | since | meaning                                              |
+/// | field | type | since | meaning |
 /// |----------|----------|-------|------------------------------------------------------|
-/// | name     | string   | 2     | of the manager                                       |
-/// | sequence | u32      |       | must agree with table.dat                            |
-/// | unique   | u32      |       | indirect columns ever made                           |
-/// | rows     | u32      |       | must agree with the table                            |
-/// | count    | u32      |       | columns; must agree                                  |
-/// | types    | i32 each |       | must agree                                           |
-/// | columns  |          |       | objects: see [`Preamble`] and [`Segments`] |
+/// | name | string | 2 | of the manager |
+/// | sequence | u32 | | must agree with table.dat |
+/// | unique | u32 | | indirect columns ever made |
+/// | rows | u32 | | must agree with the table |
+/// | count | u32 | | columns; must agree |
+/// | types | i32 each | | must agree |
+/// | columns | | | objects: see [`Preamble`] and [`Segments`] |
 #[derive(Debug)]
 struct AipsIoManager {
     name: BString,
     columns: Vec<AipsIoColumn>,
 }
 
-/// The open file of a StManAipsIO, and its name for errors, which all columns share.
 #[derive(Debug)]
 struct Shared {
-    /// Names of the file and the manager, as context of errors.
     place: Context,
     file: Paged,
 }
@@ -81,7 +79,7 @@ impl AipsIoManager {
         Ok(AipsIoManager { name, columns })
     }
 
-    /// Reads the header of a StManAipsIO file, up to the columns; returns the name that the user gave the manager.
+    /// Up to the columns; returns the name of the manager.
     fn header(d: &mut Decoder<'_>, args: &OpenArgs<'_>) -> Result<BString> {
         let version = d.root("StManAipsIO", 1..=2)?;
         let name = if version >= 2 { d.string("name")? } else { BString::default() };
@@ -106,15 +104,15 @@ impl AipsIoManager {
     }
 }
 
-/// The start of a StManAipsIO column's AipsIO object, which tells whether its cells are elements or arrays in another file.
+/// The start of a column's object, which tells whether its cells are elements or arrays in another file.
 ///
 /// A scalar column is just its [`Segments`]; the others precede them:
 ///
-/// | `StManColumnArrayAipsIO`           | | | `StManColumnIndArrayAipsIO`         | |
+/// | `StManColumnArrayAipsIO` | | | `StManColumnIndArrayAipsIO` | |
 /// |-----------|-------------|-----------|-|------------|------------------------|
-/// | data type | u32         | version 1 | | data type  | i32                    |
-/// | shape     | `IPosition` | version 1 | | column     | u32: `j` of its file in version 1 |
-/// | elements  | u32         | version 1 | |            |                        |
+/// | data type | u32 | version 1 | | data type | i32 |
+/// | shape | `IPosition` | version 1 | | column | u32: `j` of its file in version 1 |
+/// | elements | u32 | version 1 | | | |
 enum Preamble {
     Elements { shape: Shape, count: u64 },
     Array { suffix: String },

@@ -3,62 +3,55 @@
 use crate::aipsio::Decoder;
 use crate::error::{Error, Result};
 
-/// Marks a 64-bit array offset in a StManAipsIO file: if the u32 that stores the offset of an array has this value, the
-/// offset follows as an i64.
+/// In place of the u32 offset of an array: the offset follows as an i64.
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
-/// Distance in rows between the rows whose file offsets are kept in memory, in a column whose cells have varying
-/// lengths.
+/// Distance in rows between kept offsets, in a column whose cells have varying lengths.
 const SEGMENT_ROWS: u64 = 32;
 
-/// How a row of a StManAipsIO column is stored.
+/// Form of a row in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// Each row is one Bool, stored as one bit; the rows of each chunk (a group of rows in the file) begin at a whole byte.
+    /// One Bool, one bit; the rows of each chunk begin at a whole byte.
     Bits,
-    /// Each row is a cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
+    /// A cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
     Fixed { skip: u64, bytes: u64 },
-    /// Each row has `count` strings, each with its u32 length before it; if `counted`, the row begins with the number of
-    /// strings, a u32.
+    /// Strings with u32 lengths; if `counted`, their number precedes them, a u32.
     Strings { count: u64, counted: bool },
-    /// Each row has the offset of its array in the array file, in bytes: a u32 or, if that is the marker [`WIDE_OFFSET`],
-    /// an i64 after it.
+    /// Byte offset of the array in the array file: a u32 or, after [`WIDE_OFFSET`], an i64.
     Offsets,
 }
 
-/// Offsets in the file of a StManAipsIO column's rows, by which each row can be found.
+/// Where a column's rows are in the file.
 ///
 /// AipsIO object `StManColumnAipsIO`, whose chunks show how the writer's memory was allocated:
 ///
-/// | field    | type | meaning                                                                         |
+/// | field | type | meaning |
 /// |----------|------|---------------------------------------------------------------------------------|
-/// | rows     | u32  |                                                                                 |
-/// | count    | u32  | per chunk: its rows, 0 for all that remain                                      |
-/// | elements | u32  | per chunk: elements in all its rows; not for offsets, nor for arrays in version 1 |
-/// | values   |      | per chunk; in version 1, u32 elements before each array                         |
+/// | rows | u32 | |
+/// | count | u32 | per chunk: its rows, 0 for all that remain |
+/// | elements | u32 | per chunk: elements in all its rows; not for offsets, nor for arrays in version 1 |
+/// | values | | per chunk; in version 1, u32 elements before each array |
 #[derive(Debug)]
 pub(super) struct Segments {
     pub(super) layout: Layout,
-    /// Row number (from 0) and file offset in bytes of some of the column's rows, in ascending order; other rows are found from
-    /// these.
+    /// Row and byte offset of some rows, ascending; other rows are found from these.
     starts: Vec<(u64, u64)>,
     rows: u64,
 }
 
-/// Consecutive rows of a column, `first_row..end_row` (from 0), whose cells lie one after the other in the file.
+/// Rows whose cells follow each other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
-    /// Offset in the StManAipsIO file, in bytes, of what the column stores for row `first_row`.
+    /// Byte offset of row `first_row`.
     pub(super) offset: u64,
-    /// Number (from 0) of the row after the last row of the segment.
     pub(super) end_row: u64,
 }
 
 impl Segments {
-    /// Finds the rows of a StManAipsIO column in the file, skipping their cells. `elements` is the number of elements in a
-    /// cell, `None` if cells are offsets of arrays; `layout` returns the layout of rows for the version of the column's
-    /// AipsIO object.
+    /// Finds the rows of a column, skipping their cells. `elements` is the number in a cell, `None` for offsets of
+    /// arrays; `layout` gives the layout of rows by the version of the column's object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,
@@ -96,8 +89,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Records where the rows of a chunk (a group of `count` rows in the file) are, and skips the chunk; `first_row` is
-    /// the number of its first row, from 0.
+    /// Records where the `count` rows of a chunk are, from `first_row` on, and skips it.
     fn chunk(&mut self, d: &mut Decoder<'_>, first_row: u64, count: u64) -> Result<()> {
         self.starts.push((first_row, d.position()));
         match self.layout {
@@ -134,8 +126,6 @@ impl Segments {
         Ok(())
     }
 
-    /// Finds the segment that includes `row` (from 0): consecutive rows of the column, stored one after the other in
-    /// the file.
     pub(super) fn find(&self, row: u64) -> Result<Segment> {
         let next = self.starts.partition_point(|&(first, _)| first <= row);
         if row >= self.rows || next == 0 {

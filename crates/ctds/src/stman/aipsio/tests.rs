@@ -23,8 +23,8 @@ const FILE: &str = "
 
 const ARRAYS: &str = "00000000 0000000000000020 00000000 00000001 00000002 00000007 fffffff8";
 
-/// By the format, not by casacore: strings in two chunks and numbers in one of unknown length, each cell with its
-/// number of elements; a column with an array file of its own and an offset of 64 bits.
+/// Written by the format, not by casacore: strings in two chunks and numbers in one of unknown length, each cell with
+/// its number of elements; a column with an array file of its own and an offset of 64 bits.
 const EARLY: &str = "
     bebebebe 00000170 0000000b 'StManAipsIO' 00000001
     00000000 00000001 00000002 00000003
@@ -163,7 +163,7 @@ mod written {
         model::random_edits(&KIND, 40, &[&[]]);
     }
 
-    /// More than is kept in memory of the stream, of the cells and of the texts.
+    /// More than the buffers of stream, cells and texts hold.
     #[test]
     fn long_streams() {
         let rows = 300_000;
@@ -200,7 +200,7 @@ mod written {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn cells_that_do_not_fit_are_rejected() {
         let mut manager = create(&Arc::new(Memory::default()), &columns());
         assert_eq!(manager.add_rows(1 << 32).unwrap_err().kind(), crate::ErrorKind::Limit);
         manager.add_rows(2).unwrap();

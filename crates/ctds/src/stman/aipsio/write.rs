@@ -21,13 +21,12 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Number of bytes of a StManAipsIO file that are written or moved at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Size of a string in the scratch file of its column, in bytes: the u64 offset and u32 length of its text in another file.
+/// Scratch file: u64 offset and u32 length of a text in another file.
 const STRING_BYTES: u64 = 12;
 
-/// Size in bytes of the i64 offset of an array, in the scratch file of its column.
+/// Scratch file: i64 offset of an array.
 const OFFSET_BYTES: u64 = 8;
 
 #[derive(Debug)]
@@ -36,17 +35,15 @@ struct AipsIoMut {
     sequence: u32,
     files: Arc<dyn ContainerMut>,
     file: Arc<dyn WriteAt>,
-    /// The array file `table.f<n>i`, which holds the cells of indirect array columns; `None` before the first such column is
-    /// added.
+    /// The array file `table.f<n>i`, once a column needs it.
     arrays: Option<ArraysMut>,
-    /// Number of columns added since the manager was created whose arrays are in the array file, removed columns
-    /// included.
+    /// Columns in the array file ever added, removed ones included.
     unique: u32,
     rows: u64,
     columns: Vec<ColumnMut>,
 }
 
-/// A column of a StManAipsIO that is written, with its scratch file, in which every cell has the same number of bytes.
+/// A column with its scratch file, in which every cell has the same number of bytes.
 #[derive(Debug)]
 struct ColumnMut {
     spec: ColumnSpec,
@@ -57,18 +54,14 @@ struct ColumnMut {
 
 #[derive(Debug)]
 enum Cells {
-    /// The column's scratch file has the elements of the cells as the StManAipsIO file stores them, except that a scalar Bool
-    /// takes a byte. The field is the shape of a cell, fastest axis first.
+    /// Scratch file of elements as the file stores them, except that a scalar Bool takes a byte; the shape of a cell.
     Elements(Shape),
-    /// Cells are strings. The fields are the shape of a cell, the scratch file with their texts, and the offset in it of the end of
-    /// the last text.
+    /// Shape of a cell, scratch file with the texts, and end of the last text in it.
     Strings(Shape, PagedMut, u64),
-    /// The column's scratch file has, for each cell, the offset of its array in the array file. The field is the column's number, from
-    /// 0, among all columns ever added whose arrays are in the array file.
+    /// Scratch file of array offsets; the column's number among all ever added to the array file.
     Array(u32),
 }
 
-/// Creates a StManAipsIO without rows.
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, "StManAipsIO", || AipsIoMut::new(args))
 }
@@ -96,12 +89,11 @@ impl AipsIoMut {
         PagedMut::new(file)
     }
 
-    /// Returns the array file, which holds the cells of indirect array columns; fails if the manager has none.
     fn arrays(&mut self) -> Result<&mut ArraysMut> {
         self.arrays.as_mut().ok_or_else(|| Error::usage("the manager has no array file"))
     }
 
-    /// Gives the cells of new `rows` (half-open, from 0) their first values: zeros, or arrays of zeros.
+    /// New cells are zeros, or arrays of zeros.
     fn start_rows(&mut self, column: usize, rows: Range<u64>) -> Result<()> {
         let ColumnMut { spec, cells, cell_bytes, kind } = &self.columns[column];
         cells.grow(rows.end * cell_bytes);
@@ -114,13 +106,12 @@ impl AipsIoMut {
         Ok(())
     }
 
-    /// Offset in bytes, in the array file `table.f<n>i`, of the array of a cell; 0 if the cell is undefined.
+    /// 0 if the cell is undefined.
     fn array_offset(&self, column: usize, row: u64) -> Result<i64> {
         Ok(i64::from_be_bytes(read_array(&self.columns[column].cells, row * OFFSET_BYTES)?))
     }
 
-    /// Offset in bytes, in the array file `table.f<n>i`, of the array into which the elements of a cell are written; an
-    /// error if the cell is undefined, since the array does not exist before the cell has a shape.
+    /// Fails if the cell is undefined: the array does not exist before the cell has a shape.
     fn defined_array(&self, column: usize, row: u64) -> Result<i64> {
         match self.array_offset(column, row)? {
             0 => Err(self.columns[column].spec.without_shape(row)),
@@ -128,7 +119,7 @@ impl AipsIoMut {
         }
     }
 
-    /// Writes the file of the manager from the scratch files of the columns.
+    /// Writes the file from the scratch files.
     fn encode(&mut self) -> Result<()> {
         let mut out = Stream { file: self.file.clone(), start: 0, buffer: Vec::new() };
         out.u32(crate::aipsio::MAGIC)?;
@@ -184,8 +175,6 @@ impl ColumnMut {
         around.map_or(Ok(()), |start| out.end(start))
     }
 
-    /// Writes the cells of `rows` of the column to the file; `elements` is the number of elements
-    /// in a cell.
     fn encode_rows(&self, rows: Range<u64>, elements: u64, out: &mut Stream) -> Result<()> {
         // whole bytes of Bools
         let step = (STEP_BYTES / self.cell_bytes.max(1)).next_multiple_of(8).max(8);
@@ -226,7 +215,6 @@ impl ColumnMut {
         Ok(())
     }
 
-    /// Whether the cells of the column are single Bools, which share bytes in the file.
     fn is_bit(&self) -> bool {
         self.spec.data_type == DataType::Bool && self.spec.storage == Storage::Scalar
     }
@@ -235,7 +223,7 @@ impl ColumnMut {
         ElementsMut { file: &self.cells, order: ORDER, offset: row * self.cell_bytes, first: 0 }
     }
 
-    /// Replaces strings of the cell in `row` by `strings`, beginning with the cell's string number `first`, from 0.
+    /// Replaces strings of a cell, from its string number `first` on.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
             return Err(Error::usage("the values are strings, which the column does not hold"));
@@ -254,8 +242,7 @@ impl ColumnMut {
         self.cells.write(row * self.cell_bytes + first as u64 * STRING_BYTES, &records)
     }
 
-    /// Removes the cell in `row` of a column with `rows` cells: each later cell moves to the row before, and the last one
-    /// becomes zeros.
+    /// Each later cell moves to the row before, and the last one becomes zeros.
     fn remove(&mut self, row: u64, rows: u64) -> Result<()> {
         let (mut to, end) = (row * self.cell_bytes, rows * self.cell_bytes);
         while to + self.cell_bytes < end {
@@ -405,10 +392,10 @@ impl ManagerMut for AipsIoMut {
     }
 }
 
-/// Writes AipsIO objects that are too long for memory to a file: the counterpart of [`Encoder`](crate::aipsio::Encoder).
+/// Writes AipsIO objects that are too long for memory: the counterpart of [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
-    /// Offset in the file at which the buffer is written next, in bytes.
+    /// Offset at which the buffer is written next.
     start: u64,
     buffer: Vec<u8>,
 }
@@ -418,7 +405,6 @@ impl Stream {
         self.start + self.buffer.len() as u64
     }
 
-    /// Writes the buffered bytes of AipsIO objects to the file, and empties the buffer.
     fn write(&mut self) -> Result<()> {
         self.file.write_at(self.start, &self.buffer)?;
         self.start = self.position();
@@ -440,7 +426,7 @@ impl Stream {
         self.bytes(string)
     }
 
-    /// Begins an AipsIO object; returns its offset in the file, in bytes.
+    /// Returns the offset of the object.
     fn start(&mut self, name: &str, version: u32) -> Result<u64> {
         let start = self.position();
         self.u32(0)?;
@@ -449,7 +435,7 @@ impl Stream {
         Ok(start)
     }
 
-    /// Ends the AipsIO object that begins at offset `start`; its length is stored modulo 4 GiB, as casacore does.
+    /// The length of the object is stored modulo 4 GiB, as casacore does.
     fn end(&mut self, start: u64) -> Result<()> {
         let len = ((self.position() - start) as u32).to_be_bytes();
         match start.checked_sub(self.start) {

@@ -7,12 +7,11 @@ use crate::error::{Error, Result};
 use crate::stman::antennas::{ANTENNA_COLUMNS, key_column, read_keys};
 use crate::stman::{OtherColumn, TableContext};
 
-/// The columns ANTENNA1 and ANTENNA2 of a table with DyscoStMan.
 #[derive(Debug)]
 pub(super) struct Antennas {
-    /// Number of antennas that the DyscoStMan header states; the file has scale factors of each antenna.
+    /// Number of antennas that the header states; each has scale factors.
     count: u32,
-    /// The columns ANTENNA1 and ANTENNA2, or the error of opening them, which is returned when they are needed.
+    /// Columns, or the error of opening them, returned when they are needed.
     columns: Result<[OtherColumn; 2]>,
 }
 
@@ -22,8 +21,6 @@ impl Antennas {
         Antennas { count, columns: both() }
     }
 
-    /// Reads both antennas of each of `rows` (half-open, from 0) and checks that they are below the number of antennas in the
-    /// DyscoStMan header.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Vec<[u32; 2]>> {
         let columns = self.columns.as_ref().map_err(Error::clone)?;
         let one = self.read_column(0, &columns[0], rows.clone())?;
@@ -36,8 +33,7 @@ impl Antennas {
         rows.zip(antennas).map(|(row, antenna)| self.check(index, row, antenna)).collect()
     }
 
-    /// Checks that an antenna number is below the number of antennas in the DyscoStMan header; casacore does not check this,
-    /// and reads beyond the scale factors.
+    /// Casacore does not check this, and reads beyond the scale factors.
     fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);

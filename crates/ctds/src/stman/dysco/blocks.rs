@@ -8,47 +8,42 @@ use super::symbols::{self, Decode, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
-/// Number of bytes up to which a DyscoStMan column keeps scale factors in memory, those of the blocks that were read last.
+/// Bytes of recent scale factors kept in memory per column.
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// The stored data of one column in a DyscoStMan file: scale factors and quantised values, in each block (group of
-/// rows) of the file.
+/// The stored data of one column: scale factors and symbols (quantised values) in each block (group of rows).
 ///
 /// ```text
-/// header_bytes      + offset                              + block_bytes
-/// | column A        | column B: f32 scales | packed symbols | column A | ...
-///   rows 0 .. R                                              rows R .. 2R
+/// header_bytes + offset + block_bytes
+/// | column A | column B: f32 scales | packed symbols | column A |...
+///  rows 0.. R rows R.. 2R
 /// ```
 #[derive(Debug)]
 pub(super) struct Blocks {
     file: Arc<dyn ReadAt>,
-    /// Number of table rows in a block of the DyscoStMan file, at least 1.
+    /// Rows in a block, at least 1.
     pub(super) rows: u64,
-    /// Number of blocks (groups of rows) in the DyscoStMan file that are long enough to contain the data of this
-    /// column.
+    /// Blocks whole enough to contain the data of this column.
     pub(super) count: u64,
-    /// Offset in bytes, in the DyscoStMan file, of this column's data in the first block (group of rows).
+    /// Byte of this column's data in the first block.
     start: u64,
-    /// Distance in the DyscoStMan file from the start of a block to that of the next, in bytes.
+    /// Bytes from the start of a block to that of the next.
     stride: u64,
-    /// Number of scale factors that each block (group of rows) of the DyscoStMan file has for the column.
+    /// Scale factors per block.
     scales: u64,
     width: u8,
     recent: Recent<Scales>,
 }
 
-/// The scale factors that one block (group of rows) of a DyscoStMan file has for a column.
 #[derive(Debug)]
 pub(super) struct Scales {
-    /// The scale factors in the order of the DyscoStMan file, which stores them as f32; f64 because they are multiplied as f64.
+    /// Stored as f32, but multiplied as f64.
     pub(super) factors: Vec<f64>,
-    /// Whether all of the scale factors are finite: none is infinite or NaN.
     pub(super) finite: bool,
 }
 
-/// The layout of one column's data in each block (group of rows) of a DyscoStMan file: the numbers of scale factors and
-/// symbols (quantised values).
+/// Numbers of scale factors and symbols of one column in a block.
 pub(super) struct Part {
     pub(super) symbols_per_row: u64,
     pub(super) scales: Option<u64>,
@@ -56,8 +51,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The layout of one column of visibilities, with cells `[polarisations, channels]`, in a block (group of rows) of
-    /// a DyscoStMan file; `None` if a row has too many values for 64 bits.
+    /// Visibilities; `None` if a row has too many values for 64 bits.
     pub(super) fn data(header: &Header, [polarisations, channels]: [u64; 2]) -> Option<Self> {
         let symbols_per_row = channels.checked_mul(polarisations)?.checked_mul(2)?;
         let rows = u64::from(header.rows_per_block);
@@ -70,8 +64,7 @@ impl Part {
         Some(Part { symbols_per_row, scales, width: header.data_bits })
     }
 
-    /// The layout of one column of weights, with cells `[polarisations, channels]`, in a block (group of rows) of a
-    /// DyscoStMan file; one weight is stored for all polarisations.
+    /// Weights; one is stored for all polarisations.
     pub(super) fn weight(header: &Header, [_, channels]: [u64; 2]) -> Self {
         Part { symbols_per_row: channels, scales: Some(1), width: header.weight_bits }
     }
@@ -83,9 +76,8 @@ impl Part {
 }
 
 impl Blocks {
-    /// Finds the data of column `index` (from 0) in the blocks of a DyscoStMan file, and checks the
-    /// sizes that the header states. `bits_at` is the offset in bytes, in the header, of the number
-    /// of bits per value; errors name it.
+    /// Checks the sizes that the header states. `bits_at` is the offset in the header, for errors, of the number of
+    /// bits per value.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
@@ -116,8 +108,7 @@ impl Blocks {
         Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
     }
 
-    /// The scale factors of the column in one block (group of rows) of the DyscoStMan file, by the block's number from
-    /// 0; read from the file, or kept from a recent call.
+    /// Read from the file, or kept from a recent call.
     pub(super) fn scales(&self, block: u64) -> Result<Arc<Scales>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];
@@ -129,8 +120,7 @@ impl Blocks {
         })
     }
 
-    /// Reads `count` symbols (quantised values) of the column in a block (group of rows) of the DyscoStMan file, from
-    /// symbol number `first` (from 0) on, into `packed`, in the bits of the file.
+    /// Reads `count` symbols of a block, from number `first` on, in the bits of the file.
     pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
         let width = u64::from(self.width);
         let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
@@ -147,8 +137,7 @@ impl Blocks {
     }
 }
 
-/// Consecutive symbols (quantised values) from a block (group of rows) of a DyscoStMan file, packed in bits as in the
-/// file.
+/// Consecutive symbols of a block, in the bits of the file.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
@@ -157,8 +146,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Unpacks the DyscoStMan symbols (quantised values) in this buffer, from the one with index `first` (from 0) on,
-    /// and passes them to `decoder`, as many as it wants.
+    /// Passes symbols to `decoder`, from index `first` on, as many as it wants.
     pub(super) fn decode(&self, first: usize, decoder: impl Decode) {
         let bit = self.first_bit + first * usize::from(self.width);
         symbols::decode(self.width, &self.bytes[bit / 8..], bit % 8, decoder);

@@ -17,18 +17,17 @@ use crate::limits;
 use crate::stman::{Access, ColumnCells, ColumnSpec, Storage, memory_bytes};
 use crate::value::{DataType, Region, Shape, Values, extend_default};
 
-/// Number of elements that a thread decodes at a time.
+/// Elements that a thread decodes at a time.
 const TASK_ELEMENTS: usize = 1 << 15;
 
-/// A column of DyscoStMan: visibilities or weights, all cells of one shape.
+/// Visibilities or weights, all cells of one shape.
 #[derive(Debug)]
 pub(super) struct DyscoColumn {
-    /// Name of the column, and names of the DyscoStMan file and the storage manager, as context of errors.
+    /// Column, then file and manager.
     pub(super) place: [Context; 2],
     data_type: DataType,
     polarisations: u64,
     channels: u64,
-    /// The blocks (groups of rows) of the DyscoStMan file with the column's values, and how the values are encoded;
     /// `None` if nothing was ever written.
     written: Option<Written>,
 }
@@ -45,7 +44,7 @@ enum Coding {
     Weight { width: u8 },
 }
 
-/// The dictionary of a DyscoStMan column (the value of each symbol), which is computed when the first cell is read.
+/// The dictionary, computed when the first cell is read.
 #[derive(Debug)]
 struct Lazy {
     distribution: Distribution,
@@ -53,14 +52,14 @@ struct Lazy {
     values: OnceLock<Box<Dictionary>>,
 }
 
-/// Buffers of one thread that decodes cells.
+/// Buffers of one thread.
 #[derive(Debug, Default)]
 struct Scratch {
     packed: Packed,
     product: Vec<f64>,
 }
 
-/// Buffer for decoded visibilities or weights: row after row, polarisations fastest.
+/// Buffer for decoded values: row after row, polarisations fastest.
 enum Out<'a> {
     Visibilities(&'a mut [Complex32]),
     Weights(&'a mut [f32]),
@@ -75,20 +74,17 @@ impl Out<'_> {
     }
 }
 
-/// A row of a DyscoStMan column that is being decoded.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// Number of the row within its block (group of rows) of the DyscoStMan file, from 0.
+    /// Number within the block.
     in_block: u64,
-    /// Number of the row in the table, from 0.
     in_table: u64,
-    /// Index (from 0) of the row's first symbol (quantised value) among the symbols that were read from the file.
+    /// Index of the row's first symbol among those that were read.
     symbols: usize,
 }
 
 impl DyscoColumn {
-    /// Opens column `index` (from 0) of the DyscoStMan file; `antennas` must be given if the column's values are scaled
-    /// by factors of antennas.
+    /// `antennas` is given if values are scaled by factors of antennas.
     pub(super) fn new(
         spec: &ColumnSpec,
         file: &Arc<dyn ReadAt>,
@@ -115,12 +111,12 @@ impl DyscoColumn {
         Ok(DyscoColumn { place, data_type, polarisations, channels, written })
     }
 
-    /// Number of rows that the blocks in the DyscoStMan file can hold, which may exceed the rows of the table.
+    /// May exceed the rows of the table.
     pub(super) fn rows_written(&self) -> u64 {
         self.written.as_ref().map_or(0, |written| written.blocks.rows.saturating_mul(written.blocks.count))
     }
 
-    /// Appends the channels `channels` of the cells of `rows` (both half-open, from 0) to `out`, all polarisations.
+    /// Appends `channels` of the cells, all polarisations.
     fn read(&self, rows: Range<u64>, channels: Range<u64>, out: &mut Values) -> Result<()> {
         let extents = Shape::from([self.polarisations, channels.end - channels.start]);
         let elements = extents.elements()?;
@@ -151,8 +147,7 @@ impl DyscoColumn {
         Error::usage(format!("{found} values where {} are stored", self.data_type))
     }
 
-    /// Fills `out` with the channels `channels` of the cells of `rows`, all polarisations. The
-    /// elements of `out` for rows beyond the last block of the file are not changed.
+    /// Elements of `out` for rows after the last block are not changed.
     fn fill(&self, rows: Range<u64>, channels: Range<u64>, out: Out<'_>) -> Result<()> {
         let elements = self.polarisations * (channels.end - channels.start);
         let backed = rows.start..rows.end.min(self.rows_written());
@@ -188,8 +183,7 @@ impl DyscoColumn {
         }
     }
 
-    /// Fills `out` with the cells of all row ranges `runs`, one after the other; a cell has `cell` elements. `None` if
-    /// a row was never written, reading failed, or the cells do not fill `out` exactly.
+    /// `None` if a row was never written, reading failed, or the cells do not fill `out` exactly.
     fn fill_runs<'a, T>(
         &self,
         runs: &mut dyn Iterator<Item = Range<u64>>,
@@ -207,10 +201,8 @@ impl DyscoColumn {
         out.is_empty().then_some(())
     }
 
-    /// Decodes a range of channels of `rows` on several threads; the blocks of the DyscoStMan file
-    /// must contain all of these rows.
-    ///
-    /// `decode` is given the scales of a block, a row, its packed symbols, and where its values go.
+    /// Decodes channels of `rows`, all in existing blocks, on several threads. `decode` is given the scales of a block,
+    /// a row, its packed symbols, and where its values go.
     fn decode<T: Send>(
         &self,
         blocks: &Blocks,
@@ -257,7 +249,7 @@ impl DyscoColumn {
     }
 }
 
-/// The shape of a cell, `[polarisations, channels]`, from the column's fixed shape.
+/// `[polarisations, channels]`, from the column's fixed shape.
 fn cell_shape(spec: &ColumnSpec) -> Result<[u64; 2]> {
     if !matches!(spec.data_type, DataType::Complex | DataType::Float) {
         return Err(Error::format(format!("{} cells, but only complex and float can be stored", spec.data_type)));

@@ -5,16 +5,11 @@ use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// Values of all DyscoStMan symbols (quantised values) before scaling, indexed by the symbol; the array has 65536
-/// elements even if symbols have fewer than 16 bits.
-///
-/// They are f32, kept as f64 since that is what they are multiplied as.
+/// Values before scaling, indexed by the symbol; 65536 even if symbols have fewer than 16 bits. They are f32, kept as
+/// f64 since that is what they are multiplied as.
 pub(super) type Dictionary = [f64; 1 << 16];
 
-/// Computes the value, before scaling, of each DyscoStMan symbol (quantised value) of `bits` bits, for visibilities
-/// with the distribution `distribution`.
-///
-/// Symbols up to 2^bits - 2 are quantiles of the distribution, ascending; the last one is NaN. Computed as f64 and
+/// Symbols up to 2^bits - 2 are quantiles of `distribution`, ascending; the last one is NaN. Computed as f64 and
 /// rounded once. The writer's √3 has passed through an f32.
 pub(super) fn dictionary(distribution: Distribution, bits: u32) -> Box<Dictionary> {
     let count = (1usize << bits) - 1;
@@ -52,7 +47,7 @@ pub(super) fn dictionary(distribution: Distribution, bits: u32) -> Box<Dictionar
 mod tests {
     use super::*;
 
-    /// The check values of 2.4.
+    /// Check values of 2.4.
     #[test]
     fn values_of_4_bits() {
         let cases = [

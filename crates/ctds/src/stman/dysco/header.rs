@@ -6,31 +6,31 @@ use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::value::{Record, Value, Values};
 
-/// Size in bytes of the DyscoStMan header without the manager's name and the column records, whose sizes vary.
+/// Bytes without the manager's name and the column records.
 const FIXED_BYTES: u64 = 52;
-/// Size in bytes of the known fields of a column record in the DyscoStMan header; a stored record may be longer.
+/// Bytes of the known fields of a column record; a stored record may be longer.
 const RECORD_BYTES: u32 = 12;
 
-/// The header at the start of a DyscoStMan file. Its numbers are little-endian whichever byte order the table has, and
+/// Numbers are little-endian whichever byte order the table has, and
 /// not aligned.
 ///
-/// | field          | type | meaning                                                              |
+/// | field | type | meaning |
 /// |----------------|------|----------------------------------------------------------------------|
-/// | header_bytes   | u32  | offset of block 0; there may be unused bytes before it               |
-/// | records        | u32  | offset of the column records                                         |
-/// | columns        | u32  | number of columns                                                    |
-/// | name           | u32 length, bytes | of the manager                                          |
-/// | rows_per_block | u32  | 0 until the first block is written                                   |
-/// | antennas       | u32  |                                                                      |
-/// | block_bytes    | u32  | of all columns together                                              |
-/// | version        | u16, u16 | 1, 0                                                             |
-/// | data_bits      | u8   | per symbol of data columns                                           |
-/// | weight_bits    | u8   | per symbol of weight columns                                         |
-/// | distribution   | u8   | 0 Gaussian, 1 uniform, 2 Student's t, 3 truncated Gaussian           |
-/// | normalization  | u8   | 0 antenna and frequency, 1 row and frequency, 2 row                  |
-/// | nu             | f64  | degrees of freedom of Student's t                                    |
-/// | truncation     | f64  | of the truncated Gaussian, in standard deviations                    |
-/// | parts          | per column: u32 bytes of this record, u32 bytes in a block, u32 antennas | |
+/// | header_bytes | u32 | offset of block 0; there may be unused bytes before it |
+/// | records | u32 | offset of the column records |
+/// | columns | u32 | number of columns |
+/// | name | u32 length, bytes | of the manager |
+/// | rows_per_block | u32 | 0 until the first block is written |
+/// | antennas | u32 | |
+/// | block_bytes | u32 | of all columns together |
+/// | version | u16, u16 | 1, 0 |
+/// | data_bits | u8 | per symbol of data columns |
+/// | weight_bits | u8 | per symbol of weight columns |
+/// | distribution | u8 | 0 Gaussian, 1 uniform, 2 Student's t, 3 truncated Gaussian |
+/// | normalization | u8 | 0 antenna and frequency, 1 row and frequency, 2 row |
+/// | nu | f64 | degrees of freedom of Student's t |
+/// | truncation | f64 | of the truncated Gaussian, in standard deviations |
+/// | parts | per column: u32 bytes of this record, u32 bytes in a block, u32 antennas | |
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) header_bytes: u32,
@@ -42,13 +42,11 @@ pub(super) struct Header {
     pub(super) weight_bits: u8,
     pub(super) distribution: Distribution,
     pub(super) normalization: Normalization,
-    /// Size in bytes of the data of each column in one block of the DyscoStMan file, in the order of the table
-    /// description.
+    /// Bytes of each column in one block, ordered as in the table description.
     pub(super) parts: Vec<u32>,
 }
 
-/// Distribution that the writer of a DyscoStMan file assumed for the visibilities; it determines the value of each
-/// symbol (quantised value).
+/// Assumed distribution of the visibilities, which determines the values of symbols.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
     Gaussian,
@@ -57,23 +55,19 @@ pub(super) enum Distribution {
     TruncatedGaussian { truncation: f64 },
 }
 
-/// Normalisation of the visibilities in a DyscoStMan file: which scale factors each block (the data of consecutive
-/// rows) stores.
+/// Which scale factors each block stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// Each block of rows in the DyscoStMan file stores a scale factor for each channel and polarisation, and one for
-    /// each antenna and polarisation.
+    /// One for each channel and polarisation, and one for each antenna and polarisation.
     AntennaFrequency,
-    /// Each block of rows in the DyscoStMan file stores a scale factor for each channel and polarisation, and one for
-    /// each row and polarisation.
+    /// One for each channel and polarisation, and one for each row and polarisation.
     RowFrequency,
-    /// Each block of rows in the DyscoStMan file stores one scale factor for each row.
+    /// One for each row.
     Row,
 }
 
 impl Header {
-    /// The parameters of the DyscoStMan (bits per symbol, distribution, normalisation), named as in casacore's data
-    /// manager records.
+    /// Named as in casacore's data manager records.
     pub(super) fn parameters(&self) -> Record {
         let mut record = Record::default();
         let (distribution, extra) = match self.distribution {
@@ -99,7 +93,6 @@ impl Header {
         record
     }
 
-    /// Reads the header of a DyscoStMan file for a manager with `columns` columns.
     pub(super) fn decode(file: &dyn ReadAt, columns: usize) -> Result<Self> {
         let mut d = Fields { file, at: 0 };
         let header_bytes = d.u32("header size")?;
@@ -178,13 +171,13 @@ impl Header {
         })
     }
 
-    /// Offset in bytes, in the DyscoStMan file, of the header field `data_bits`; `weight_bits` follows it.
+    /// Offset of `data_bits`; `weight_bits` follows it.
     pub(super) fn bits_offset(&self) -> u64 {
         32 + self.name.len() as u64
     }
 }
 
-/// Reads one field of the DyscoStMan header after the other.
+/// Reads one field after the other.
 struct Fields<'a> {
     file: &'a dyn ReadAt,
     at: u64,
@@ -213,8 +206,7 @@ impl Fields<'_> {
         self.take(what).map(f64::from_le_bytes)
     }
 
-    /// Makes an error about the field of the DyscoStMan header that starts `back` bytes before the next field to be
-    /// read; `found` is the error message.
+    /// Error about the field that starts `back` bytes before the next one.
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))
     }

@@ -5,7 +5,7 @@
 //!                         each: per column, scales and packed symbols
 //!            symbol --> dictionary --> × scales of channel and row, or of channel and antennas --> value
 //! ```
-//! A block of a column can be decoded from any row on, so no more is read than what is asked for, and the scales of the
+//! A block of a column can be decoded from any row on, so only the requested values are read, and the scales of the
 //! block. Rows that no block holds are zero, as in casacore.
 
 mod antennas;
@@ -66,8 +66,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Dysco { name, parameters, columns }))
 }
 
-/// Warns of each column for which the DyscoStMan file has fewer rows than the table, which has `rows`; the missing rows
-/// are read as zeros, which cannot be told from zeros that were written.
+/// Missing rows are read as zeros, which cannot be told from zeros that were written.
 fn warn_of_unwritten(columns: &[DyscoColumn], rows: u64) {
     for (column, written) in columns.iter().map(|column| (column, column.rows_written())) {
         if written < rows {

@@ -1,7 +1,7 @@
 //! Quantiles of the normal distribution and the error function, from which the values of the symbols of DyscoStMan are
 //! computed. formats/engines.md, appendix A.
 
-/// Coefficients of a quotient of polynomials: numerator and denominator, highest power first.
+/// Numerator and denominator of a quotient of polynomials, highest power first.
 type Ratio = [[f64; 8]; 2];
 
 const CENTRE: Ratio = [
@@ -76,8 +76,7 @@ fn ratio(of: &Ratio, r: f64) -> f64 {
     horner(&of[0]) / horner(&of[1])
 }
 
-/// Quantile of the standard normal distribution for the probability `p`, by Wichura's algorithm AS 241 (its double
-/// precision variant, PPND16).
+/// Quantile of the standard normal distribution, by Wichura's algorithm AS 241 (PPND16).
 pub(super) fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
@@ -88,7 +87,7 @@ pub(super) fn quantile(p: f64) -> f64 {
     if q < 0.0 { -value } else { value }
 }
 
-/// The error function, from a series without cancellation; relative accuracy about 1e-15.
+/// A series without cancellation; relative accuracy about 1e-15.
 pub(super) fn erf(x: f64) -> f64 {
     // beyond, the difference from 1 is less than the numbers can show; NaN falls through
     if x.abs() > 6.0 {

@@ -6,14 +6,13 @@ use super::dictionary::Dictionary;
 use super::header::Normalization;
 use super::symbols::Decode;
 
-/// Normalisation of a DyscoStMan data column, extents of its cells and number of antennas, from which the scale factor
-/// of each value is found.
+/// Normalisation, cell extents and number of antennas, which give the scale factor of each value.
 ///
-/// | normalization         | scales of a block, first axis fastest                           |
+/// | normalization | scales of a block, first axis fastest |
 /// |-----------------------|-----------------------------------------------------------------|
-/// | antenna and frequency | `[polarisations, channels]`, then `[antennas, polarisations]`   |
-/// | row and frequency     | `[polarisations, channels]`, then `[polarisations, rows]`       |
-/// | row                   | `[rows]`                                                        |
+/// | antenna and frequency | `[polarisations, channels]`, then `[antennas, polarisations]` |
+/// | row and frequency | `[polarisations, channels]`, then `[polarisations, rows]` |
+/// | row | `[rows]` |
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DataScale {
     pub(super) normalization: Normalization,
@@ -22,19 +21,16 @@ pub(super) struct DataScale {
     pub(super) antennas: usize,
 }
 
-/// A row of a DyscoStMan column and its two antennas, by which the scale factors for its values are selected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
-    /// Number of the row, from 0, in its block of the DyscoStMan file.
+    /// Number in its block.
     pub(super) row: usize,
-    /// Both antennas of the row, each below the number of antennas of [`DataScale`]; only used if there is a scale factor for
-    /// each antenna.
+    /// Each below the number of antennas of [`DataScale`]; used for scale factors of antennas only.
     pub(super) antennas: [u32; 2],
 }
 
 impl DataScale {
-    /// The scale factors of a row's values from channel `channel` (from 0) on, up to the last channel; `scales` are those
-    /// that the row's block of the DyscoStMan file stores. `product` is a buffer.
+    /// Factors of a row's values from `channel` on; `scales` are those of the block, `product` is a buffer.
     pub(super) fn factors<'a>(
         &self,
         scales: &'a [f64],
@@ -65,16 +61,13 @@ impl DataScale {
     }
 }
 
-/// The scale factors by which the decoded visibilities of a row are multiplied: one factor for the whole row, or one
-/// for each visibility (polarisation and channel).
+/// Scale factors of a row: one, or one for each visibility.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Factors<'a> {
-    /// One factor for all visibilities of the row.
+    /// One factor for all visibilities.
     Equal(f64),
-    /// The factor of the row's visibility with index i (from 0, polarisations fastest) is
-    /// `of_channels[i] * of_row[i % 4]`.
-    ///
-    /// The order of the products is the writer's: f64 products are not associative to the last bit.
+    /// Visibility i (polarisations fastest) has `of_channels[i] * of_row[i % 4]`. The order of the products is the
+    /// writer's: f64 products are not associative to the last bit.
     Products { of_channels: &'a [f64], of_row: [f64; 4] },
 }
 
@@ -87,13 +80,11 @@ impl Factors<'_> {
     }
 }
 
-/// Decodes DyscoStMan's symbols to complex visibilities: real and imaginary part in turn, both times the scale factor of the
-/// visibility.
+/// Decodes symbols to complex numbers: real and imaginary part in turn, both times the scale factor.
 pub(super) struct Visibilities<'a> {
     pub(super) dictionary: &'a Dictionary,
     pub(super) factors: Factors<'a>,
-    /// Whether all stored scale factors are finite. If so, none of their products is infinite or NaN, because a product of three
-    /// f32 does not overflow f64.
+    /// All stored factors are finite, and so their products: three f32 do not overflow f64.
     pub(super) finite: bool,
     pub(super) out: &'a mut [Complex32],
 }
@@ -137,8 +128,7 @@ impl Visibilities<'_> {
     }
 }
 
-/// Decodes symbols of `width` bits of DyscoStMan to weights. Each weight is stored once and repeated for all
-/// `polarisations` of its channel; `maximum` is the weight that the largest symbol stands for.
+/// Decodes weights, each stored once for all `polarisations`; `maximum` is that of the largest symbol.
 pub(super) struct Weights<'a> {
     pub(super) maximum: f64,
     pub(super) width: u8,
@@ -168,8 +158,7 @@ impl Weights<'_> {
         });
     }
 
-    /// Decodes weights, of eight channels at a time, from the symbols that `next` returns. Calls `put` with the part of the output for
-    /// these channels, and the eight weights.
+    /// Decodes eight channels at a time; `put` gets their part of the output and the eight weights.
     #[inline(always)]
     fn decode_to(self, mut next: impl FnMut() -> [u16; 8], put: impl Fn(&mut [f32], [f32; 8])) {
         let unit = self.maximum / f64::from((1u32 << self.width) - 1);

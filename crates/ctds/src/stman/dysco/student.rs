@@ -5,31 +5,26 @@ use std::f64::consts::PI;
 
 use super::normal;
 
-/// Number of degrees of freedom from which on a quantile of Student's t distribution is computed from that of the
-/// normal distribution, by a short series.
+/// Degrees of freedom from which on a short series from the normal quantile suffices.
 const SERIES_FROM: f64 = 1000.0;
-/// Maximum number of steps of Newton's method for one quantile; a few suffice if it starts at the quantile of a
-/// neighbouring probability.
+/// Newton steps per quantile; a few suffice if it starts at the quantile of a neighbouring probability.
 const STEPS: usize = 60;
-/// Maximum number of terms of the continued fraction of the incomplete beta function; the number of terms needed is
-/// about the square root of the degrees of freedom.
+/// Terms of the continued fraction; the square root of the degrees of freedom is about what it needs.
 const TERMS: usize = 500;
 
-/// Student's t distribution with `nu` degrees of freedom.
 pub(super) struct Student {
     nu: f64,
-    /// Value of the distribution's probability density at 0.
+    /// Probability density at 0.
     peak: f64,
 }
 
 impl Student {
-    /// Prepares the distribution for `nu` degrees of freedom, which must be positive: otherwise all quantiles are NaN.
+    /// `nu` must be positive: otherwise all quantiles are NaN.
     pub(super) fn new(nu: f64) -> Self {
         Student { nu, peak: gamma_ratio(nu / 2.0) / (nu * PI).sqrt() }
     }
 
-    /// Quantiles of Student's t distribution for the probabilities `0.5 + q`; the values of `q` must ascend from 0 or
-    /// more.
+    /// Quantiles for the probabilities `0.5 + q`; `q` ascends from 0 or more.
     pub(super) fn upper(&self, q: impl Iterator<Item = f64>) -> Vec<f64> {
         let mut near = 0.0;
         let next = |q| {
@@ -44,8 +39,7 @@ impl Student {
         q.map(next).collect()
     }
 
-    /// Quantile of Student's t distribution for the probability at which the normal distribution has the quantile `z`,
-    /// by the expansion of Cornish and Fisher.
+    /// Expansion of Cornish and Fisher from the normal quantile `z`.
     fn series(&self, z: f64) -> f64 {
         let (s, n) = (z * z, 1.0 / self.nu);
         let terms = [
@@ -62,9 +56,8 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Finds t such that the probability of values from 0 to t of Student's t distribution is `q`. Newton's method ascends
-    /// from a lower bound of t, because the probability is a concave function of t; the bound is `near` or `q / peak`,
-    /// whichever is larger, where `peak` is the probability density at 0.
+    /// Solves for t where the probability from 0 to t is `q`. Newton's method ascends from a lower bound, `near` or `q
+    /// / peak`, because the probability is a concave function of t.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {
@@ -77,8 +70,8 @@ impl Student {
         t
     }
 
-    /// Finds t such that the probability of values above t is `p`, by Newton's method on the logarithms of t and of the
-    /// probability; it starts at `near`, or at 1 if `near` is 0.
+    /// Solves for t where the probability above t is `p`, by Newton's method on logarithms from `near` on, or from 1 if
+    /// that is 0.
     fn solve_tail(&self, p: f64, near: f64) -> f64 {
         let mut t = if near > 0.0 { near } else { 1.0 };
         for _ in 0..STEPS {
@@ -92,20 +85,20 @@ impl Student {
         t
     }
 
-    /// The probability that Student's t distribution has for values from 0 to t.
+    /// Probability from 0 to t.
     fn centre(&self, t: f64) -> f64 {
         let square = t * t;
         if square < 3.0 { self.beta_part(square, true) } else { 0.5 - self.beta_part(square, false) }
     }
 
-    /// The probability that Student's t distribution has for values above t.
+    /// Probability above t.
     fn tail(&self, t: f64) -> f64 {
         let square = t * t;
         if square < 3.0 { 0.5 - self.beta_part(square, true) } else { self.beta_part(square, false) }
     }
 
-    /// Half of the regularised incomplete beta function I_x(1/2, nu/2) for x = t²/(nu + t²) if `below`, otherwise half of 1
-    /// minus it; `square` is t².
+    /// Half of the regularised incomplete beta function I_x(1/2, nu/2) for x = t²/(nu + t²) if `below`, else half of 1
+    /// minus it.
     fn beta_part(&self, square: f64, below: bool) -> f64 {
         let half = self.nu / 2.0;
         let sum = self.nu + square;
@@ -118,8 +111,7 @@ impl Student {
     }
 }
 
-/// The quotient Γ(a + 1/2) / Γ(a): computed by an asymptotic series for `a` of 40 or more, to which a recurrence leads
-/// smaller `a`.
+/// Γ(a + 1/2) / Γ(a): an asymptotic series from 40 on, to which a recurrence leads smaller `a`.
 fn gamma_ratio(mut a: f64) -> f64 {
     let mut ratio = 1.0;
     // NaN and what is not positive has no ratio
@@ -132,7 +124,7 @@ fn gamma_ratio(mut a: f64) -> f64 {
     ratio * w.sqrt() * (1.0 + s * (1.0 / 64.0 + s * (-19.0 / 8192.0 + s * 631.0 / 524_288.0)))
 }
 
-/// The continued fraction of the incomplete beta function, by Lentz's method; 1 for x = 0.
+/// Continued fraction of the incomplete beta function, by Lentz's method; 1 for x = 0.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let keep = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
     let mut c = 1.0;

@@ -1,25 +1,22 @@
 //! Unpacks the symbols (quantised values) of DyscoStMan, which are stored in 2 to 16 bits each, without gaps between
 //! them. formats/engines.md 2.3.
 
-/// The widths that symbols of DyscoStMan can have, in bits.
+/// Possible widths of symbols in bits.
 pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
 
-/// Number of bytes that must follow packed symbols in memory, since eight symbols are unpacked at a time.
+/// Bytes that must follow packed symbols in memory, since eight symbols are unpacked at a time.
 pub(super) const PADDING: usize = 16;
 
-/// A receiver of DyscoStMan's symbols (quantised values), which decodes them while they are unpacked.
+/// Decodes symbols while they are unpacked.
 pub(super) trait Decode {
-    /// Decodes all symbols (quantised values of DyscoStMan) that `self` has room for in its output. Each call of `next`
-    /// returns the next eight symbols; in the last call, those after the last needed symbol are unspecified.
+    /// Decodes as many symbols as `self` has output for. Each call of `next` returns eight; those after the last needed
+    /// one are unspecified.
     fn decode(self, next: impl FnMut() -> [u16; 8]);
 }
 
-/// Unpacks symbols of DyscoStMan, each of `width` bits, from bit `first_bit` of `packed` on, and passes them to
-/// `decoder`. Bit `j` (from 0) of `packed` is bit `j % 8` of byte `j / 8`, where bit 0 of a byte is the least
-/// significant one.
-///
-/// The least significant bit of a symbol comes first. A symbol of the file begins at `first_bit`, and [`PADDING`] bytes
-/// follow the bytes of the last symbol. `width` is one of [`WIDTHS`].
+/// Passes symbols of `width` bits, one of [`WIDTHS`], from bit `first_bit` on to `decoder`. Bit `j` of `packed` is bit
+/// `j % 8` of byte `j / 8`, least significant first, in symbols as well. A symbol of the file begins at `first_bit`,
+/// and [`PADDING`] bytes follow the last one.
 pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl Decode) {
     match width {
         2 => decoder.decode(eights::<2>(packed, first_bit)),
@@ -34,8 +31,7 @@ pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl D
     }
 }
 
-/// Returns a function that unpacks the next eight symbols of `WIDTH` bits with each call, from bit `first_bit` of
-/// `packed` on. Bits count from 0, in each byte from the least significant one.
+/// Each call unpacks the next eight symbols of `WIDTH` bits, from bit `first_bit` on.
 fn eights<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 8] {
     // eight symbols take whole bytes, so that each eight begin at the same bit of a byte
     let (mut at, bit) = (first_bit / 8, first_bit % 8);
@@ -56,7 +52,6 @@ fn eights<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -
 mod tests {
     use super::*;
 
-    /// Keeps the symbols as they are.
     struct Keep<'a>(&'a mut [u16]);
 
     impl Decode for Keep<'_> {

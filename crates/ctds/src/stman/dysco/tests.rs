@@ -42,10 +42,10 @@ const WEIGHTS: [&str; 6] = [
     "3e454ea2 3e454ea2 3f2ca4ce 3f2ca4ce",
     "3e454ea2 3e454ea2 3ec54ea2 3ec54ea2",
 ];
-/// The length of the first: a header of 101 bytes, blocks of 44 + 7 bytes.
+/// Length of the first: a header of 101 bytes, blocks of 44 + 7 bytes.
 const LEN: usize = 203;
 
-/// A table with the columns ANTENNA1 and ANTENNA2.
+/// ANTENNA1 and ANTENNA2.
 #[derive(Debug)]
 struct Pairs([Vec<i32>; 2]);
 
@@ -122,7 +122,7 @@ fn open_file(bytes: Vec<u8>, around: &Pairs) -> Result<Box<dyn Manager>> {
     super::open(&args)
 }
 
-/// The bits of all elements of `rows`, each cell as in the appendix.
+/// Bits of all elements, each cell as in the appendix.
 fn cells(manager: &dyn Manager, index: usize, rows: Range<u64>) -> Vec<String> {
     let mut values = Values::new(specs()[index].data_type);
     let count = (rows.end - rows.start) as usize;
@@ -177,7 +177,7 @@ fn parts_of_cells() {
 }
 
 #[test]
-fn what_no_block_holds_is_zero() {
+fn rows_without_a_block_are_zero() {
     let zeros = ["00000000"; 8].join(" ");
     let pairs = Pairs::golden();
     // rows 6 and 7 came later; the last block lacks its last byte, which is one of the weights

@@ -2,7 +2,7 @@
 //! 0.3.
 //!
 //! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
-//! A virtual cell is defined where the stored cell is. What an engine makes of the elements is its [`Coding`]; reading
+//! A virtual cell is defined where the stored cell is. The [`Coding`] of an engine computes elements; reading
 //! cells, rows and regions is here.
 
 use std::fmt::Debug;
@@ -14,39 +14,34 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Name of the column keyword in which an engine stores the name of the column from which it computes its values.
+/// Column keyword with the name of the stored column.
 pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
 
-/// Start of the names of all keywords that engines inherit from casacore's BaseMappedArrayEngine.
+/// Keywords inherited from casacore's BaseMappedArrayEngine.
 pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
-/// Conversion by which a virtual column engine computes the elements of its column from those of a stored column.
+/// Computes the elements of a column from those of a stored one.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
-    /// Parameters, such as scale and offset, with which the engine computes the values of a row from stored ones; they
-    /// may differ from row to row.
+    /// Parameters of a row, such as scale and offset.
     type Row: Copy;
 
-    /// Number of stored elements for each computed one; if 2, the stored cells have an additional first axis of that length.
+    /// Stored elements for each computed one; if 2, stored cells have an additional first axis of that length.
     const STORED: usize = 1;
 
-    /// Returns the parameters, such as scale and offset, with which the engine computes the values of `rows`
-    /// (half-open, from 0) from stored ones.
     fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
 
-    /// Computes the engine's values from the elements `range` of `stored`, with the parameters of
-    /// their row, and appends them to `out`.
+    /// Computes values from the elements `range` of `stored`, and appends them to `out`.
     fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()>;
 }
 
-/// The parameters with which an engine computes the values of some rows from stored ones: the same for all rows, or
-/// those of each row.
+/// The same parameters for all rows, or those of each row.
 #[derive(Debug)]
 pub(super) enum Rows<R> {
     Same(R),
     Each(Vec<R>),
 }
 
-/// The column that a virtual column engine computes, and the stored column from which it computes it.
+/// The computed column and the stored one.
 pub(super) struct Mapping<'a> {
     pub(super) args: &'a OpenArgs<'a>,
     pub(super) spec: &'a ColumnSpec,
@@ -54,18 +49,17 @@ pub(super) struct Mapping<'a> {
     pub(super) stored: OtherColumn,
 }
 
-/// An engine with its only column, and the conversion by which it computes this column from a stored one.
+/// An engine with one column.
 #[derive(Debug)]
 struct Engine<C> {
-    /// Type of the engine without template arguments, for errors.
+    /// Without template arguments, for errors.
     type_name: &'static str,
     spec: ColumnSpec,
     stored: OtherColumn,
     coding: C,
 }
 
-/// Opens an engine with one computed and one stored column. `coding` checks the element types of the two, and reads the
-/// parameters with which one is computed from the other.
+/// `coding` checks the element types of the two columns, and reads the parameters.
 pub(super) fn open<C: Coding>(
     type_name: &'static str,
     args: &OpenArgs<'_>,
@@ -89,14 +83,14 @@ pub(super) fn open<C: Coding>(
     Ok(Box::new(engine))
 }
 
-/// Opens the column that the keyword `key` of an engine's column names; both columns are in the same table.
+/// Opens the column, of the same table, that the keyword `key` names.
 pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
     let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
     args.table.column(name).context(key)
 }
 
 impl Mapping<'_> {
-    /// The error for a pair of element types, of the computed and the stored column, that the engine does not support.
+    /// The engine does not support this pair of element types.
     pub(super) fn wrong_types(&self) -> Error {
         Error::format(format!(
             "a column of {} values cannot be stored as {} in column {}",
@@ -104,7 +98,6 @@ impl Mapping<'_> {
         ))
     }
 
-    /// Checks that the computed column has elements of `data_type`, and the stored column one of the types `stored`.
     pub(super) fn expect(&self, data_type: DataType, stored: &[DataType]) -> Result<()> {
         let found = self.spec.data_type == data_type && stored.contains(&self.stored.spec.data_type);
         if found { Ok(()) } else { Err(self.wrong_types()) }
@@ -112,8 +105,7 @@ impl Mapping<'_> {
 }
 
 impl<C: Coding> Engine<C> {
-    /// Computes the shape of a computed cell from that of its stored cell, fastest axis first; an error if the computed
-    /// column is declared as Direct, with another shape.
+    /// An error if the computed column is declared as Direct, with another shape.
     fn shape_from(&self, stored: Shape) -> Result<Shape> {
         let shape = match (C::STORED as u64, stored.split_first()) {
             (1, _) => stored,
@@ -139,8 +131,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// The shape that the stored cells of all `rows` have in common, fastest axis first; `None` if it is not known, or
-    /// if they have different shapes.
+    /// `None` if the shape is not known or not common.
     fn same_stored_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         match &self.stored.spec {
             ColumnSpec { storage: Storage::Direct, shape: Some(shape), .. } => Some(shape.clone()),
@@ -148,7 +139,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// The context for errors that come from the stored column of an engine: the name of that column.
+    /// Context of errors of the stored column.
     fn below(&self) -> String {
         format!("column {}", self.stored.spec.name)
     }

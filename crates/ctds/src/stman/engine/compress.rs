@@ -56,7 +56,7 @@ pub(crate) static SINGLE_DISH: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// The NaN to which casacore decodes the code for a value that is not finite: all bits are 1.
+/// Casacore's NaN for a value that is not finite: all bits are 1.
 const NAN: f32 = f32::from_bits(u32::MAX);
 
 #[derive(Debug)]
@@ -114,14 +114,12 @@ fn wrong_buffer() -> Error {
     Error::usage("elements are read into those of another type")
 }
 
-/// Decodes a stored 16-bit integer to the float stored · scale + offset; -32768 stands for values that are not finite, and
-/// gives NaN.
+/// stored · scale + offset; -32768 stands for values that are not finite, and gives NaN.
 fn float(stored: i16, (scale, offset): (f32, f32)) -> f32 {
     if stored == i16::MIN { NAN } else { f32::from(stored) * scale + offset }
 }
 
-/// Splits a stored complex number, `re * 65536 + im`, into its parts, from -32768 to 32767 (`re` may be 32768); `None` for
-/// the code of values that are not finite.
+/// Parts of `re * 65536 + im`, from -32768 to 32767 (`re` may be 32768); `None` for values that are not finite.
 fn split(stored: i32) -> Option<(i32, i32)> {
     let re = stored / 65536;
     if re == -32768 {
@@ -136,8 +134,7 @@ fn split(stored: i32) -> Option<(i32, i32)> {
     })
 }
 
-/// Decodes a 32-bit integer with two 16-bit parts to a complex number, each part times scale plus offset; `i32::MIN` stands
-/// for values that are not finite, and gives NaN.
+/// Each 16-bit part times scale plus offset; `i32::MIN` stands for values that are not finite, and gives NaN.
 fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     match split(stored) {
         Some((re, im)) => Complex32::new(re as f32 * scale + offset, im as f32 * scale + offset),
@@ -150,7 +147,7 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
 /// the real part is `(re * scale) + offset`, the imaginary part `(h * 2 * scale) + offset`, where `h` is half of `im`,
 /// rounded down.
 ///
-/// Casacore writes i32::MIN for what is not finite and reads it as the smallest real number; so do we.
+/// Casacore writes i32::MIN for a number that is not finite and reads it as the smallest real number; so do we.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     if stored & 1 == 0 {
         return Complex32::new((stored >> 1) as f32 * (scale / 32768.) + offset, 0.);

@@ -20,13 +20,12 @@ use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
 
 const PREFIX: &str = "_ForwardColumn_";
 
-/// Keyword of a forwarded column with the name of the table that has its cells.
+/// Keyword with the name of the table that has the cells.
 const TABLE: &str = "_ForwardColumn_TableName";
 
-/// The same for ForwardColumnIndexedRowEngine.
 const TABLE_OF_ROWS: &str = "_ForwardColumn_TableName_Row";
 
-/// The column keywords whose strings name tables that hold the cells of the column.
+/// Keywords whose strings name tables that hold the cells of the column.
 pub const FORWARD_TABLES: [&str; 2] = [TABLE, TABLE_OF_ROWS];
 
 pub(crate) static KIND: Kind = Kind::engine(
@@ -61,37 +60,32 @@ pub(crate) static INDEXED: Kind = Kind::engine(
 #[derive(Debug)]
 struct Forward<C> {
     name: BString,
-    /// The forwarded columns, or the error of opening each: each column may be in a different table, and only some of these may
-    /// be missing.
+    /// Columns may be in different tables, of which some may be missing.
     columns: Vec<Result<C>>,
 }
 
-/// A forwarded column: its cell in a row is that of a column of another table in the row of the same number.
+/// Cells are those of another table, in the row of the same number.
 #[derive(Debug)]
 struct ForwardColumn {
     name: BString,
     other: OtherColumn,
-    /// Whether the table to which the column is forwarded has as many rows as the table of the forwarded column.
+    /// Whether the other table has as many rows.
     same_rows: bool,
 }
 
-/// A forwarded column of a ForwardColumnIndexedRowEngine: its cells are those of a column of another table, in rows whose
-/// numbers a third column gives.
+/// Cells are those of another table, in rows whose numbers a third column gives.
 #[derive(Debug)]
 struct IndexedColumn {
     name: BString,
     other: OtherColumn,
-    /// Number of rows of the table to which the column is forwarded.
+    /// Rows of the other table.
     rows: u64,
     numbers: OtherColumn,
 }
 
 impl<C> Forward<C> {
-    /// Opens the forwarded columns of the engine. `column` makes each from its description in this table, from the
-    /// column of another table to which it is forwarded, and from the number of rows of that table.
-    ///
-    /// # Errors
-    /// That of the first column, if there is none that can be read.
+    /// `column` makes each column from its description here, the column it is forwarded to, and the rows of that table.
+    /// Fails with the first error if no column can be read.
     fn open(
         type_name: &str,
         args: &OpenArgs<'_>,
@@ -140,8 +134,7 @@ fn open_table(args: &OpenArgs<'_>, name: &BStr) -> Result<Box<dyn Columns>> {
     })
 }
 
-/// Checks that a forwarded column (`spec`) and the column to which it is forwarded (`other`) have the same type and
-/// shape; casacore requires equal descriptions.
+/// Casacore requires equal descriptions of the two columns.
 fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
     let kind = |spec: &ColumnSpec| if spec.storage == Storage::Scalar { "scalars" } else { "arrays" };
     if spec.data_type != other.data_type || kind(spec) != kind(other) {
@@ -160,7 +153,6 @@ fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
     Ok(())
 }
 
-/// Opens the column with the row numbers of a ForwardColumnIndexedRowEngine.
 fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let key = format!("_ForwardColumn_RowName_{}", args.sequence);
     let name = args.table.keywords().string(&key);
@@ -193,8 +185,7 @@ impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
     }
 }
 
-/// The cells of a forwarded column that could not be opened, for instance because the table to which it is forwarded is
-/// missing: reading them returns the error.
+/// A column that could not be opened: reading it returns the error.
 impl ColumnCells for Error {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Err(self.clone())
@@ -246,8 +237,7 @@ impl IndexedColumn {
         format!("ForwardColumnIndexedRowEngine: column {}", self.name)
     }
 
-    /// Reads the numbers (from 0) of the rows of another table to which `rows` (half-open, from 0) of this table are
-    /// forwarded; fails if the other table lacks a row with one of these numbers.
+    /// Row numbers in the other table; fails if it lacks one of them.
     fn map(&self, rows: Range<u64>) -> Result<Vec<u32>> {
         let count = rows.end - rows.start;
         let mut values = Values::new(DataType::UInt);

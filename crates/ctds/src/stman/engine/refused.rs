@@ -9,8 +9,7 @@ use crate::value::{Value, Values};
 
 const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
 
-/// RetypedArrayEngine, a column engine that this program recognises but cannot read: its elements are objects of a C++
-/// class, each made from some elements of another column. That column, which the engine's keywords name, can be read.
+/// Elements are objects of a C++ class, each made from elements of another column, which can be read.
 pub(crate) static RETYPED: Kind = Kind::engine(
     &["RetypedArrayEngine"],
     &[STORED_COLUMN_PREFIX, RETYPED_PREFIX],
@@ -35,8 +34,7 @@ pub(crate) static RETYPED: Kind = Kind::engine(
 
 const EXPRESSION: &str = "_VirtualTaQLEngine_CalcExpr";
 
-/// VirtualTaQLColumn: a column that casacore computes from a TaQL expression over columns of the table. This program
-/// can write such a column (the expression without values), but cannot read it.
+/// A TaQL expression over columns of the table. This program writes the expression, but cannot read values.
 pub(crate) static TAQL: Kind = Kind {
     engine: Some(EngineKeywords { prefixes: &["_VirtualTaQLEngine_"], expression: Some(EXPRESSION) }),
     create: Some(super::write::create),

@@ -30,12 +30,11 @@ pub(crate) static COMPLEX: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// ScaledArrayEngine: computes real numbers of type `V` from stored real numbers of any type.
+/// Computes real numbers of type `V` from stored real numbers of any type.
 #[derive(Debug)]
 struct Scaled<V>(Scaling<V>);
 
-/// ScaledComplexData: complex numbers of type `V`, computed from pairs of real numbers; real and imaginary part have their
-/// own scale and offset.
+/// Computes complex numbers from pairs of real ones, each part with its own scale and offset.
 #[derive(Debug)]
 struct ScaledComplex<V>(Scaling<V>);
 
@@ -91,13 +90,12 @@ const REAL: [DataType; 8] = [
     DataType::Double,
 ];
 
-/// A type of real numbers that a ScaledArrayEngine can compute; the trait defines the constants 0 and 1 in this type.
 trait Real: Number + PartialEq {
     const ZERO: Self;
     const ONE: Self;
 }
 
-/// The type in which C++ computes a product or sum of `Self` and `S`, by the usual arithmetic conversions.
+/// Type in which C++ computes with `Self` and `S`, by the usual arithmetic conversions.
 trait With<S>: Real {
     type Common: Arithmetic;
     fn widen(self) -> Self::Common;
@@ -105,8 +103,7 @@ trait With<S>: Real {
     fn narrow(common: Self::Common) -> Self;
 }
 
-/// Multiplication and addition as compiled C++ does them: integers wrap on overflow, as they do on the machines that casacore
-/// runs on.
+/// Arithmetic as compiled C++ does it: integers wrap on overflow, as on the machines that casacore runs on.
 trait Arithmetic: Copy {
     fn times(self, other: Self) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -142,8 +139,7 @@ arithmetic! {
     f64, std::ops::Mul::mul, std::ops::Add::add;
 }
 
-/// Implements `With`, the usual arithmetic conversions of C++, for lists of computed type, stored type and the type in which
-/// they are combined.
+/// Lists of computed type, stored type and the type in which they are combined.
 macro_rules! common {
     ($($virtual_type:ty: $($stored:ty => $common:ty),*;)*) => {$($(
         impl With<$stored> for $virtual_type {
@@ -171,7 +167,7 @@ common! {
     f64: u8 => f64, i16 => f64, u16 => f64, i32 => f64, u32 => f64, i64 => f64, f32 => f64, f64 => f64;
 }
 
-/// Which operations casacore carries out to scale an element: it skips a scale of 1 and an offset of 0.
+/// Casacore skips a scale of 1 and an offset of 0.
 #[derive(Debug, Clone, Copy)]
 enum Steps {
     Neither,
@@ -211,7 +207,6 @@ fn wrong_buffer(stored: &Values, out: DataType) -> Error {
     Error::usage(format!("{out} elements are read from a column of {} elements", stored.data_type()))
 }
 
-/// Runs `$body` with `$v` bound to the vector of stored real numbers, for any type of real numbers.
 macro_rules! for_each_real {
     ($stored:expr, $v:ident => $body:expr, $other:expr) => {
         match $stored {

@@ -7,8 +7,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
-/// The sources of an engine's scale and offset: each is a fixed number from a keyword, or a scalar column with a number for
-/// each row.
+/// Scale and offset: each a fixed number from a keyword, or a scalar column.
 #[derive(Debug)]
 pub(super) struct Scaling<T> {
     scale: Source<T>,
@@ -22,8 +21,7 @@ enum Source<T> {
 }
 
 impl<T: Number> Scaling<T> {
-    /// Finds the sources of the scale and the offset of an engine: the Bool keywords `<prefix><fixed_scale>` and
-    /// `<prefix><fixed_offset>` say whether each is a fixed number or a column.
+    /// The Bool keywords `<prefix><fixed_scale>` and `<prefix><fixed_offset>` tell a fixed number from a column.
     pub(super) fn open(mapping: &Mapping<'_>, prefix: &str, fixed_scale: &str, fixed_offset: &str) -> Result<Self> {
         let source = |what: &str, fixed: &str| {
             let is_fixed = flag(mapping.keywords, &format!("{prefix}{fixed}"))?;
@@ -32,7 +30,6 @@ impl<T: Number> Scaling<T> {
         Ok(Scaling { scale: source("Scale", fixed_scale)?, offset: source("Offset", fixed_offset)? })
     }
 
-    /// The scale and the offset of `rows` (half-open, from 0).
     pub(super) fn rows(&self, rows: Range<u64>) -> Result<Rows<(T, T)>> {
         let offsets = |offset: &Source<T>| offset.read(rows.clone());
         Ok(match (&self.scale, &self.offset) {
@@ -47,8 +44,7 @@ impl<T: Number> Scaling<T> {
 }
 
 impl<T: Number> Source<T> {
-    /// Opens the source of a scale or an offset: the number in the keyword `key` if it is `fixed`, otherwise the column that
-    /// the keyword `<key>Name` names.
+    /// The number in the keyword `key` if it is `fixed`, else the column that `<key>Name` names.
     fn open(mapping: &Mapping<'_>, key: &str, fixed: bool) -> Result<Self> {
         if fixed {
             return number(mapping.keywords, key).map(Source::Fixed);
@@ -76,7 +72,7 @@ impl<T: Number> Source<T> {
     }
 }
 
-/// Reads the Bool keyword `key` of an engine; an error if it is missing or not a Bool.
+/// An error if the keyword is missing or not a Bool.
 pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     match keywords.get(key) {
         Some(Value::Scalar(Values::Bool(value))) if value.len() == 1 => Ok(value[0]),
@@ -84,7 +80,6 @@ pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     }
 }
 
-/// Reads the number in the keyword `key` of an engine, whichever type of number that is.
 pub(super) fn number<T: Number>(keywords: &Record, key: &str) -> Result<T> {
     match keywords.get(key) {
         Some(Value::Scalar(values)) => T::first_of(values),
@@ -93,13 +88,10 @@ pub(super) fn number<T: Number>(keywords: &Record, key: &str) -> Result<T> {
     .ok_or_else(|| Error::format(format!("the column keyword {key} is missing or not a number")))
 }
 
-/// A number type that scales, offsets and computed elements of engines can have.
 pub(super) trait Number: Element + Copy + std::fmt::Debug + Send + Sync {
-    /// Converts the elements `range` of `values` as C does and appends them to `out`; `None` if
-    /// they cannot be converted.
+    /// Converts as C does; `None` if that is not possible.
     fn convert(values: &Values, range: Range<usize>, out: &mut Vec<Self>) -> Option<()>;
 
-    /// Converts the first element of `values` to this number type; `None` if it is missing or cannot be converted.
     fn first_of(values: &Values) -> Option<Self> {
         let mut first = Vec::new();
         Self::convert(values, 0..values.len().min(1), &mut first)?;

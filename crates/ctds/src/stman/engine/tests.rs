@@ -28,7 +28,7 @@ fn double(value: f64) -> Value {
     Value::Scalar(Values::Double(vec![value]))
 }
 
-/// An array column `NAME` of two cells, with an undefined one between them.
+/// Two cells, with an undefined one between them.
 fn stored(name: &str, first: (Shape, Values), last: (Shape, Values)) -> Given {
     let spec = column(name, first.1.data_type(), Storage::Indirect, None);
     Given::default().column(spec, Record::default(), vec![Some(first), None, Some(last)])
@@ -201,7 +201,7 @@ fn numbers_of_another_type() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_keywords_and_columns_are_named() {
     let cells = |values: Vec<i32>| (Shape::from([values.len() as u64]), Values::Int(values));
     let around = stored("D", cells(vec![1]), cells(vec![2]));
     let error = |fields: &Record| read("CompressComplex", DataType::Complex, fields, &around).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::stman::{CreateArgs, ManagerMut};
 use crate::value::{Region, Shape, Values};
 
-/// A virtual column engine of a table that is written; its parameters are in the keywords of its columns.
+/// Parameters are in the keywords of the columns.
 #[derive(Debug)]
 struct EngineMut;
 

@@ -5,61 +5,56 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 
-/// Bits of the first word of an IncrementalStMan bucket that give the offset of the index part from the bucket's start,
-/// in bytes; if any other bit is set, row numbers have 64 bits.
+/// First word: byte offset of the index part; any other bit means row numbers of 64 bits.
 const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
 
-/// Size in bytes of the header of an IncrementalStMan bucket. The data part follows it, and offsets of values count
-/// from the start of the data part.
+/// The data part follows; offsets of values count from its start.
 pub(super) const HEADER_BYTES: usize = 4;
 
-/// Bit of the first word of an IncrementalStMan bucket that casacore sets if the bucket's row numbers have 64 bits.
+/// Bit that casacore sets for row numbers of 64 bits.
 pub(super) const WIDE_ROWS: u32 = 1 << 31;
 
-/// A bucket of IncrementalStMan, in the byte order of the table. formats/stman.md 2.3.
+/// Numbers have the table's byte order; rows of all methods count from 0 at the bucket's first. formats/stman.md 2.3.
 ///
-/// | field        | type           | meaning                                                             |
+/// | field | type | meaning |
 /// |--------------|----------------|---------------------------------------------------------------------|
-/// | index_offset | u32            | of the index part; a non-zero upper half byte: rows are u64         |
-/// | data         |                | values, to the index part                                           |
-/// | count        | u32            | per column: values, at least 1                                      |
-/// | rows         | u32 or u64 each | per column: row from which a value holds, from the bucket's first  |
-/// | offsets      | u32 each       | per column: where the value is in the data part                     |
+/// | index_offset | u32 | of the index part; a non-zero upper half byte: rows are u64 |
+/// | data | | values, to the index part |
+/// | count | u32 | per column: values, at least 1 |
+/// | rows | u32 or u64 each | per column: row from which a value holds, from the bucket's first |
+/// | offsets | u32 each | per column: where the value is in the data part |
 ///
-/// What follows the index part is left from earlier contents.
+/// Bytes after the index part are left from earlier contents.
 #[derive(Debug)]
 pub(super) struct Bucket {
     bytes: Vec<u8>,
     order: ByteOrder,
-    /// Offset of the index part in the bucket in bytes, which is the end of the data part.
+    /// Byte offset of the index part, the end of the data part.
     index_offset: usize,
-    /// Size of a row number in the bucket, in bytes: 4 or 8.
+    /// 4 or 8.
     row_bytes: usize,
     columns: Vec<Entries>,
 }
 
-/// Where the index part of a bucket has the row numbers and value offsets of one column: one of each for every value of the
-/// column.
+/// Row numbers and value offsets of one column in the index part.
 #[derive(Debug, Clone, Copy)]
 struct Entries {
-    /// Offset of the column's row numbers in the bucket, in bytes; the value offsets follow them.
+    /// Byte offset of the row numbers; the value offsets follow them.
     rows: usize,
     count: usize,
 }
 
-/// A value of a column in a bucket, and where the rows end for which it holds (counted from 0 at the bucket's first).
+/// A value, and where the rows end for which it holds.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    /// Bytes from the beginning of the value to the end of the bucket's data part; the bucket does not store where the
-    /// value ends.
+    /// Bytes from the beginning of the value to the end of the data part; where the value ends is not stored.
     pub(super) value: &'a [u8],
-    /// The row after the last one for which the value holds, counted from 0 at the bucket's first row; `None` if the
-    /// value holds to the end of the bucket.
+    /// `None` if the value holds to the end of the bucket.
     pub(super) end: Option<u64>,
 }
 
 impl Bucket {
-    /// Reads a bucket with `columns` columns from its bytes, and checks its index part.
+    /// Checks the index part.
     pub(super) fn decode(bytes: Vec<u8>, order: ByteOrder, columns: usize) -> Result<Self> {
         let mut bucket = Bucket { bytes, order, index_offset: 0, row_bytes: 4, columns: Vec::new() };
         let word = bucket.u32(0)?;
@@ -97,16 +92,14 @@ impl Bucket {
         Ok(bucket)
     }
 
-    /// Iterates over the values of column number `column` (from 0) in the bucket, beginning with the value that holds
-    /// for `row`, which is counted from 0 at the bucket's first row.
+    /// Values of a column, beginning with the one that holds for `row`.
     pub(super) fn runs(&self, column: usize, row: u64) -> impl Iterator<Item = Result<Run<'_>>> {
         let entries = self.columns[column];
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
     }
 
-    /// Fills `out` with the values that hold for `rows` (half-open, counted from 0 at the bucket's first row), `bytes`
-    /// bytes each, in the table's byte order. `entry` is the index of the column's value read last, where the search
-    /// starts; it is updated. `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values of `rows`, `bytes` bytes each. The search starts at `entry`, the value read last,
+    /// and updates it. `None` if a value is outside the data part or `out` is too short.
     pub(super) fn fill(
         &self,
         column: usize,
@@ -136,8 +129,7 @@ impl Bucket {
         Some(())
     }
 
-    /// Sets `entry` to the index of the column's value that holds for `row`, counted from 0 at the bucket's first row.
-    /// This is fast if the present `entry` or the next index is the right one, as when rows are read in order.
+    /// Fast if the present `entry` or the next one is right, as when rows are read in order.
     fn seek(&self, entries: Entries, row: u64, entry: &mut usize) {
         let starts_by = |entry: usize| entry < entries.count && self.row(entries, entry) <= row;
         if !starts_by(*entry) {
@@ -150,8 +142,6 @@ impl Bucket {
         }
     }
 
-    /// Index (from 0), among a column's values in the bucket, of the one that holds for `row`, counted from 0 at the
-    /// bucket's first row.
     fn find(&self, entries: Entries, row: u64) -> usize {
         // the first entry beyond `row`; there is one before it, because the first row is 0
         let (mut low, mut high) = (1, entries.count);
@@ -162,8 +152,6 @@ impl Bucket {
         low - 1
     }
 
-    /// The value with index `entry` (from 0) of a column in the bucket, and the row, counted from 0 at the bucket's
-    /// first row, from which on it no longer holds.
     fn run(&self, column: usize, entry: usize) -> Result<Run<'_>> {
         let entries = self.columns[column];
         let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
@@ -175,8 +163,7 @@ impl Bucket {
         Ok(Run { value, end })
     }
 
-    /// The row, counted from 0 at the bucket's first row, from which on the column's value with index `entry` (from 0)
-    /// holds. `decode` has checked that the bytes of the row numbers are inside the bucket.
+    /// First row of a value. `decode` has checked that the row numbers are inside the bucket.
     fn row(&self, entries: Entries, entry: usize) -> u64 {
         let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
         match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {
@@ -194,7 +181,7 @@ impl Bucket {
     }
 }
 
-/// Whether the row numbers, each `N` bytes that `row` decodes, begin with 0 and strictly ascend.
+/// Whether row numbers, each `N` bytes, begin with 0 and strictly ascend.
 fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u64) -> bool {
     // without an early end, so that several rows are compared at once
     let ascends =
@@ -202,22 +189,18 @@ fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u6
     rows.first().is_some_and(|first| row(first) == 0) && ascends
 }
 
-/// The values of one column in a bucket of IncrementalStMan, from the first value on that a read needs.
+/// Values of one column, from the first one on that a read needs.
 struct Values<'a> {
-    /// Data part of the bucket, which holds the bytes of all values.
     data: &'a [u8],
-    /// The row from which each value holds, counted from 0 at the bucket's first row: 4 or 8 bytes each, in the table's
-    /// byte order.
+    /// First row of each value, 4 or 8 bytes each.
     starts: &'a [u8],
-    /// Offset of each value in the bucket's data part, in bytes: a u32 in the table's byte order.
     offsets: &'a [[u8; 4]],
     order: ByteOrder,
 }
 
 impl Values<'_> {
-    /// Calls `each` for every value that holds in `rows` (counted from 0 at the bucket's first row), with its offset in
-    /// bytes in the data part and the range of rows for which it holds, counted from 0 at the first of `rows`. Returns
-    /// the index of the last of these values, from 0 in `self`; `None` if `each` returned `None`.
+    /// Calls `each` for every value in `rows`, with its offset in the data part and its rows, counted from the first of
+    /// `rows`. Returns the index of the last value; `None` if `each` did.
     fn for_each(
         &self,
         row_bytes: usize,
@@ -252,8 +235,7 @@ impl Values<'_> {
         None
     }
 
-    /// The offsets of the values that hold for `rows`, if there is another value for each row;
-    /// `None` if one holds for several rows.
+    /// Offsets, if there is another value for each row.
     fn offsets_of_rows(&self, row_bytes: usize, rows: &Range<u64>) -> Option<&[[u8; 4]]> {
         let count = usize::try_from(rows.end - rows.start).ok().filter(|&count| count > 0)?;
         let offsets = self.offsets.get(..count)?;
@@ -265,9 +247,7 @@ impl Values<'_> {
         (start(0) == Some(rows.start) && start(count - 1) == Some(rows.end - 1)).then_some(offsets)
     }
 
-    /// Fills `out` with the values that hold for `rows`, `N` bytes for each row. Returns the index
-    /// of the last of these values, from 0 in `self`; `None` if a value is outside the data part or
-    /// `out` is too short.
+    /// Fills `out` with `N` bytes per row; returns and fails as [`fill_long`](Self::fill_long).
     fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
         let (cells, []) = out.as_chunks_mut::<N>() else { return None };
         if let Some(offsets) = self.offsets_of_rows(row_bytes, &rows).filter(|offsets| offsets.len() == cells.len()) {
@@ -283,9 +263,8 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with the values that hold for `rows`, `bytes` bytes for each row; the bucket
-    /// stores row numbers in `row_bytes` (4 or 8) bytes. Returns the index of the last of these
-    /// values, from 0 in `self`; `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with `bytes` bytes per row. Returns the index of the last value; `None` if one is outside the data
+    /// part or `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;
@@ -301,7 +280,7 @@ impl Values<'_> {
 mod tests {
     use super::*;
 
-    /// A bucket with four values of a column, of one byte each, and one of another column.
+    /// Four values of a column, of one byte each, and one of another column.
     fn bucket(row_bytes: usize, order: ByteOrder) -> Bucket {
         let mut bytes = Vec::new();
         let mut put = |word: u64, len: usize| match order {

@@ -10,28 +10,24 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape, Values, bits, swap_bytes, swap_width};
 
-/// A value of IncrementalStMan as its bytes in the file.
+/// Bytes of a value in the file.
 pub(super) type Stored = SmallVec<[u8; 16]>;
 
-/// The form in which the values of an IncrementalStMan column are stored; `A` is the type of the array file, which holds
-/// indirect arrays.
+/// Stored form of a column's values; `A` is the type of the array file.
 #[derive(Debug)]
 pub(super) enum Cell<A> {
-    /// Numbers or Bools: the value is the `count` elements of a cell, which has `shape` (fastest axis first), in
-    /// `bytes` bytes. Bools are packed as bits, and each value begins at a whole byte.
+    /// The `count` elements of a cell, fastest axis first; Bools are packed as bits, each value from a whole byte on.
     Elements { shape: Shape, count: u64, bytes: u64 },
-    /// One string in each cell: the value is a u32 length in bytes, which counts its own 4 bytes, then the string.
-    /// `shape` is that of the cell: without axes for a scalar, all extents 1 for an array.
+    /// A u32 length, which counts its own 4 bytes, and the string. `shape` has no axes for a scalar, else extents of 1.
     String { shape: Shape },
-    /// Arrays of strings: the value is a u32 length in bytes, which counts its own 4 bytes, then the `count` strings of
-    /// a cell of `shape` (fastest axis first), each after its own u32 length.
+    /// A u32 length, which counts its own 4 bytes, then `count` strings, each after its own u32 length.
     Strings { shape: Shape, count: u64 },
-    /// The value is the offset of an array in the array file, i64 in bytes; 0 if the cell is undefined.
+    /// Byte offset of an array in the array file, i64; 0 if the cell is undefined.
     Array(A),
 }
 
 impl<A> Cell<A> {
-    /// The form of the values of a column whose cells, arrays included, are stored in the buckets and not in the array file.
+    /// A column whose cells, arrays included, are in the buckets.
     pub(super) fn direct(spec: &ColumnSpec) -> Result<Self> {
         let shape = match (spec.storage, &spec.shape) {
             (Storage::Scalar, _) => Shape::scalar(),
@@ -50,7 +46,7 @@ impl<A> Cell<A> {
         })
     }
 
-    /// Number of elements in each cell of the column; `None` for indirect arrays, whose number of elements may differ.
+    /// `None` for indirect arrays.
     pub(super) fn count(&self) -> Option<usize> {
         match self {
             Cell::Elements { count, .. } | Cell::Strings { count, .. } => Some(*count as usize),
@@ -59,7 +55,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Decodes a value that holds its elements itself, not an offset in the array file, and appends them to `out`.
+    /// Not for offsets in the array file.
     pub(super) fn read(&self, value: &[u8], order: ByteOrder, out: &mut Values) -> Result<()> {
         match (self, out) {
             (Cell::Elements { count, bytes, .. }, out) => {
@@ -94,8 +90,7 @@ impl<A> Cell<A> {
     }
 }
 
-/// Returns the strings of an IncrementalStMan value as bytes, without the u32 length that precedes them; this length
-/// counts its own 4 bytes.
+/// Strings of a value, without the u32 length before them, which counts its own 4 bytes.
 fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
     let len = order.u32(len);
@@ -106,9 +101,8 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     }
 }
 
-/// Methods for writing the values of IncrementalStMan.
 impl<A> Cell<A> {
-    /// The value of a cell that was never written: zeros, empty strings, or the array offset 0, which means undefined.
+    /// A cell never written: zeros, empty strings, or the array offset 0.
     pub(super) fn empty(&self, order: ByteOrder) -> Stored {
         match self {
             Cell::Elements { bytes, .. } => SmallVec::from_elem(0, *bytes as usize),
@@ -123,8 +117,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Encodes the elements `range` (half-open, from 0) of `values`, which are one cell, to the bytes that a bucket of
-    /// IncrementalStMan stores for it.
+    /// The elements `range` of `values` are one cell.
     pub(super) fn encode(&self, values: &Values, range: Range<usize>, order: ByteOrder) -> Result<Stored> {
         match values {
             Values::String(strings) => {
@@ -161,7 +154,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Length in bytes of the value at the beginning of `value`, after which other bytes may follow.
+    /// Bytes of the value at the beginning of `value`.
     pub(super) fn stored_len(&self, value: &[u8], order: ByteOrder) -> Result<usize> {
         let len = match self {
             Cell::Elements { bytes, .. } => *bytes as usize,

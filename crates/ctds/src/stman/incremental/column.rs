@@ -15,21 +15,19 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
-/// Number of rows whose shapes are compared at a time, so that memory does not depend on the number of rows.
+/// Rows whose shapes are compared at a time, so that memory does not depend on their number.
 const ROWS: usize = 1 << 16;
 
-/// A column of IncrementalStMan that is read.
 #[derive(Debug)]
 pub(super) struct IncrementalColumn {
     pub(super) shared: Arc<Shared>,
-    /// Number of the column within the manager, from 0.
+    /// Index within the manager.
     pub(super) number: usize,
     pub(super) cell: Cell<Arc<ArrayFile>>,
 }
 
 impl IncrementalColumn {
-    /// Calls `each` for every value of the column that holds in `rows` (half-open, from 0), with the bytes of the value
-    /// and the count of these rows for which it holds.
+    /// Calls `each` for every value in `rows`, with its bytes and the number of these rows for which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -52,7 +50,6 @@ impl IncrementalColumn {
         Ok(())
     }
 
-    /// Calls `use_value` with the bytes of the value that holds for `row`, counted from 0.
     fn with_value<T>(&self, row: u64, use_value: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let found = self.shared.index.find(row).context(&self.shared.place)?;
         let bucket: Arc<Bucket> = self.shared.bucket(found.bucket)?;
@@ -62,7 +59,7 @@ impl IncrementalColumn {
             .with_context(|| &self.shared.place)
     }
 
-    /// Fails if the arrays of the column are in an array file that cannot be opened; otherwise does nothing.
+    /// Fails if the array file of the column cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),
@@ -74,8 +71,7 @@ impl IncrementalColumn {
         self.with_value(row, |value| array_offset(value, self.shared.order))
     }
 
-    /// Where the cells of `rows` are in the array file, as offsets in bytes (0: undefined), each
-    /// with the number of consecutive rows that have the same array.
+    /// Offsets in the array file (0: undefined), each with the number of consecutive rows that have the same array.
     fn array_runs(&self, rows: Range<u64>) -> Result<Vec<(i64, u64)>> {
         // arrays are read after `for_runs`, which names the bucket in every error
         let mut runs: Vec<(i64, u64)> = Vec::new();
@@ -168,8 +164,7 @@ impl ColumnCells for IncrementalColumn {
         })
     }
 
-    /// Fills `out` with the cells of all rows of the row ranges `runs`; returns their byte order, or `None` if the cells have
-    /// no fixed size, reading failed, or they do not fill `out` exactly.
+    /// `None` if the cells have no fixed size, reading failed, or they do not fill `out` exactly.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bytes, .. } = self.cell else { return None };
         let bytes = usize::try_from(bytes).ok()?;
@@ -197,7 +192,7 @@ impl ColumnCells for IncrementalColumn {
     }
 }
 
-/// Appends `rows - 1` copies of the last cell of `out`, which has `count` elements.
+/// Appends `rows - 1` copies of the last cell.
 fn repeat_last(out: &mut Values, count: usize, rows: u64) {
     if count > 0 && rows > 1 {
         out.repeat_last(count, (rows - 1) as usize);

@@ -7,38 +7,33 @@ use super::cell::{Cell, Stored};
 use crate::error::Result;
 use crate::io::ByteOrder;
 
-/// Number of bytes that casacore counts for the row number and the offset of each value in a bucket's index, also where
-/// row numbers have 32 bits.
+/// Casacore's accounting of the row number and offset of a value, also where row numbers have 32 bits.
 const ENTRY_BYTES: usize = 12;
 
-/// Size in bytes of the field in a bucket's index that stores how many values a column has in the bucket.
+/// Number of values of a column, in the index.
 const COUNT_BYTES: usize = 4;
 
-/// An entry in a bucket of IncrementalStMan: a value of a column, and the row from which on it holds, counted from 0 at
-/// the bucket's first row.
+/// A value, and the first row for which it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) row: u64,
     pub(super) value: Stored,
 }
 
-/// A bucket of IncrementalStMan in memory, which may be larger than in the file until it is split.
+/// A bucket in memory, which may be larger than in the file until it is split. Rows count from 0 at its first row; a
+/// column's first value holds from row 0 on, and successive values differ. Sizes are by casacore's accounting, in which
+/// row number and offset of each value are 12 bytes.
 #[derive(Debug, Clone)]
 pub(super) struct BucketMut {
-    /// The values of each column in row order, each with the first row for which it holds. A column's first value holds
-    /// from row 0 of the bucket on; successive values differ.
+    /// Values in row order.
     columns: Vec<Vec<Entry>>,
-    /// Size of the bucket in bytes by casacore's accounting, which decides when the bucket is split: the row number and
-    /// the offset of each value count as 12 bytes, even if row numbers have 32 bits.
     bytes: usize,
 }
 
-/// Values of one column that an edit of an IncrementalStMan bucket added or removed: each with 1 if it was added, -1 if
-/// it was removed. If a value refers to an array in the array file, the array's reference count changes by this number.
+/// Added (1) and removed (-1) values of a column: changes of the reference counts of their arrays.
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
-    /// Makes a bucket in which each column has one value, from row 0 on.
     pub(super) fn new(values: impl Iterator<Item = Stored>) -> Self {
         Self::of(values.map(|value| vec![Entry { row: 0, value }]).collect())
     }
@@ -65,7 +60,7 @@ impl BucketMut {
         Ok(Self::of(columns))
     }
 
-    /// Encodes the bucket in the file's form, in `bucket_bytes` bytes, which must suffice.
+    /// `bucket_bytes` must suffice.
     pub(super) fn encode(&self, order: ByteOrder, bucket_bytes: u32) -> Vec<u8> {
         let mut entries: Vec<_> = (0..)
             .zip(&self.columns)
@@ -99,19 +94,16 @@ impl BucketMut {
         bytes
     }
 
-    /// Size of the bucket in bytes by casacore's accounting: the row number and the offset of each value count as 12
-    /// bytes, even if row numbers have 32 bits.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The last row of the bucket, counted from 0 at its first row, in which the value of any column changes.
+    /// Last row in which the value of any column changes.
     pub(super) fn last_change(&self) -> u64 {
         self.columns.iter().filter_map(|column| column.last()).map(|entry| entry.row).max().unwrap_or_default()
     }
 
-    /// The value of a column in `row`, and the range (half-open) of rows in which it holds, both counted from 0 at the
-    /// bucket's first row; the bucket has `rows` rows.
+    /// The value in `row`, and the rows in which it holds; the bucket has `rows` rows.
     pub(super) fn find(&self, column: usize, row: u64, rows: u64) -> (&Stored, Range<u64>) {
         let entries = &self.columns[column];
         let next = entries.partition_point(|entry| entry.row <= row);
@@ -119,16 +111,13 @@ impl BucketMut {
         (&entry.value, entry.row..entries.get(next).map_or(rows, |entry| entry.row))
     }
 
-    /// An upper bound of the bucket's size in bytes, by casacore's accounting, after `new` has replaced the values of
-    /// `column` in the rows `range` ([`replace`](Self::replace)). Rows count from 0 at the first row of the bucket,
-    /// which has `rows` rows.
+    /// Upper bound of the size after [`replace`](Self::replace).
     pub(super) fn bytes_with(&self, column: usize, range: &Range<u64>, rows: u64, new: &[Entry]) -> usize {
         let after = if range.end < rows { ENTRY_BYTES + self.find(column, range.end, rows).0.len() } else { 0 };
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
     }
 
-    /// Replaces the values of a column in the rows `range`, counted from 0 at the first row of the bucket, which has
-    /// `rows` rows; the first of `new` is for the first row of the range. Returns the added and removed values.
+    /// Replaces the values in `range`; the first of `new` is for its first row.
     pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
@@ -153,8 +142,7 @@ impl BucketMut {
         changes
     }
 
-    /// Removes `row`, counted from 0 at the bucket's first row, from the bucket, which has `rows` rows, at least two;
-    /// returns, for each column, the values that the removal adds to it and removes from it.
+    /// The bucket has `rows` rows, at least two; returns the changes of each column.
     pub(super) fn remove_row(&mut self, row: u64, rows: u64) -> Vec<Changes> {
         let columns = self.columns.len();
         let mut remove = |column: usize| {
@@ -174,8 +162,8 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// The rows at which to cut the bucket into smaller ones, counted from 0 at its first row. Each smaller bucket is
-    /// filled to about `wanted` bytes. It has at least one row, and at most `limit` bytes unless one row needs more.
+    /// Rows at which to cut the bucket into parts of about `wanted` bytes, each of at least one row, and at most
+    /// `limit` bytes unless one row needs more.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
         let mut entries: Vec<_> = (0..self.columns.len())
             .flat_map(|column| self.columns[column].iter().map(move |entry| (entry.row, column, entry.bytes())))
@@ -199,9 +187,8 @@ impl BucketMut {
         cuts
     }
 
-    /// Moves the rows from `row` on, counted from 0 at the bucket's first row, to a new bucket, and returns it. Also
-    /// returns for each column the changes of reference counts: 1 more for the value that holds on both sides of the cut, which
-    /// both buckets now store; none if the column's value changes at the cut.
+    /// Moves the rows from `row` on to a new bucket. A value that holds on both sides of the cut gets one reference
+    /// more.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
@@ -222,8 +209,7 @@ impl BucketMut {
         (Self::of(parts), changes)
     }
 
-    /// Lists all values of each column, each with -1 (for one reference less). If the whole bucket is removed, the
-    /// reference counts of arrays in the array file are reduced by these lists.
+    /// All values, each with -1, to remove the bucket.
     pub(super) fn all(&self) -> Vec<Changes> {
         let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
         self.columns.iter().map(gone).collect()

@@ -6,19 +6,19 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// The header at the start of an IncrementalStMan file: AipsIO object `IncrementalStMan`, in the byte order of the table.
+/// AipsIO object `IncrementalStMan`, in the byte order of the table.
 ///
 /// formats/stman.md 2.1. Big-endian tables are written as version 4, little-endian ones as version 5.
 ///
-/// | field        | type | since | meaning                                                  |
+/// | field | type | since | meaning |
 /// |--------------|------|-------|----------------------------------------------------------|
-/// | big_endian   | bool | 5     | must agree with the table; older versions are big-endian |
-/// | bucket_bytes | u32  |       |                                                          |
-/// | buckets      | u32  |       | in the file, free ones included                          |
-/// | cache        | u32  |       | hint for the cache size                                  |
-/// | unique       | u32  |       | indirect columns ever made                               |
-/// | free         | u32  | 2     | free buckets                                             |
-/// | first_free   | i32  | 2     | -1 for none                                              |
+/// | big_endian | bool | 5 | must agree with the table; older versions are big-endian |
+/// | bucket_bytes | u32 | | |
+/// | buckets | u32 | | in the file, free ones included |
+/// | cache | u32 | | hint for the cache size |
+/// | unique | u32 | | indirect columns ever made |
+/// | free | u32 | 2 | free buckets |
+/// | first_free | i32 | 2 | -1 for none |
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) version: u32,
@@ -50,8 +50,7 @@ impl Header {
         Ok(Header { version, bucket_bytes, buckets, cache, unique, free, first_free })
     }
 
-    /// The version of the header of an IncrementalStMan file in a table of byte order `order`: 4 for big-endian, 5 for
-    /// little-endian.
+    /// 4 for big-endian, 5 for little-endian.
     pub(super) fn version(order: ByteOrder) -> u32 {
         match order {
             ByteOrder::Big => 4,

@@ -5,32 +5,29 @@ use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
 
-/// The index of IncrementalStMan: which bucket holds which rows; stored after the last bucket, in the byte order of the table.
+/// Which bucket holds which rows; stored after the last bucket, in the byte order of the table.
 ///
 /// formats/stman.md 2.2. AipsIO object `ISMIndex`; an older, longer index leaves bytes after it.
 ///
-/// | field   | v1        | v2        | meaning                                         |
+/// | field | v1 | v2 | meaning |
 /// |---------|-----------|-----------|-------------------------------------------------|
-/// | used    | u32       | u32       | buckets in use, at least 1                      |
-/// | rows    | block u32 | block u64 | first row of each, then the number of all rows  |
-/// | buckets | block u32 | block u32 | their numbers, in the same order                |
+/// | used | u32 | u32 | buckets in use, at least 1 |
+/// | rows | block u32 | block u64 | first row of each, then the number of all rows |
+/// | buckets | block u32 | block u32 | their numbers, in the same order |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Offset of the index in the file, in bytes.
+    /// Byte offset in the file.
     offset: u64,
-    /// Number (from 0) of the first row of each bucket, in ascending order; the last element is the number of all rows.
+    /// First row of each bucket, ascending; then the number of all rows.
     pub(super) rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// Result of a search in the index of an IncrementalStMan: the bucket that holds the wanted row, and all rows of this
-/// bucket.
+/// The bucket of a row, and all rows of this bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bucket: u32,
-    /// Number (from 0) of the first row of the bucket.
     pub(super) start: u64,
-    /// Number (from 0) of the row after the bucket's last.
     pub(super) end: u64,
 }
 
@@ -58,7 +55,6 @@ impl Index {
         Ok(Index { offset, rows, buckets })
     }
 
-    /// Finds the bucket that holds `row`, counted from 0.
     pub(super) fn find(&self, row: u64) -> Result<Found> {
         // an empty bucket starts with the row that the next one starts with
         let next = self.next_entry(row);
@@ -70,22 +66,18 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// Index (from 0, in the order of the rows) of the bucket after the one that holds `row` (from 0); the number of buckets
-    /// if there is none after it.
+    /// Index of the bucket after the one that holds `row`; the number of buckets if that is the last.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }
 }
 
-/// Methods for writing the index of IncrementalStMan.
 impl Index {
-    /// Makes the index of a new IncrementalStMan, whose only bucket has the number `bucket` in the file and does not
-    /// have rows yet.
+    /// An index whose only bucket does not have rows yet.
     pub(super) fn new(bucket: u32) -> Self {
         Index { offset: 0, rows: vec![0, 0], buckets: vec![bucket] }
     }
 
-    /// The number of all rows that the buckets hold.
     pub(super) fn table_rows(&self) -> u64 {
         self.rows.last().copied().unwrap_or_default()
     }

@@ -35,11 +35,10 @@ use crate::value::Record;
 pub(super) static KIND: Kind =
     Kind { packable: true, create: Some(write::create), ..Kind::new(&["IncrementalStMan"], open) };
 
-/// Maximum size in bytes of the decoded buckets of an IncrementalStMan that are kept in memory while it is read.
+/// Decoded buckets kept in memory while reading.
 const CACHE_BYTES: u64 = 1 << 21;
 
-/// Version of IncrementalStMan from which on one array file holds the indirect arrays of all columns; before, each column
-/// has its own.
+/// Version from which on one array file holds the arrays of all columns; before, each column has its own.
 const SHARED_ARRAYS: u32 = 3;
 
 #[derive(Debug)]
@@ -49,10 +48,8 @@ struct Incremental {
     columns: Vec<IncrementalColumn>,
 }
 
-/// The open file of an IncrementalStMan with its index and cached buckets, which all columns share.
 #[derive(Debug)]
 struct Shared {
-    /// Names of the file and the manager, as context of errors.
     place: Context,
     order: ByteOrder,
     columns: usize,
@@ -78,8 +75,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Incremental { name: info.name, parameters, columns }))
 }
 
-/// How an IncrementalStMan of this version stores the values of each column; opens the array files of columns with
-/// indirect arrays.
+/// Opens the array files of columns with indirect arrays.
 fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<ArrayFile>>>> {
     let open = |suffix: &str| Arc::new(ArrayFile::open(args, suffix, args.order, "IncrementalStMan"));
     let mut shared_arrays: Option<Arc<ArrayFile>> = None;

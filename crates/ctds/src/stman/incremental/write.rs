@@ -19,13 +19,12 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
-/// Maximum size in bytes of the buckets that are kept in memory while an IncrementalStMan is written.
+/// Buckets kept in memory while writing.
 const CACHE_BYTES: u32 = 1 << 21;
-/// Largest size in bytes of a bucket of IncrementalStMan: a bucket stores the offset of its own index in 28 bits.
+/// A bucket stores the offset of its index in 28 bits.
 const MAX_BYTES: i64 = (1 << 28) - 1;
 const DEFAULT_BYTES: i64 = 32768;
-/// Number of rows whose new values are put into a bucket in memory at a time. After that the bucket may be larger than buckets of
-/// the file, and is split into several of that size.
+/// Rows whose values are put into a bucket in memory at a time, before it is split.
 const STEP_ROWS: u64 = 1 << 14;
 
 #[derive(Debug)]
@@ -36,8 +35,7 @@ struct IncrementalMut {
     buckets: BucketsMut,
     index: Index,
     columns: Vec<ColumnMut>,
-    /// Buckets of the file that are in memory, the least recently used first; they may have changes that are not yet
-    /// written.
+    /// Least recently used first; changes may be unwritten.
     loaded: RefCell<Vec<Loaded>>,
     arrays: Option<ArraysMut>,
 }
@@ -46,12 +44,11 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// Offset in bytes in the array file `table.f<n>i` of the array of zeros that new cells of fixed shape share until
-    /// they are written; `None` until this array is made, and again once it is overwritten with the values of a cell.
+    /// Offset of the array of zeros that new cells of fixed shape share; `None` until it is made, and once a cell is
+    /// written into it.
     zeros: Option<i64>,
 }
 
-/// A bucket of an IncrementalStMan file that is in memory while the manager is written.
 #[derive(Debug)]
 struct Loaded {
     number: u32,
@@ -63,8 +60,7 @@ pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, "IncrementalStMan", || IncrementalMut::new(args))
 }
 
-/// The size of a bucket in bytes: the parameter BUCKETSIZE, 32768 if it is missing, or what casacore chooses for the columns
-/// if it is 0. formats/stman.md 2.6.
+/// BUCKETSIZE, 32768 if it is missing, or what casacore chooses if it is 0. formats/stman.md 2.6.
 fn bucket_bytes(args: &CreateArgs<'_>, columns: &[ColumnMut]) -> Result<u32> {
     let given = parameter(args.parameters, "BUCKETSIZE", DEFAULT_BYTES, 0..=MAX_BYTES)?;
     if given > 0 {
@@ -127,7 +123,7 @@ impl IncrementalMut {
         Error::limit(format!("the values of row {row} take {bytes} bytes, but a bucket has {limit}"))
     }
 
-    /// Takes the bucket with this number (from 0) out of the cache, or reads it; the caller has to put it back.
+    /// Takes the bucket out of the cache, or reads it; the caller has to put it back.
     fn take(&self, number: u32) -> Result<Loaded> {
         let mut loaded = self.loaded.borrow_mut();
         if let Some(found) = loaded.iter().rposition(|loaded| loaded.number == number) {
@@ -158,8 +154,7 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// The value of a column in `row` (from 0), and the range of rows of the same bucket in which it holds, also counted
-    /// from the table's first row.
+    /// The value in `row`, and the rows of the bucket in which it holds, as rows of the table.
     fn value(&self, column: usize, row: u64) -> Result<(Stored, Range<u64>)> {
         let found = self.index.find(row)?;
         let loaded = self.take(found.bucket)?;
@@ -169,13 +164,13 @@ impl IncrementalMut {
         Ok(value)
     }
 
-    /// Replaces the values of a column in `rows` (half-open, from 0) of one bucket, which is split if they do not fit.
+    /// All `rows` are of one bucket, which is split if the values do not fit.
     fn replace(&mut self, column: usize, rows: Range<u64>, values: Vec<Entry>) -> Result<()> {
         let found = self.index.find(rows.start)?;
         let all = found.end - found.start;
         let range = rows.start - found.start..rows.end - found.start;
         let mut loaded = self.take(found.bucket)?;
-        // it comes back as it was if a row turns out to fit no bucket
+        // the bucket comes back as it was if a row turns out to fit no bucket
         let most = loaded.bucket.bytes_with(column, &range, all, &values);
         let before = (most > self.limit()).then(|| (loaded.bucket.clone(), loaded.dirty));
         let changes = loaded.bucket.replace(column, range.clone(), all, values);
@@ -205,8 +200,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Splits off parts of `bucket` until all fit a bucket of the file; returns the parts, the last one first, each
-    /// with the number of its first row, counted from the first row of the original bucket.
+    /// Splits `bucket` until all parts fit; returns them, the last one first, with their first rows in the original
+    /// bucket.
     fn split(
         &self,
         bucket: &mut BucketMut,
@@ -233,8 +228,7 @@ impl IncrementalMut {
         }
     }
 
-    /// Updates the reference counts of a column's arrays in the array file after values were added or removed; does
-    /// nothing for columns without indirect arrays.
+    /// Updates the reference counts of arrays after a change of values.
     fn settle(&mut self, column: usize, changes: Changes) -> Result<()> {
         if let (Cell::Array(()), Some(arrays)) = (&self.columns[column].cell, &mut self.arrays) {
             for (value, change) in changes {
@@ -254,8 +248,7 @@ impl IncrementalMut {
         changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
     }
 
-    /// The value of a column's cells in new rows: zeros, empty strings, the offset of an array of zeros, or offset 0 (an
-    /// undefined cell) if the shape is not fixed.
+    /// Value of new rows: zeros, empty strings, the array of zeros, or 0 if the shape is not fixed.
     fn empty(&mut self, column: usize) -> Result<Stored> {
         let ColumnMut { spec, cell, zeros } = &self.columns[column];
         let (Cell::Array(()), Some(shape)) = (cell, spec.shape.clone()) else { return Ok(cell.empty(self.order)) };
@@ -267,7 +260,6 @@ impl IncrementalMut {
         Ok(self.reference(zeros))
     }
 
-    /// Encodes the `offset` of an array in the array file as the stored value of a cell.
     fn reference(&self, offset: i64) -> Stored {
         Stored::from_slice(&self.order.u64_bytes(offset as u64))
     }
@@ -276,8 +268,7 @@ impl IncrementalMut {
         self.arrays.as_mut().ok_or_else(|| Error::usage("no column has arrays"))
     }
 
-    /// Adds an array of zeros of `shape` (fastest axis first) to the array file, with reference count 0; returns its
-    /// offset in bytes.
+    /// Adds an array of zeros with reference count 0.
     fn new_array(&mut self, column: usize, shape: &Shape) -> Result<i64> {
         let data_type = self.columns[column].spec.data_type;
         let arrays = self.arrays()?;
@@ -286,22 +277,19 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// The offset in the array file of the array of the cell in `row` (from 0), 0 if the cell is undefined, and the range
-    /// of rows of the same bucket that share it, also counted from the table's first row.
+    /// Offset of the array of a cell, 0 if it is undefined, and the rows of the bucket that share it.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
         Ok((array_offset(&value, self.order)?, rows))
     }
 
-    /// Makes the cell in `row` (from 0) refer to the array at `offset` of the array file.
     fn refer(&mut self, column: usize, row: u64, offset: i64) -> Result<()> {
         let entry = Entry { row: row - self.index.find(row)?.start, value: self.reference(offset) };
         self.replace(column, row..row + 1, vec![entry])
     }
 
-    /// Whether the cell in `row` (from 0) alone refers to the array at byte `offset` of the array file, so that the
-    /// array may be overwritten. `rows` are the rows, `row` among them, that share one stored reference to the array.
-    /// If the array is the one of zeros for new rows and may be overwritten, later rows get another array of zeros.
+    /// Whether the cell alone refers to the array, which may then be overwritten; `rows` share one stored reference. If
+    /// that array is the one of zeros for new rows, later rows get another.
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {
@@ -330,8 +318,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Writes arrays to the cells of `rows`. Equal arrays are stored once for each row: casacore
-    /// would change all rows that share an array when it writes one of them.
+    /// Equal arrays are stored once for each row: casacore would change all rows that share an array when it writes one
+    /// of them.
     fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         for row in rows.clone() {

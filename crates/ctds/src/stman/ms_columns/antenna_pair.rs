@@ -26,19 +26,17 @@ struct AntennaPair {
 #[derive(Debug)]
 struct AntennaColumn {
     pairs: Arc<Pairs>,
-    /// Offset in bytes of the column's antenna number in each row of the AntennaPairStMan file: 0 for ANTENNA1, 4 for
-    /// ANTENNA2.
+    /// Byte of the antenna number in a row of the file: 0 for ANTENNA1, 4 for ANTENNA2.
     offset: usize,
 }
 
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Number of table rows (those of one time step) after which the sequence of antenna pairs repeats; 0 if the file
-    /// stores a pair for every row.
+    /// Rows of a time step, after which the pairs repeat; 0 if the file stores a pair for every row.
     pattern: u64,
-    /// Bytes of the antenna pairs of one time step, 8 for each row, which repeat in all time steps: `pattern` rows, or
-    /// fewer if the table ends within its first time step. Empty if the file stores a pair for every row.
+    /// Pairs of one time step, 8 bytes each: `pattern` rows, or fewer if the table ends before. Empty if `pattern` is
+    /// 0.
     repeated: Vec<u8>,
 }
 
@@ -71,7 +69,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 
 impl Manager for AntennaPair {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 

@@ -21,26 +21,23 @@ use crate::stman::OpenArgs;
 const MAGIC: &[u8; 4] = b"Crbf";
 const HEADER_BYTES: u64 = 28;
 
-/// An open file of AntennaPairStMan, UvwStMan or StokesIStMan: a header, and rows of equal size.
+/// A header, and rows of equal size.
 #[derive(Debug)]
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
-    /// Names of the file and the manager, as context for errors.
     pub(super) place: Context,
-    /// Offset of row 0 in the file, in bytes.
+    /// Byte of row 0.
     start: u64,
-    /// Size in bytes of each row of the file, as the header states it; 0 if nothing was ever written.
+    /// Bytes of a row, by the header; 0 if nothing was ever written.
     pub(super) stride: u64,
-    /// Number of complete rows in the file; a row that the end of the file cuts off does not count.
+    /// A row that the end of the file cuts off does not count.
     pub(super) rows: u64,
-    /// Numbers in the file's second header, which belongs to the storage manager and begins with an 8-byte tag; the tag
-    /// is left out.
+    /// Numbers of the second header, which belongs to the manager, after its 8-byte tag.
     fields: Vec<u64>,
 }
 
 impl RowFile {
-    /// Opens the file of the storage manager `manager`, whose own (second) header must have the 8 bytes `tag` and then
-    /// `fields` numbers.
+    /// The manager's own header has the bytes `tag` and then `fields` numbers.
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let place = Context::managed(args.file_name(""), manager);
         let file = args.file("")?;
@@ -82,13 +79,12 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A field of the second header of the storage manager's file, which is specific to the manager: the number at position `index`, from 0,
-    /// of the numbers of 8 bytes after the tag at the start of the header.
+    /// A number of the second header.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }
 
-    /// Checks that the rows of the file, if it has any, take `stride` bytes each.
+    /// Rows, if the file has any, must take `stride` bytes.
     pub(super) fn expect_stride(&self, stride: u64) -> Result<()> {
         if self.rows > 0 && self.stride != stride {
             return Err(
@@ -98,7 +94,6 @@ impl RowFile {
         Ok(())
     }
 
-    /// Reads the bytes of `count` rows from row `first` (from 0) on, all of which the file must have.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<u8>> {
         let bytes = first.checked_mul(self.stride).zip(count.checked_mul(self.stride));
         let (offset, len) = bytes

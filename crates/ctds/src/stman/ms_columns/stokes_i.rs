@@ -2,7 +2,7 @@
 //!
 //! [`RowFile`] with tag `StkIcol` and no numbers. Row `r` is row `r` of the table: for each of the manager's columns,
 //! in the order of the table description, one value for each channel. Bools are packed, each column from a byte of its
-//! own. What was not written is zero.
+//! own. Values never written are zero.
 //!
 //! | cells `[4, channels]` of | from a value `v` |
 //! |--------------------------|------------------|
@@ -25,7 +25,6 @@ pub(crate) static KIND: Kind = Kind::new(&["StokesIStMan"], open);
 
 const CORRELATIONS: u64 = 4;
 
-/// Number of bytes of a StokesIStMan file that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -38,7 +37,7 @@ struct StokesColumn {
     file: Arc<RowFile>,
     data_type: DataType,
     shape: Shape,
-    /// Range of bytes (half-open) that the column has in each row of the StokesIStMan file.
+    /// Bytes of the column in each row of the file.
     bytes: Range<u64>,
 }
 
@@ -56,8 +55,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(StokesI { columns }))
 }
 
-/// The shape of the cells of a StokesIStMan column, fastest axis first, and the number of bytes that a cell takes in the
-/// file.
+/// Shape of a cell, fastest axis first, and its bytes in the file.
 fn layout(spec: &ColumnSpec) -> Result<(Shape, u64)> {
     let channels = match spec.shape.as_deref() {
         Some(&[CORRELATIONS, channels]) if spec.storage != Storage::Scalar => channels,
@@ -78,7 +76,7 @@ fn layout(spec: &ColumnSpec) -> Result<(Shape, u64)> {
 
 impl Manager for StokesI {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 
@@ -88,8 +86,7 @@ impl Manager for StokesI {
 }
 
 impl StokesColumn {
-    /// Decodes `rows`, the bytes of whole rows of the StokesIStMan file, and appends the cells to `out`; `values` is
-    /// scratch memory.
+    /// Decodes whole rows of the file; `values` is scratch memory.
     fn extend(&self, rows: &[u8], values: &mut Values, out: &mut Values) -> Result<()> {
         let bytes = self.bytes.start as usize..self.bytes.end as usize;
         values.clear();

@@ -21,25 +21,24 @@ pub(crate) static KIND: Kind = Kind::new(&["UvwStMan"], open);
 
 const ROW_BYTES: u64 = 24;
 
-/// Value of each coordinate of an antenna position that was never written.
+/// A coordinate that was never written.
 const UNKNOWN: f64 = f64::MAX;
 
-/// Number of rows whose antenna numbers are read from the table at a time.
+/// Rows whose antennas are read at a time.
 const STEP_ROWS: u64 = 1 << 16;
 
 type Position = [f64; 3];
 
-/// An open UvwStMan and its only column.
 #[derive(Debug)]
 struct Uvw {
     file: RowFile,
-    /// Number of table rows in each time step; 0 if the whole table is one time step.
+    /// Rows of a time step; 0 if the whole table is one.
     block_rows: u64,
     reference: u64,
     antennas: u64,
-    /// The columns ANTENNA1 and ANTENNA2 of the table.
+    /// ANTENNA1 and ANTENNA2.
     pair: [OtherColumn; 2],
-    /// Whether every cell of the column must have a value, because the table description declares the column as Direct.
+    /// Declared as Direct: every cell must have a value.
     direct: bool,
 }
 
@@ -68,8 +67,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Uvw {
-    /// Calls `each` with every row of `rows` (half-open, from 0) and its UVW, `None` where the file lacks the position of
-    /// an antenna.
+    /// Calls `each` with every row and its UVW, `None` where the file lacks the position of an antenna.
     fn for_rows(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<Position>) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -91,8 +89,8 @@ impl Uvw {
         Ok(())
     }
 
-    /// Reads the positions of all antennas in time step `block` (from 0), in the order of the file. Empty if
-    /// `wanted_rows` is 1, for which reading two single positions is faster, or if the file does not have the time step.
+    /// Positions of all antennas in a time step. Empty for one wanted row, for which two single reads are faster, or if
+    /// the file lacks the time step.
     fn positions(&self, block: u64, wanted_rows: u64) -> Result<Vec<Position>> {
         let stored = self.antennas.saturating_sub(1);
         let first = block.checked_mul(stored).filter(|&first| first < self.file.rows);
@@ -101,8 +99,7 @@ impl Uvw {
         Ok(bytes.as_chunks().0.iter().map(position).collect())
     }
 
-    /// The position of an antenna in time step `block` (from 0): from the list `positions`, or from the file if the list
-    /// lacks it; `None` if the file does not have it, or it was never written.
+    /// Position from the list, or else from the file; `None` if it lacks it, or it was never written.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);
@@ -158,7 +155,7 @@ fn position(row: &[u8; ROW_BYTES as usize]) -> Position {
 
 impl Manager for Uvw {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 
@@ -197,8 +194,7 @@ impl ColumnCells for Uvw {
         .context(&self.file.place)
     }
 
-    /// The shape `[3]` of all cells of `rows`; `None` if the UVW of one of the rows is not known. Computes the UVW of all
-    /// rows, which is faster than a query for each row.
+    /// Computes the UVW of all rows, which is faster than a query for each; `None` if one is not known.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let defined = self.for_rows(rows.clone(), |row, value| value.map(drop).ok_or_else(|| undefined(row)));
         defined.ok().map(|()| Shape::from([3]))

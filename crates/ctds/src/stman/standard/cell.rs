@@ -6,23 +6,21 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape};
 
-/// Size in bytes of a cell with an indirect array: the cell is the offset of the array in the array file `table.f<n>i`.
+/// The offset of an array in `table.f<n>i`.
 const OFFSET_BYTES: u64 = 8;
 
-/// The form of a column's cells in a bucket of StandardStMan. The cells of a column follow each other; Bools are packed
-/// without padding between cells.
+/// The form of a column's cells in a bucket, which follow each other; Bools are packed without padding between cells.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// The cell consists of the elements of a scalar or an array of `shape`, `bits` bits in all.
+    /// Scalar or array of `shape`, `bits` bits in all.
     Elements { shape: Shape, count: u64, bits: u64 },
-    /// The cell is a string of up to `len_bytes` bytes, terminated by NUL if it is shorter.
+    /// Up to `len_bytes` bytes, terminated by NUL if shorter.
     FixedString { len_bytes: u32 },
-    /// The cell is a string of up to 8 bytes, or else the location ([`Item`]) of the string in the string heap.
+    /// Up to 8 bytes, or else the [`Item`] in the string heap.
     String,
-    /// The cell is the location ([`Item`]) of an array of strings in the string heap. `shape` is `None` if the shape
-    /// varies between cells and is stored in the heap, before the strings.
+    /// The [`Item`] in the string heap; without a fixed `shape`, the heap has it before the strings.
     StringArray { shape: Option<Shape> },
-    /// The cell is the offset in bytes (i64) of an array in the array file `table.f<n>i`; 0 if the cell is undefined.
+    /// Byte offset (i64) of an array in `table.f<n>i`; 0 if the cell is undefined.
     Array,
 }
 
@@ -45,7 +43,6 @@ impl Cell {
         })
     }
 
-    /// Size of a cell in a data bucket of StandardStMan, in bits.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Cell::Elements { bits, .. } => *bits,

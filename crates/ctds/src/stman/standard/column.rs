@@ -13,21 +13,19 @@ use crate::stman::elements::Elements;
 use crate::stman::{ColumnCells, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
-/// A column of StandardStMan that is open for reading.
 #[derive(Debug)]
 pub(super) struct StandardColumn {
     shared: Arc<Shared>,
-    /// Number (from 0) of the column set that the column belongs to: the columns that share buckets and an index.
+    /// Columns of a set share buckets and an index.
     set: usize,
-    /// Offset of the column's data from the start of each data bucket, in bytes.
+    /// Byte of the column's data in each data bucket.
     offset: u32,
     cell: Cell,
 }
 
-/// Consecutive rows of a StandardStMan column that lie in one bucket, and where their cells are.
+/// Consecutive rows in one bucket.
 struct Stretch {
-    /// Offset in bytes, in the StandardStMan file, of the column's first cell in the bucket: the cell of the bucket's
-    /// first row.
+    /// Byte in the file of the cell of the bucket's first row.
     offset: u64,
     first: u64,
     count: u64,
@@ -41,7 +39,7 @@ impl StandardColumn {
         Ok(StandardColumn { shared, set: set as usize, offset, cell: Cell::new(spec)? })
     }
 
-    /// Fails if the column has indirect arrays and their array file cannot be opened.
+    /// Fails if the array file of the column cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         if matches!(self.cell, Cell::Array) { self.shared.arrays().map(|_| ()) } else { Ok(()) }
     }
@@ -50,14 +48,12 @@ impl StandardColumn {
         &self.shared.indices[self.set]
     }
 
-    /// Finds the rows from `row` (from 0) up to `end` (exclusive) that are in the same bucket as `row`; fails if their
-    /// cells exceed the bucket.
+    /// Fails if the cells exceed the bucket.
     fn stretch(&self, row: u64, end: u64) -> Result<Stretch> {
         self.place_of(row, self.index().find(row, end)?)
     }
 
-    /// Location in the file of the consecutive rows `found`, which begin with `row`; fails if their cells exceed their
-    /// bucket.
+    /// Fails if the cells exceed the bucket.
     fn place_of(&self, row: u64, found: index::Stretch) -> Result<Stretch> {
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
         // fewer than 2^32 rows, but a damaged shape may be of any size
@@ -74,7 +70,7 @@ impl StandardColumn {
         Ok(Stretch { offset: offset + u64::from(self.offset), first: found.first, count: found.count })
     }
 
-    /// Calls `each` with the `N` bytes of the column's cell in each of `rows` (half-open, from 0).
+    /// Calls `each` with the `N` bytes of each cell.
     fn for_cells<const N: usize>(&self, rows: Range<u64>, mut each: impl FnMut(&[u8; N]) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -100,7 +96,7 @@ impl StandardColumn {
         Ok(self.shared.order.u64(self.cell_bytes(row).context(&self.shared.place)?) as i64)
     }
 
-    /// The offsets of the arrays of `rows` in the array file; 0 for an undefined cell.
+    /// 0 for an undefined cell.
     fn arrays(&self, rows: Range<u64>) -> Result<Vec<i64>> {
         let mut offsets = Vec::new();
         let each = |&cell: &[u8; 8]| {
@@ -111,12 +107,12 @@ impl StandardColumn {
         Ok(offsets)
     }
 
-    /// The shape of an array of strings, fastest axis first; `None` for an undefined cell.
+    /// `None` for an undefined cell.
     fn strings_shape(&self, item: &Item) -> Result<Option<Shape>> {
         (!item.is_absent()).then(|| strings::read_shape(item, &self.shared.buckets)).transpose()
     }
 
-    /// The shape of the array at `offset` of the array file, fastest axis first; `None` for 0, an undefined cell.
+    /// `None` for an undefined cell.
     fn array_shape(&self, offset: i64) -> Result<Option<Shape>> {
         (offset != 0).then(|| self.shared.arrays()?.shape(offset)).transpose()
     }
@@ -126,7 +122,6 @@ impl StandardColumn {
         Elements { file: &self.shared.buckets.file, order: self.shared.order, offset: stretch.offset, first }
     }
 
-    /// Appends the elements of the cells of `rows`, `cell_elements` each, to `out`.
     fn read_elements(&self, rows: Range<u64>, cell_elements: u64, out: &mut Values) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -146,7 +141,7 @@ impl StandardColumn {
             let bytes =
                 read_bytes(&self.shared.buckets.file, stretch.offset + stretch.first * len, stretch.count * len)?;
             out.extend(bytes.chunks_exact(len_bytes as usize).map(|cell| {
-                // what follows the NUL is left from longer strings
+                // bytes after the NUL are left from longer strings
                 let end = cell.iter().position(|&byte| byte == 0).unwrap_or(cell.len());
                 cell[..end].into()
             }));
@@ -184,9 +179,7 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// The shape of each cell of `rows`, fastest axis first; `None` for an undefined cell. For
-    /// arrays of strings, the cells (locations in the heap) of all rows in a bucket are read at
-    /// once.
+    /// `None` for an undefined cell. Of arrays of strings, the cells of all rows in a bucket are read at once.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {
@@ -259,9 +252,7 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Fills `out` with the cells in the row ranges `runs`, and returns their byte order; `None` if the column does not
-    /// support this, or reading failed. Small neighbouring buckets are read with one system call, and of large buckets only
-    /// the column is read.
+    /// Small neighbouring buckets are read with one system call, and of large buckets only the column is read.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bits, .. } = self.cell else { return None };
         let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;

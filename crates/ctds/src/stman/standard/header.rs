@@ -6,24 +6,24 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// The header at the start of a StandardStMan file: AipsIO object `StandardStMan`, in the byte order of the table.
+/// AipsIO object `StandardStMan`, in the byte order of the table.
 ///
 /// formats/stman.md 1.1. Big-endian tables are written as version 2, little-endian ones as version 3.
 ///
-/// | field         | type | since | meaning                                                             |
+/// | field | type | since | meaning |
 /// |---------------|------|-------|---------------------------------------------------------------------|
-/// | big_endian    | bool | 3     | must agree with the table; older versions are big-endian            |
-/// | bucket_bytes  | u32  |       |                                                                     |
-/// | buckets       | u32  |       | in the file, of all kinds                                           |
-/// | cache         | u32  |       | hint for the cache size                                             |
-/// | free          | u32  |       | free buckets                                                        |
-/// | first_free    | i32  |       | -1 for none                                                         |
-/// | index_buckets | u32  |       |                                                                     |
-/// | first_index   | i32  |       | bucket in which the index begins, -1 for none                       |
-/// | index_offset  | u32  | 2     | byte in the bucket where all of the index is; 0: after the links    |
-/// | last_heap     | i32  |       | bucket where strings are appended, -1 for none                      |
-/// | index_bytes   | u32  |       |                                                                     |
-/// | indices       | u32  |       |                                                                     |
+/// | big_endian | bool | 3 | must agree with the table; older versions are big-endian |
+/// | bucket_bytes | u32 | | |
+/// | buckets | u32 | | in the file, of all kinds |
+/// | cache | u32 | | hint for the cache size |
+/// | free | u32 | | free buckets |
+/// | first_free | i32 | | -1 for none |
+/// | index_buckets | u32 | | |
+/// | first_index | i32 | | bucket in which the index begins, -1 for none |
+/// | index_offset | u32 | 2 | byte in the bucket where all of the index is; 0: after the links |
+/// | last_heap | i32 | | bucket where strings are appended, -1 for none |
+/// | index_bytes | u32 | | |
+/// | indices | u32 | | |
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) bucket_bytes: u32,

@@ -4,20 +4,17 @@ use super::strings::{HEADER_BYTES, Header, INLINE_BYTES, Item};
 use crate::error::{Error, Result};
 use crate::stman::bucket::{BucketsMut, link};
 
-/// Least number of free bytes in a heap bucket for which the first part of a longer string (or array of strings) is
-/// stored there; with fewer, it begins in the next bucket.
+/// A longer item begins in the next bucket if fewer bytes are free.
 const WORTH_FILLING: u32 = 50;
 
-/// State of the string heap of a StandardStMan that is being written: the number of the heap bucket to which strings
-/// are appended.
+/// The bucket to which strings are appended.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     pub(super) last: Option<u32>,
 }
 
 impl Heap {
-    /// Stores `bytes` (a string or array of strings) in the string heap: over the item `old` if they fit there, else at
-    /// the end. Frees the space of `old` that is not reused, and returns the new item.
+    /// Stores `bytes` over the item `old` if they fit there, else at the end, and frees the rest of `old`.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -32,8 +29,7 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores `bytes`, a string that is too long for a scalar cell (more than 8 bytes), in the string heap; if `bytes`
-    /// is empty, only frees the old string. `old` is the present content of the cell; returns the new one.
+    /// Stores a string that is too long for a cell; if it is empty, only frees `old`, the present content of the cell.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)
@@ -73,8 +69,7 @@ impl Heap {
         Ok(item)
     }
 
-    /// Frees the bytes of an item (a long string, or the strings of an array) in the buckets that a StandardStMan keeps for strings, and the
-    /// buckets that hold nothing else.
+    /// Frees the bytes of an item, and buckets that hold nothing else.
     pub(super) fn remove(&mut self, buckets: &mut BucketsMut, item: Item) -> Result<()> {
         let Item { mut bucket, mut offset, .. } = item;
         let mut left = item.len_bytes as u32;
@@ -103,8 +98,8 @@ impl Heap {
     }
 }
 
-/// Overwrites the first bytes of an item in the heap by `bytes`; returns the bucket in which they end, and the offset of
-/// their end in the bucket's data.
+/// Overwrites the first bytes of an item; returns the bucket in which they end, and the offset of their end in its
+/// data.
 fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32)> {
     let Item { mut bucket, mut offset, .. } = item;
     let mut rest = bytes;
@@ -122,7 +117,6 @@ fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32
     }
 }
 
-/// Number of bytes of strings that a bucket of the string heap can hold: its size without the header.
 fn capacity(buckets: &BucketsMut) -> u32 {
     buckets.bytes() - HEADER_BYTES as u32
 }
@@ -136,7 +130,6 @@ mod tests {
     use crate::stman::standard::strings::read_fixed;
     use crate::value::{Shape, Values};
 
-    /// An item with one string of `len` bytes.
     fn item(len: usize, byte: u8) -> Vec<u8> {
         [&(len as u32).to_be_bytes()[..], &vec![byte; len]].concat()
     }

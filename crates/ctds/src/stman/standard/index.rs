@@ -16,47 +16,44 @@ use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::{Buckets, BucketsMut, link};
 use crate::stman::checks::more_rows;
 
-/// Size in bytes of the links at the start of an index bucket: the number of the next index bucket, stored twice, each as
-/// big-endian i32. Casacore reads the second.
+/// The number of the next index bucket, twice, each a big-endian i32. Casacore reads the second.
 const LINK_BYTES: u64 = 8;
 
-/// The index of a StandardStMan column set: which bucket holds which rows.
+/// Which bucket holds which rows of a column set. An entry is a position in the index.
 ///
 /// formats/stman.md 1.4. AipsIO object `SSMIndex`, with a magic before each.
 ///
-/// | field           | v1          | v2          | meaning                                            |
+/// | field | v1 | v2 | meaning |
 /// |-----------------|-------------|-------------|----------------------------------------------------|
-/// | used            | u32         | u32         | data buckets                                       |
-/// | rows_per_bucket | u32         | u32         | rows that fit a bucket                             |
-/// | columns         | i32         | i32         | columns in the set                                 |
-/// | free            | map i32→i32 | map i32→i32 | byte offset in each bucket → free bytes            |
-/// | last_rows       | block u32   | block u64   | last row of each bucket, ascending                 |
-/// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
+/// | used | u32 | u32 | data buckets |
+/// | rows_per_bucket | u32 | u32 | rows that fit a bucket |
+/// | columns | i32 | i32 | columns in the set |
+/// | free | map i32→i32 | map i32→i32 | byte offset in each bucket → free bytes |
+/// | last_rows | block u32 | block u64 | last row of each bucket, ascending |
+/// | buckets | block u32 | block u32 | their numbers, in the same order |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Offset in bytes, in the StandardStMan file, of the place where all indices are stored, used in error messages;
-    /// if they fill whole buckets, the offset of the first of these.
+    /// Byte of the indices in the file, for errors; the first bucket if they fill whole ones.
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
-    /// Offset and length in bytes of each unused part of a data bucket; these parts are the same in every bucket of the
-    /// column set.
+    /// Offset and bytes of each unused part, the same in every bucket of the set.
     pub(super) free: Vec<(i32, i32)>,
     last_rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// Consecutive rows that are in one bucket of a StandardStMan.
+/// Consecutive rows in one bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) bucket: u32,
-    /// Number of the first of these consecutive rows, counted from 0 at the first row of the bucket (not of the table).
+    /// Number of the first within the bucket.
     pub(super) first: u64,
     pub(super) count: u64,
 }
 
 impl Index {
-    /// Reads the indices of a StandardStMan file, one for each column set.
+    /// One for each column set.
     pub(super) fn read_all(header: &Header, buckets: &Buckets, order: ByteOrder) -> Result<Vec<Self>> {
         let bytes = gather(header, buckets).context("index")?;
         let mut d = Decoder::new(&bytes, 0, order, "index")?;
@@ -91,13 +88,12 @@ impl Index {
         Ok(Index { offset, rows_per_bucket, columns, free, last_rows, buckets })
     }
 
-    /// Finds the bucket of `row` (from 0), and which rows from `row` up to `end` (exclusive) are in it.
+    /// The bucket of `row`, and which rows up to `end` are in it.
     pub(super) fn find(&self, row: u64, end: u64) -> Result<Stretch> {
         self.at(self.last_rows.partition_point(|&last| last < row), row, end)
     }
 
-    /// Finds the bucket of `row` (from 0), and which rows from `row` up to `end` (exclusive) are in it. The search
-    /// begins at position `entry` (from 0) of the index; `entry` is set to the position of the found bucket.
+    /// As [`find`](Self::find), searching from `entry`, which becomes that of the found bucket.
     pub(super) fn find_near(&self, row: u64, end: u64, entry: &mut usize) -> Result<Stretch> {
         let holds = |entry: usize| {
             self.last_rows.get(entry).is_some_and(|&last| row <= last)
@@ -112,8 +108,7 @@ impl Index {
         self.at(*entry, row, end)
     }
 
-    /// The rows from `row` (from 0) up to `end` (exclusive) that are in the bucket at position `entry` (from 0) of the
-    /// index; `row` must be in this bucket.
+    /// `row` must be in the bucket at `entry`.
     fn at(&self, entry: usize, row: u64, end: u64) -> Result<Stretch> {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
@@ -134,16 +129,13 @@ impl Index {
     }
 }
 
-/// Methods for changing the index of a StandardStMan column set.
 impl Index {
-    /// Makes an index without rows, for buckets whose first `used_bytes` bytes belong to columns and whose next
-    /// `free_bytes` bytes are unused.
+    /// An index without rows; columns have the first `used_bytes` of a bucket, the next `free_bytes` are unused.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
     }
 
-    /// Appends the index to `e` as an AipsIO object `SSMIndex`, after the indices of the preceding column sets.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let wide = self.last_rows.last().is_some_and(|&last| last > i32::MAX as u64);
         e.root("SSMIndex", if wide { 2 } else { 1 });
@@ -156,7 +148,7 @@ impl Index {
         e.end();
     }
 
-    /// Adds `count` rows at the end: to the last bucket as long as it has space for rows, then to new buckets.
+    /// Fills the last bucket, then adds new ones.
     pub(super) fn add_rows(&mut self, count: u64, buckets: &mut BucketsMut) -> Result<()> {
         let mut next = self.last_rows.last().map_or(0, |&last| last + 1);
         let end = more_rows(next, count)?;
@@ -173,13 +165,11 @@ impl Index {
         Ok(())
     }
 
-    /// Finds the bucket of `row` (from 0), and all rows of the bucket from `row` on.
     pub(super) fn rest(&self, row: u64) -> Result<Stretch> {
         self.find(row, u64::MAX)
     }
 
-    /// Removes `row` (from 0) from the index. Returns the number of its bucket if that has no other rows, so that the
-    /// caller can free it; otherwise `None`.
+    /// Returns the number of the bucket if it has no other rows and can be freed.
     pub(super) fn remove_row(&mut self, row: u64) -> Option<u32> {
         let entry = self.last_rows.partition_point(|&last| last < row);
         let alone = self.start(entry) == self.last_rows[entry];
@@ -191,18 +181,15 @@ impl Index {
         emptied
     }
 
-    /// Number (from 0) of the first row in the bucket at position `entry` (from 0) of the index.
     fn start(&self, entry: usize) -> u64 {
         if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 }
     }
 
-    /// Offset and length in bytes of the smallest free part, with `bytes` bytes or more, of a bucket; all buckets of
-    /// the column set have the same free parts. `None` if all are smaller.
+    /// The smallest free part of at least `bytes` bytes.
     pub(super) fn best_fit(&self, bytes: u64) -> Option<(i32, i32)> {
         self.free.iter().copied().filter(|&(_, len)| len as u64 >= bytes).min_by_key(|&(_, len)| len)
     }
 
-    /// Marks the first `bytes` bytes of the free part at `offset` of each bucket as used.
     pub(super) fn occupy(&mut self, offset: i32, bytes: i32) {
         if let Some(part) = self.free.iter_mut().find(|part| part.0 == offset) {
             *part = (offset + bytes, part.1 - bytes);
@@ -210,7 +197,7 @@ impl Index {
         self.free.retain(|part| part.1 > 0);
     }
 
-    /// Marks `bytes` bytes at `offset` of each bucket as free, and joins them with free parts beside them.
+    /// Joins free parts beside each other.
     pub(super) fn vacate(&mut self, offset: i32, bytes: i32) {
         self.free.push((offset, bytes));
         self.free.sort_unstable();
@@ -224,19 +211,17 @@ impl Index {
     }
 }
 
-/// The buckets that hold the indices of a StandardStMan that is being written.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuckets {
-    /// Numbers of the index buckets, in the order in which they follow each other as a linked list.
+    /// Ordered as a linked list.
     pub(super) numbers: Vec<u32>,
-    /// Offset in bytes of the indices within their only bucket, if they fit into half a bucket; 0 if they do not and fill
-    /// one or more whole buckets.
+    /// Offset within the only bucket, if the indices fit into half of it; else 0.
     pub(super) offset: u32,
 }
 
 impl IndexBuckets {
-    /// Writes the indices to another place of the file than before: the other half of their bucket, or other buckets. The old
-    /// place can be reused afterwards. formats/stman.md 1.4.
+    /// Writes to another place than before, the other half of the bucket or other buckets; the old place can be reused
+    /// afterwards. formats/stman.md 1.4.
     pub(super) fn write(&mut self, bytes: &[u8], buckets: &mut BucketsMut) -> Result<()> {
         let capacity = buckets.bytes() as usize - LINK_BYTES as usize;
         let half = (LINK_BYTES as usize + capacity / 2) as u32;
@@ -266,7 +251,6 @@ fn place(offset: u64) -> Context {
     Context::offset("index", offset)
 }
 
-/// Reads the bytes of all indices of a StandardStMan file from the index buckets.
 fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
     let bucket_bytes = u64::from(buckets.bucket_bytes);
     let capacity = bucket_bytes.saturating_sub(LINK_BYTES);

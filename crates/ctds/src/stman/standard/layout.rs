@@ -5,15 +5,13 @@ use crate::error::{Error, Result};
 use crate::stman::bucket::parameter;
 use crate::value::Record;
 
-/// Smallest size of a StandardStMan bucket, in bytes.
 const LEAST_BYTES: u64 = 128;
-/// Largest size in bytes of a StandardStMan bucket that is chosen for a given number of rows; exceeded only if one row is
-/// larger.
+/// Largest size chosen for a number of rows; exceeded only if one row is larger.
 const MAX_BYTES: u64 = 32768;
-/// Number of rows in a StandardStMan bucket if neither BUCKETROWS nor BUCKETSIZE is given.
+/// Used if neither BUCKETROWS nor BUCKETSIZE is given.
 const DEFAULT_ROWS: u64 = 32;
 
-/// Size of a StandardStMan bucket in bytes, and the number of rows that it holds.
+/// Bytes and rows of a bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) bucket_bytes: u32,
@@ -21,8 +19,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Chooses the size of a bucket and its number of rows as casacore does; `bits` has the size in bits of a cell of
-    /// each column.
+    /// Chooses as casacore does; `bits` are those of a cell of each column.
     ///
     /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
     ///
@@ -58,8 +55,7 @@ fn fit(bytes: u64, rows: u64, bits: &[u64]) -> (u64, u64) {
     if bytes == wanted { (bytes, rows) } else { most_rows(bytes, bits) }
 }
 
-/// Returns `bytes`, the size of a bucket in bytes, and the largest number of rows that fit it; if one row is larger
-/// than `bytes`, returns the size of that row and 1. `bits` has the size in bits of a cell of each column.
+/// `bytes` and the rows that fit; the size of one row and 1 if that is larger.
 fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     if all_bytes(1, bits) > bytes {
         return (all_bytes(1, bits), 1);
@@ -73,7 +69,6 @@ fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     (bytes, low)
 }
 
-/// Number of bytes that a column takes in a bucket of `rows` rows, if each of its cells has `bits` bits.
 pub(super) fn column_bytes(rows: u64, bits: u64) -> u64 {
     rows.saturating_mul(bits).div_ceil(8)
 }
@@ -96,7 +91,7 @@ mod tests {
         (layout.bucket_bytes, layout.rows)
     }
 
-    /// What `getdminfo` and the index of tables that casacore made say.
+    /// Values of `getdminfo` and of the index of tables that casacore made.
     #[test]
     fn as_casacore_chooses() {
         let sample = [32, 1, 96, 32, 96, 64];
@@ -112,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_an_error() {
+    fn impossible_sizes_are_rejected() {
         let mut parameters = Record::default();
         parameters.set("BUCKETSIZE", Value::string("large"));
         assert!(Layout::choose(&parameters, &[32]).is_err());

@@ -43,17 +43,14 @@ struct Standard {
     columns: Vec<StandardColumn>,
 }
 
-/// The open file of a StandardStMan with its indices and its array file, which all columns share.
 #[derive(Debug)]
 struct Shared {
-    /// Names of the file and the manager, as context of errors.
     place: Context,
-    /// Byte order of the numbers in the data buckets, that of the table; the string heap is always big-endian.
+    /// The table's, for data buckets; the string heap is always big-endian.
     order: ByteOrder,
     buckets: Buckets,
     indices: Vec<Index>,
-    /// The array file `table.f<n>i` with the indirect arrays; `None` if no column has indirect arrays other than of
-    /// strings.
+    /// `None` if no column has indirect arrays other than of strings.
     arrays: Option<ArrayFile>,
 }
 

@@ -11,18 +11,17 @@ use crate::stman::bucket::Buckets;
 use crate::stman::{extend_unbacked, read_part};
 use crate::value::{Region, Shape, Values};
 
-/// Size in bytes of the header of a heap bucket, before its data.
 pub(super) const HEADER_BYTES: u64 = 16;
 
-/// Header of a bucket of StandardStMan's string heap.
+/// Header of a heap bucket.
 ///
-/// | field   | type | meaning                                                        |
+/// | field | type | meaning |
 /// |---------|------|----------------------------------------------------------------|
-/// | free    | i32  | next free bucket, when this one is free                        |
-/// | used    | i32  | bytes used of the data                                         |
-/// | deleted | i32  | bytes of the data that are not live                            |
-/// | next    | i32  | bucket in which the last item goes on, -1 for none             |
-/// | data    |      | to the end of the bucket; offsets of items count from here     |
+/// | free | i32 | next free bucket, when this one is free |
+/// | used | i32 | bytes used of the data |
+/// | deleted | i32 | bytes of the data that are not live |
+/// | next | i32 | bucket in which the last item goes on, -1 for none |
+/// | data | | to the end of the bucket; offsets of items count from here |
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) used: u32,
@@ -31,7 +30,6 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header of the heap bucket at `offset` of the file, in bytes.
     pub(super) fn read(file: &dyn ReadAt, offset: u64) -> Result<Self> {
         let bytes: [u8; HEADER_BYTES as usize] = read_array(file, offset)?;
         let field = |at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -43,20 +41,19 @@ impl Header {
     }
 }
 
-/// Longest string, in bytes, that StandardStMan stores in the cell itself instead of the string heap.
+/// Longest string in the cell itself.
 pub(super) const INLINE_BYTES: usize = 8;
 
-/// Size in bytes of a StandardStMan cell that holds a string or the location of a string or array of strings in the heap.
+/// A cell with a string or an [`Item`].
 pub(super) const CELL_BYTES: usize = 12;
 
-/// Location of a string or array of strings in the string heap. It is the content of a cell, in the byte order of the
-/// table.
+/// Location in the heap: the content of a cell, in the byte order of the table.
 ///
-/// | field  | type | meaning                                              |
+/// | field | type | meaning |
 /// |--------|------|------------------------------------------------------|
-/// | bucket | i32  | or the string itself, in 8 bytes, if it is that short |
-/// | offset | i32  |                                                      |
-/// | length | i32  | bytes; 0 for no item                                 |
+/// | bucket | i32 | or the string itself, in 8 bytes, if it is that short |
+/// | offset | i32 | |
+/// | length | i32 | bytes; 0 for no item |
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     pub(super) bucket: u32,
@@ -80,13 +77,12 @@ impl Item {
         Item { bucket: field(0), offset: field(4), len_bytes: field(8) as i32 }
     }
 
-    /// Whether the cell has no bytes of a string or array: its string is empty, or nothing was stored in it yet.
+    /// The string is empty, or nothing was stored yet.
     pub(super) fn is_absent(&self) -> bool {
         self.len_bytes == 0
     }
 
-    /// Reads the string or array of strings at this location of the string heap (the buckets with long strings and with
-    /// arrays of strings): its first `limit` bytes, or all if it has fewer.
+    /// Reads the first `limit` bytes, or all if there are fewer.
     fn read<F: ReadAt>(&self, buckets: &Buckets<F>, limit: u64) -> Result<Vec<u8>> {
         let capacity = u64::from(buckets.bucket_bytes).saturating_sub(HEADER_BYTES);
         let len = u64::try_from(self.len_bytes)
@@ -134,8 +130,8 @@ impl Item {
     }
 }
 
-/// Number of bytes of the string heap that a read of many cells may still use, at first all bytes of the file. A read
-/// that needs more shows damage, because cells do not share bytes.
+/// Heap bytes that a read of many cells may still use, at first all of the file. More shows damage: cells do not share
+/// bytes.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {
@@ -155,7 +151,6 @@ impl HeapBudget {
     }
 }
 
-/// Reads the string of a scalar cell, from the cell itself or from the heap.
 pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &Buckets) -> Result<BString> {
     let item = Item::decode(cell, order);
     match usize::try_from(item.len_bytes) {
@@ -164,8 +159,7 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
     }
 }
 
-/// Reads an array of strings of a column of fixed shape and appends it to `out`. In the string heap, the array is
-/// stored as the u32 length and the bytes of each string.
+/// Array of a column of fixed shape: u32 length and bytes of each string.
 pub(super) fn read_fixed<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -183,15 +177,14 @@ pub(super) fn read_fixed<F: ReadAt>(
     .with_context(|| item.place())
 }
 
-/// Reads the shape (fastest axis first) of an array of strings of a column whose shape is not fixed. In the string
-/// heap, the array begins with its shape.
+/// Array of a column without fixed shape, fastest axis first:
 ///
-/// | field   | type         | meaning                                                      |
+/// | field | type | meaning |
 /// |---------|--------------|--------------------------------------------------------------|
-/// | ndim    | u32          |                                                              |
-/// | shape   | i32 per axis |                                                              |
-/// | filled  | i32          | 1: the strings follow; 0: all are empty, and nothing follows |
-/// | strings |              | u32 length and bytes of each                                 |
+/// | ndim | u32 | |
+/// | shape | i32 per axis | |
+/// | filled | i32 | 1: the strings follow; 0: all are empty, and nothing follows |
+/// | strings | | u32 length and bytes of each |
 pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result<Shape> {
     let read = || {
         let ndim = item.read(buckets, 4)?;
@@ -202,8 +195,7 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Reads an array of strings of a column whose shape is not fixed, and appends it to `out`. In the string heap, the
-/// array begins with its shape.
+/// Array of a column without fixed shape, which begins with it.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -222,7 +214,7 @@ pub(super) fn read_variable<F: ReadAt>(
     read().with_context(|| item.place())
 }
 
-/// Encodes an array of strings of a column of fixed shape for the string heap, without the shape.
+/// Without the shape.
 pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for string in strings {
@@ -232,7 +224,7 @@ pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes an array of strings with its shape for the string heap; `None`: all strings are empty.
+/// `None`: all strings are empty.
 ///
 /// # Errors
 /// `Limit` for extents beyond 31 bits, which the format cannot store.
@@ -248,8 +240,6 @@ pub(super) fn encode_variable(shape: &Shape, strings: Option<&[BString]>) -> Res
     Ok(bytes)
 }
 
-/// Splits the bytes of an array of strings in the string heap into its shape, fastest axis first, and the remaining
-/// bytes.
 fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     let (&ndim, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;
     let ndim = u32::from_be_bytes(ndim) as usize;
@@ -264,8 +254,7 @@ fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     Ok((if shape.is_empty() { Shape::from([0]) } else { shape }, rest))
 }
 
-/// Decodes `count` strings, each stored as a big-endian u32 length and the bytes of the string, and appends them to
-/// `out`.
+/// Decodes strings, each a big-endian u32 length and bytes.
 fn split(mut bytes: &[u8], count: u64, out: &mut Values) -> Result<()> {
     let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
     if count > bytes.len() as u64 / 4 {

@@ -24,21 +24,20 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Default and minimum of casacore's cache size, in buckets, which the header of a StandardStMan file stores.
+/// Also the minimum, in buckets.
 const DEFAULT_CACHE: i64 = 2;
 
 #[derive(Debug)]
 struct StandardMut {
     name: BString,
     files: Arc<dyn ContainerMut>,
-    /// Name of the array file `table.f<n>i`, which is created when the first column with indirect arrays is added.
+    /// `table.f<n>i`, created with the first column of indirect arrays.
     arrays_name: String,
     order: ByteOrder,
     cache: u32,
     rows: u64,
     buckets: BucketsMut,
-    /// The bucket index of each column set (columns that share buckets), by the set's number from 0: which bucket holds
-    /// which rows.
+    /// One for each column set: columns that share buckets.
     indices: Vec<Index>,
     index_buckets: IndexBuckets,
     columns: Vec<ColumnMut>,
@@ -50,18 +49,17 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Offset of the column's data from the start of each data bucket, in bytes.
+    /// Byte of the column's data in each data bucket.
     offset: u32,
     set: usize,
-    /// Number of leading rows of the column whose indirect arrays of fixed shape are all in the array file; in later
-    /// rows they may be missing until the next flush.
+    /// Leading rows whose arrays of fixed shape are all in the array file; later ones may lack theirs until the next
+    /// flush.
     made: u64,
 }
 
-/// Consecutive rows of a StandardStMan column that lie in one bucket, and where their cells are.
+/// Consecutive rows in one bucket.
 struct Stretch {
-    /// Offset in the file, in bytes, of the column's data in the bucket, which begin with the cell of the bucket's
-    /// first row.
+    /// Byte in the file of the cell of the bucket's first row.
     offset: u64,
     first: u64,
     count: u64,
@@ -94,8 +92,7 @@ impl StandardMut {
         Ok(standard)
     }
 
-    /// Adds a column set: columns that share buckets of `rows` rows each. `columns` gives each column's description and
-    /// the form in which buckets store its cells.
+    /// Adds columns that share buckets of `rows` rows.
     fn add_set<'a>(&mut self, rows: u32, columns: impl Iterator<Item = (&'a ColumnSpec, Cell)>) -> Result<()> {
         let set = self.indices.len();
         let mut offset = 0;
@@ -125,7 +122,6 @@ impl StandardMut {
         self.buckets.file()
     }
 
-    /// Finds the rows of a column from `row` (from 0) up to `end` (exclusive) that are in the same bucket as `row`.
     fn stretch(&self, column: usize, row: u64, end: u64) -> Result<Stretch> {
         let column = &self.columns[column];
         let found = self.indices[column.set].find(row, end)?;
@@ -133,8 +129,7 @@ impl StandardMut {
         Ok(Stretch { offset, first: found.first, count: found.count })
     }
 
-    /// Calls `update` with the `N` bytes of the column's cell in each of `rows` (half-open, from 0), and writes the
-    /// changed bytes back.
+    /// Calls `update` with the `N` bytes of each cell, and writes them back.
     fn update_cells<const N: usize>(
         &mut self,
         column: usize,
@@ -230,7 +225,7 @@ impl StandardMut {
         })
     }
 
-    /// Writes arrays of strings to the cells of `rows`, whose shapes are set already.
+    /// The shapes of the cells are set already.
     fn write_string_arrays(&mut self, column: usize, rows: Range<u64>, strings: &[BString]) -> Result<()> {
         let fixed = self.columns[column].spec.shape.clone();
         let mut done = 0;
@@ -255,8 +250,7 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, strings.len())
     }
 
-    /// Writes indirect arrays, not of strings, to the cells of `rows`, whose shapes are set
-    /// already.
+    /// The shapes of the cells are set already.
     fn write_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         self.update_cells(column, rows.clone(), |this, row, cell: &mut [u8; 8]| {
@@ -272,9 +266,8 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// Returns the offset of a cell's array in the array file, which the cell's bytes `cell` store. If the cell is
-    /// undefined (offset 0), first adds an array of zeros and stores its offset in `cell`; this fails if the column's
-    /// shape is not fixed.
+    /// Offset of a cell's array. An undefined `cell` (offset 0) gets an array of zeros; fails if the shape is not
+    /// fixed.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {
@@ -288,8 +281,7 @@ impl StandardMut {
         Ok(offset)
     }
 
-    /// Adds arrays of zeros to the array file for the cells of indirect columns of fixed shape that have no array yet:
-    /// casacore expects an array in every row.
+    /// Casacore expects an array in every row of an indirect column of fixed shape.
     fn make_arrays(&mut self) -> Result<()> {
         for column in 0..self.columns.len() {
             if matches!(self.columns[column].cell, Cell::Array) && self.columns[column].spec.shape.is_some() {
@@ -301,8 +293,7 @@ impl StandardMut {
         Ok(())
     }
 
-    /// Makes the cells of a string column in `rows` empty, and frees the bytes of their strings in
-    /// the string heap; columns of other types are not changed.
+    /// Empties the cells of a string column, and frees their strings in the heap.
     fn forget_strings(&mut self, column: usize, rows: Range<u64>) -> Result<()> {
         let scalar = match self.columns[column].cell {
             Cell::String => true,
@@ -320,8 +311,7 @@ impl StandardMut {
         })
     }
 
-    /// Removes a column's cell in `row` from its bucket: later cells in the bucket move up by one row, and the last
-    /// becomes zeros.
+    /// Later cells in the bucket move up by one row, and the last becomes zeros.
     fn close_gap(&self, column: &ColumnMut, row: u64) -> Result<()> {
         let rest = self.indices[column.set].rest(row)?;
         let start = self.buckets.offset(rest.bucket) + u64::from(column.offset);
@@ -345,7 +335,7 @@ impl StandardMut {
         self.file().write(start + first / 8, &bytes)
     }
 
-    /// Overwrites the cells of a column with zeros in all buckets that hold the column.
+    /// Overwrites a column with zeros in all buckets.
     fn clear(&self, column: &ColumnMut) -> Result<()> {
         let index = &self.indices[column.set];
         let zeros = vec![0; column_bytes(index.rows_per_bucket.into(), column.cell.bits()) as usize];

@@ -10,7 +10,7 @@ use crate::io::{ByteOrder, PagedMut, Raw, RawCopy, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
 use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width};
 
-/// Number of bytes of packed Bools that are read from a file of tiles at a time.
+/// Packed Bools read at a time.
 const BITS_BYTES: usize = 16 << 10;
 
 /// The tiles that one data column of a tiled manager has in one hypercube.
@@ -26,18 +26,17 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     grid: Grid,
     data_type: DataType,
     order: ByteOrder,
-    /// The file that stores the hypercube's tiles; `None` while the hypercube has no tiles.
+    /// `None` while the hypercube has no tiles.
     file: Option<Arc<F>>,
-    /// Offset in the file of this column's part of the first tile, in bytes; a tile holds a part for each data column.
+    /// Byte of this column's part in the first tile.
     offset: u64,
-    /// Distance from the start of a tile to that of the next, in bytes.
+    /// Bytes from the start of a tile to that of the next.
     stride: u64,
-    /// Size of this column's part of each tile, in bytes; a tile holds a part for each data column.
+    /// Bytes of this column's part in each tile.
     bytes: u64,
 }
 
-/// Number of bytes that a tile of `pixels` elements has for a column of this type, Bools as bits; `None` if the number
-/// overflows.
+/// Bytes of a tile's `pixels`, Bools as bits; `None` if the number overflows.
 fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     match data_type {
         DataType::Bool => Some(bits::packed_len(pixels)),
@@ -45,8 +44,7 @@ fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     }
 }
 
-/// Returns the size of a whole tile of `cube` in bytes, and the offset of each column's part in it; fails if a tile lies
-/// beyond the end of the file, which has `file_len` bytes.
+/// Bytes of a tile, and offset of each column's part in it; fails if a tile lies beyond `file_len`.
 pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> Result<(u64, Vec<u64>)> {
     let impossible = || {
         Error::format(format!(
@@ -71,8 +69,7 @@ pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> R
 }
 
 impl<F: ReadAt + ?Sized> CubeColumn<F> {
-    /// Describes the tiles that a column of `data_type` has in the hypercube `cube`: its part begins at byte `start` of each
-    /// tile, and a whole tile has `stride` bytes.
+    /// The column's part begins at byte `start` of each tile, which has `stride` bytes.
     ///
     /// `row_axis`: add a last axis of one position, for cubes that are a single cell.
     pub(super) fn new(
@@ -90,14 +87,12 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         CubeColumn { grid, data_type, order, file, offset: cube.offset + start, stride, bytes }
     }
 
-    /// Returns the file offset of the column's part of the first tile, the distance to its part of the next tile (both in
-    /// bytes), and the number of tiles.
+    /// Offset of the first part, distance to the next (both in bytes), and number of tiles.
     pub(super) fn tiles(&self) -> Result<(u64, u64, u64)> {
         Ok((self.offset, self.stride, self.grid.counts().elements()?))
     }
 
-    /// Returns the file offset of the column's part of the first tile, the distance to its part of the next tile, and the
-    /// size of a part, all in bytes.
+    /// Offset of the first part, distance to the next, and size of a part, all in bytes.
     pub(super) fn place(&self) -> (u64, u64, u64) {
         (self.offset, self.stride, self.bytes)
     }
@@ -110,7 +105,6 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         self.file()?.read_at(offset, out).context("tile")
     }
 
-    /// Offset in the file of the column's part of a tile, in bytes, by the tile's number from 0.
     fn tile_offset(&self, number: u64) -> u64 {
         self.offset + number * self.stride
     }
@@ -119,8 +113,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         (self.data_type != DataType::Bool).then_some(self.order)
     }
 
-    /// Writes the elements of `values` (first axis fastest), from index `first` on, into the box `region` (fastest axis
-    /// first) of the hypercube.
+    /// Writes `values`, from index `first` on, into the box `region` of the hypercube.
     pub(super) fn write_region(&self, file: &PagedMut, region: &Region, values: &Values, first: usize) -> Result<()> {
         let chunk = &self.grid.chunk;
         let pixels = chunk.elements()? as usize;

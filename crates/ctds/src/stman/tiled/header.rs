@@ -9,23 +9,22 @@ use crate::io::ByteOrder;
 use crate::stman::{ColumnSpec, OpenArgs};
 use crate::value::{DataType, Record, Shape};
 
-/// Largest number that is written in the older (32-bit) versions of the objects in a tiled manager's header; larger
-/// numbers need the newer versions.
+/// Largest number in the older, 32-bit versions of the objects.
 const MAX_NARROW: u64 = i32::MAX as u64;
 
-/// The part of the header in a tiled manager's file `table.f<number>` that is the same for all types of tiled managers.
+/// The part of `table.f<number>` that all tiled managers have.
 ///
-/// | field   | v1, v2           | v3               | meaning                                  |
+/// | field | v1, v2 | v3 | meaning |
 /// |---------|------------------|------------------|------------------------------------------|
-/// | big     | v2: Bool         | Bool             | byte order of the tiles; v1: big         |
-/// | sequence| u32              | u32              | as in table.dat                          |
-/// | rows    | u32              | u64              | as in the table                          |
-/// | columns | u32, codes i32   | u32, codes i32   | data type of each                        |
-/// | name    | string           | string           | of the hypercolumn                       |
-/// | cache   | u32              | u32              | MiB, 0 any; a hint                       |
-/// | ndim    | u32              | u32              | of the cubes                             |
-/// | files   | u32, optional each | u64, optional each | [`FileEntry`]                        |
-/// | cubes   | u32, each        | u64, each        | [`CubeEntry`]                            |
+/// | big | v2: Bool | Bool | byte order of the tiles; v1: big |
+/// | sequence| u32 | u32 | as in table.dat |
+/// | rows | u32 | u64 | as in the table |
+/// | columns | u32, codes i32 | u32, codes i32 | data type of each |
+/// | name | string | string | of the hypercolumn |
+/// | cache | u32 | u32 | MiB, 0 any; a hint |
+/// | ndim | u32 | u32 | of the cubes |
+/// | files | u32, optional each | u64, optional each | [`FileEntry`] |
+/// | cubes | u32, each | u64, each | [`CubeEntry`] |
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) version: u32,
@@ -34,44 +33,42 @@ pub(super) struct Header {
     pub(super) ndim: usize,
     pub(super) files: Vec<Option<FileEntry>>,
     pub(super) cubes: Vec<CubeEntry>,
-    /// The number of rows that the header describes, and the error that says so, if the table has more.
+    /// The rows that the header describes, with the error that says so, if the table has more.
     pub(super) lacking: Option<(u64, Error)>,
 }
 
-/// The number and length of one file of tiles, as the header of a tiled manager stores them.
+/// A file of tiles.
 ///
-/// | field    | v1  | v2  | meaning                                    |
+/// | field | v1 | v2 | meaning |
 /// |----------|-----|-----|--------------------------------------------|
-/// | version  | u32 | u32 |                                            |
-/// | sequence | u32 | u32 | of `table.f<n>_TSM<sequence>`              |
-/// | len      | u32 | i64 | bytes in use; the file itself says better  |
+/// | version | u32 | u32 | |
+/// | sequence | u32 | u32 | of `table.f<n>_TSM<sequence>` |
+/// | len | u32 | i64 | bytes in use; the file itself says better |
 #[derive(Debug, Clone)]
 pub(super) struct FileEntry {
     pub(super) sequence: u32,
     pub(super) len: u64,
 }
 
-/// The shape, tile shape and location of one hypercube, and its ids and coordinates, as the header of a tiled manager
-/// stores them.
+/// A hypercube.
 ///
-/// | field      | v1          | v2          | meaning                                        |
+/// | field | v1 | v2 | meaning |
 /// |------------|-------------|-------------|------------------------------------------------|
-/// | version    | i32         | i32         |                                                |
-/// | values     | `Record`    | `Record`    | ids and coordinates                            |
-/// | extensible | Bool        | Bool        |                                                |
-/// | ndim       | u32         | u32         | 0: no shape yet                                |
-/// | shape      | `IPosition` | `IPosition` |                                                |
-/// | tile       | `IPosition` | `IPosition` |                                                |
-/// | file       | i32         | i32         | index in the list of files, -1 none            |
-/// | offset     | u32         | i64         | bytes, of the first tile                       |
+/// | version | i32 | i32 | |
+/// | values | `Record` | `Record` | ids and coordinates |
+/// | extensible | Bool | Bool | |
+/// | ndim | u32 | u32 | 0: no shape yet |
+/// | shape | `IPosition` | `IPosition` | |
+/// | tile | `IPosition` | `IPosition` | |
+/// | file | i32 | i32 | index in the list of files, -1 none |
+/// | offset | u32 | i64 | bytes, of the first tile |
 #[derive(Debug, Clone)]
 pub(super) struct CubeEntry {
-    /// Values of the hypercube's id and coordinate columns, by column name; usually `None`, as no such values are
-    /// stored.
+    /// Ids and coordinates by column name; usually none.
     pub(super) values: Option<Box<Record>>,
-    /// Whether the last axis of the hypercube can grow, to hold more rows.
+    /// The last axis can grow, to hold more rows.
     pub(super) extensible: bool,
-    /// Shape of the hypercube, fastest axis first; without axes until it is set.
+    /// Fastest axis first; without axes until it is set.
     pub(super) shape: Shape,
     pub(super) tile: Shape,
     pub(super) file: Option<usize>,
@@ -132,8 +129,7 @@ impl Header {
 }
 
 impl Header {
-    /// Encodes the header of a tiled manager in the lowest version of its format that can express the byte order
-    /// `order` and a table of `rows` rows.
+    /// The lowest version that can express `order` and `rows`.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,
@@ -242,8 +238,7 @@ impl CubeEntry {
         Ok(())
     }
 
-    /// Makes the header entry of a hypercube that has no shape yet; `file` is the index (from 0) of its file of tiles,
-    /// `None` if it has none yet.
+    /// A hypercube without a shape; `file` is the index of its file of tiles.
     pub(super) fn undefined(file: Option<usize>) -> Self {
         let (shape, tile) = (Shape::scalar(), Shape::scalar());
         CubeEntry { values: None, extensible: false, shape, tile, file, offset: 0 }

@@ -59,8 +59,7 @@ const fn kind(names: &'static [&'static str], open: fn(&OpenArgs<'_>) -> Result<
     Kind { packable: true, tiled: true, ..Kind::new(names, open) }
 }
 
-/// Maximum size in bytes of the decoded tiles that are kept in memory for a column, for reads that are smaller than a
-/// tile.
+/// Decoded tiles kept per column, for reads smaller than a tile.
 const CACHE_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,36 +95,34 @@ trait TiledColumn: ColumnCells + std::fmt::Debug {}
 impl TiledColumn for DataColumn {}
 impl TiledColumn for CoordinateColumn {}
 
-/// The hypercubes of a tiled manager, which all its columns share.
+/// Shared by all columns.
 #[derive(Debug)]
 struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
     files: Vec<Option<Arc<F>>>,
-    /// Element types of the data columns, in the order in which a tile stores the columns.
+    /// Ordered as in a tile.
     data_types: Vec<DataType>,
     map: RowMap,
-    /// Number of leading axes of each hypercube that are axes of a cell; the axes after them are row axes.
+    /// Leading axes of each hypercube that are axes of a cell; the others are row axes.
     cell_axes: usize,
 }
 
-/// A column of a tiled manager whose cells are in the tiles.
 #[derive(Debug)]
 struct DataColumn {
     cubes: Arc<Cubes>,
-    /// Index (from 0) of the column among the data columns, in the order in which a tile stores them.
+    /// Position among the data columns of a tile.
     index: usize,
     cache: ChunkCache,
 }
 
-/// A column of a tiled manager whose values are not in tiles, but in the header, for each hypercube: an id (one value
-/// for all rows of the hypercube), or the coordinates of an axis.
+/// A column with values in the header of each hypercube: an id (one value for all its rows), or the coordinates of an
+/// axis.
 #[derive(Debug)]
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
     spec: ColumnSpec,
-    /// Axis of the hypercube (from 0, fastest first) whose coordinates the column holds; `None` for a column that holds an
-    /// id.
+    /// `None` for an id.
     axis: Option<usize>,
 }
 
@@ -188,19 +185,17 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Tiled { kind, default_tile, cubes, columns, lacking }))
 }
 
-/// Role of a column in the hypercubes of a tiled manager: data, coordinates along an axis, or id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// A data column, with its number (from 0) among the data columns.
+    /// Number among the data columns.
     Data(usize),
-    /// A column with the coordinates along one axis of the hypercubes, and the number of that axis: from 0, fastest
-    /// first.
+    /// Number of the axis, fastest first.
     Coordinate(usize),
     Id,
 }
 
-/// The role of each column according to the definition of the hypercolumn in the table's private keywords; without a
-/// definition, all are data columns, except that a TiledDataStMan must have one. formats/stman.md 6.3.
+/// Roles by the definition of the hypercolumn in the table's private keywords; without one, which a TiledDataStMan must
+/// have, all are data columns. formats/stman.md 6.3.
 fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, kind: Type) -> Result<Vec<Role>> {
     let key = definition_key(hypercolumn);
     let Some(definition) = private_keywords.record(&key) else {
@@ -226,12 +221,11 @@ fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, 
         .collect()
 }
 
-/// The name of the table's private keyword that holds the definition of the hypercolumn of this name.
 fn definition_key(hypercolumn: &BStr) -> String {
     format!("Hypercolumn_{}", hypercolumn.to_str_lossy())
 }
 
-/// Number of leading axes of a hypercube with `ndim` axes that are axes of a cell; the axes after them are row axes.
+/// Leading axes of a hypercube that are axes of a cell.
 fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) -> Result<usize> {
     let axes = match kind {
         Type::Column | Type::Shape => ndim.checked_sub(1),
@@ -244,7 +238,6 @@ fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) ->
     axes.ok_or_else(|| Error::format(format!("hypercubes of {ndim} axes do not suit the columns")))
 }
 
-/// Checks that the cells of columns of fixed shape have that shape in all hypercubes.
 fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, cell_axes: usize) -> Result<()> {
     let data = columns.iter().zip(roles).filter(|(_, role)| matches!(role, Role::Data(_)));
     for (column, fixed) in data.filter_map(|(column, _)| Some((column, column.shape.as_ref()?))) {
@@ -259,8 +252,7 @@ fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, c
     Ok(())
 }
 
-/// The element types of the data columns, in the order in which a tile stores the columns; an error if one cannot be tiled,
-/// such as strings.
+/// Ordered as in a tile; an error for types that cannot be tiled, such as strings.
 fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> {
     let types: Vec<DataType> = order.iter().map(|&column| columns[column].data_type).collect();
     match types.iter().find(|data_type| !data_type.is_fixed_size()) {
@@ -269,8 +261,7 @@ fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> 
     }
 }
 
-/// Indices of the data columns in the order in which a tile stores them: columns with larger elements first, Bools last, and
-/// those with elements of equal size in reverse order.
+/// Larger elements first, Bools last, equal sizes in reverse order.
 ///
 /// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and casacore itself reads such
 /// files by today's rule.
@@ -290,8 +281,8 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// A column of which only the first `rows` rows are described, or whose files of tiles are too short; cells go one by one, so that
-/// each can fail.
+/// Only the first `rows` rows are described, or files of tiles are too short; cells go one by one, so that each can
+/// fail.
 #[derive(Debug)]
 struct InPart {
     column: Box<dyn TiledColumn>,
@@ -325,8 +316,8 @@ impl ColumnCells for InPart {
 
 type Files = Vec<Option<Arc<dyn ReadAt>>>;
 
-/// Opens the files of tiles of a tiled manager; `None` for files that hold no tiles. Also returns the error of a file that is too
-/// short for its hypercubes, if some of its tiles can be read.
+/// `None` for files without tiles, with the error of a file that is too short for its hypercubes, if some of its tiles
+/// can be read.
 fn open_files(
     args: &OpenArgs<'_>,
     header: &Header,
@@ -359,8 +350,8 @@ fn open_files(
     Ok((files, is_short))
 }
 
-/// Whether a file of `len` bytes has the first tile of a hypercube, and is as long as one of its cells: only then cells are read
-/// from a file that is too short.
+/// Whether the file has the first tile, and is as long as a cell: only then cells are read from a file that is too
+/// short.
 fn has_tiles(cube: &CubeEntry, data_types: &[DataType], len: u64, cell_axes: usize) -> bool {
     let Ok((stride, _)) = cube::layout(cube, data_types, u64::MAX) else { return false };
     let cell = cube.shape[..cell_axes].iter().try_fold(1u64, |size, &extent| size.checked_mul(extent));
@@ -403,8 +394,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         self.header.cubes[cube].shape[..self.cell_axes].into()
     }
 
-    /// The tiles of data column `index` in hypercube `cube`, both from 0; a hypercube that consists of a single cell gets
-    /// a row axis of extent 1.
+    /// A hypercube that is a single cell gets a row axis of extent 1.
     fn column(&self, cube: usize, index: usize) -> Result<CubeColumn<F>> {
         let entry = &self.header.cubes[cube];
         // the file's length was checked when it was opened
@@ -414,8 +404,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
 
-    /// The region of a hypercube that `count` rows (or `region` of each of their cells) cover; the first row is at
-    /// `place`, and the others follow it along the first row axis.
+    /// The part of a hypercube for `count` rows, or `region` of each, from `place` along the first row axis.
     fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
         let cell = self.cell_shape(place.cube);
         let region = match region {
@@ -434,9 +423,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// The shape of the cell in `row` (from 0) of a column with coordinates along `axis`, or with
-    /// an id (`axis` is `None`). It is a scalar for an id and for a row axis. For an axis of the
-    /// data cells it is a list as long as the axis, or `None` if no hypercube has the row.
+    /// A scalar for an id and for a row axis; for an axis of the cells a list as long as the axis, `None` without a
+    /// hypercube.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -447,10 +435,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index (from 0), among the values that the hypercube stores for a column, of the first one
-    /// for the row at `place`. For coordinates along a row axis it is the row's position on `axis`.
-    /// It is 0 for an axis of the data cells and for an id, whose values all rows of the hypercube
-    /// share.
+    /// Index of the first value for a row: its position on a row axis; else 0, since all rows of the hypercube share
+    /// the values.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
@@ -460,8 +446,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
 }
 
 impl DataColumn {
-    /// Appends the cells of `count` rows, or `region` of each of them, to `out`; the first row is at `place`, and the
-    /// others follow it along the first row axis of the hypercube.
+    /// Reads `count` rows, or `region` of each, from `place` along the first row axis.
     fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let cube = self.cubes.column(place.cube, self.index)?;
         let region = self.cubes.region(place, count, region)?;
@@ -563,8 +548,7 @@ impl ColumnCells for CoordinateColumn {
         self.cubes.coordinate_shape(self.axis, row)
     }
 
-    /// Reads the coordinates or the id of a row from the header record of its hypercube; values that the record lacks are
-    /// read as 0.
+    /// Values that the header record lacks are read as 0.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
         let (start, wanted) = match region {

@@ -30,8 +30,8 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// The parameters of an open tiled manager, from which another one with the same tile shapes can be created:
-/// [`Wanted::new`] reads the tile shapes, and [`restore`] the hypercubes of a TiledDataStMan.
+/// Parameters for another manager with the same tile shapes: [`Wanted::new`] reads them, and [`restore`] the hypercubes
+/// of a TiledDataStMan.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -88,21 +88,20 @@ fn shape(extents_of: &[u64]) -> Value {
     extents(extents_of.iter().map(|&extent| extent as i64))
 }
 
-/// Makes the value of a parameter from the extents of a shape: an array of Int as casacore stores it, or of Int64 if an
-/// extent exceeds 32 bits.
+/// An array of Int as in casacore, of Int64 if an extent exceeds 32 bits.
 fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
     let narrow: Result<Vec<i32>, _> = values.clone().map(i32::try_from).collect();
     let count = Shape::from([values.len() as u64]);
     Value::Array(count, narrow.map_or_else(|_| Values::Int64(values.collect()), Values::Int))
 }
 
-/// The tile shapes that the parameters of a new tiled manager request for its hypercubes.
+/// Requested tile shapes, fastest axis first.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Tile shapes that the parameters request for hypercubes with cells of a given shape, in the order in which these
-    /// hypercubes are created; the last one is for all further hypercubes. All shapes have the fastest axis first.
+    /// Tile shapes by cell shape, in the order in which the hypercubes are created; the last one is for all further
+    /// ones.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 
@@ -120,8 +119,7 @@ impl Wanted {
         Ok(Wanted { default_tile, cache, tiles })
     }
 
-    /// Returns the tile shape, fastest axis first, that the manager's parameters request for a new hypercube with cells
-    /// of shape `cell`. Extents that are 0 or missing in it are left to the manager to choose.
+    /// Extents that are 0 or missing are left to the manager.
     pub(super) fn tile(&mut self, cell: &Shape) -> Shape {
         match self.tiles.get_mut(cell) {
             Some(tiles) if tiles.len() > 1 => tiles.pop_front().unwrap_or_default(),
@@ -131,7 +129,7 @@ impl Wanted {
     }
 }
 
-/// A hypercube that a new TiledDataStMan creates from its parameters, before rows are added.
+/// A hypercube that a new TiledDataStMan has before rows are added.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) shape: Shape,
@@ -140,8 +138,7 @@ pub(super) struct Given {
     pub(super) values: Record,
 }
 
-/// Reads the hypercubes of a TiledDataStMan, and the position of each row in them, from the parameters. Without a
-/// parameter `ROWMAP`, the rows fill one hypercube after the other.
+/// Without a parameter `ROWMAP`, the rows fill one hypercube after the other.
 pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Given>, RowMap)> {
     let mut cubes = Vec::new();
     for (name, cube) in hypercubes(parameters) {
@@ -192,7 +189,6 @@ pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Give
     Ok((cubes, RowMap::Intervals(intervals)))
 }
 
-/// Iterates over the hypercubes in the parameters of a tiled manager: the name of each, and the record of its properties.
 fn hypercubes(parameters: &Record) -> impl Iterator<Item = (&bstr::BString, &Record)> {
     let fields = parameters.record("HYPERCUBES").map_or(&[][..], |cubes| &cubes.fields);
     fields.iter().filter_map(|field| match &field.value {

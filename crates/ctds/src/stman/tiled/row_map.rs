@@ -9,36 +9,34 @@ use crate::error::{Error, Result};
 use crate::stman::RowRun;
 use crate::value::Shape;
 
-/// The row map of a tiled manager: the hypercube and position of each row.
+/// The hypercube and position of each row.
 #[derive(Debug)]
 pub(super) enum RowMap {
-    /// Row r of the table is at position r along the row axes of the only hypercube (TiledColumnStMan).
+    /// TiledColumnStMan: row r is at position r of the only hypercube.
     Column,
-    /// Row r of the table is the only cell of hypercube r (TiledCellStMan).
+    /// TiledCellStMan: row r is the only cell of hypercube r.
     Cell,
-    /// Intervals of rows, each at consecutive positions of a hypercube (TiledShapeStMan and TiledDataStMan).
+    /// TiledShapeStMan and TiledDataStMan.
     Intervals(Vec<Interval>),
 }
 
-/// Consecutive rows of a tiled manager at consecutive positions of a hypercube.
+/// Consecutive rows at consecutive positions of a hypercube.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) first_row: u64,
     pub(super) end_row: u64,
-    /// Index of the interval's hypercube in the header, from 0; `None` if the cells of its rows are undefined.
+    /// `None` if the cells are undefined.
     pub(super) cube: Option<usize>,
-    /// Position (from 0), on the last axis of the hypercube, of the first row of this interval of rows.
+    /// Position of the first row on the last axis.
     pub(super) position: u64,
 }
 
-/// Location of a row in a tiled manager: its hypercube, and its position on the row axes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cube: usize,
-    /// Position of the row on each row axis of the hypercube, from 0, fastest axis first; no axes in TiledCellStMan.
+    /// Position on each row axis, fastest first; no axes in TiledCellStMan.
     pub(super) at: Shape,
-    /// Number of consecutive rows, beginning with the row that this `Place` locates, that follow each other along the
-    /// first (fastest) row axis of the hypercube.
+    /// Rows from here on that follow each other along the first row axis.
     pub(super) stretch: u64,
 }
 
@@ -51,14 +49,14 @@ impl Interval {
 }
 
 impl RowMap {
-    /// Reads the row map (hypercube and position of each row) at the end of a TiledShapeStMan header.
+    /// The end of a TiledShapeStMan header.
     ///
-    /// | field  | type        | meaning                                                   |
+    /// | field | type | meaning |
     /// |--------|-------------|-----------------------------------------------------------|
-    /// | count  | u32         |                                                           |
-    /// | rows   | `Block` u32 | **last** row of each interval                             |
-    /// | cubes  | `Block` u32 | 0: undefined cells                                        |
-    /// | positions | `Block` u32 | of the **last** row; garbage where the cube is 0       |
+    /// | count | u32 | |
+    /// | rows | `Block` u32 | **last** row of each interval |
+    /// | cubes | `Block` u32 | 0: undefined cells |
+    /// | positions | `Block` u32 | of the **last** row; garbage where the cube is 0 |
     pub(super) fn decode_shape(d: &mut Decoder<'_>) -> Result<Self> {
         let count = d.u32("row map entries")? as usize;
         let last_rows = d.block_u32("row map")?;
@@ -88,15 +86,15 @@ impl RowMap {
         Ok(RowMap::Intervals(intervals))
     }
 
-    /// Reads the row map at the end of a TiledDataStMan header.
+    /// The end of a TiledDataStMan header.
     ///
-    /// | field     | v1                 | v2          | meaning                                |
+    /// | field | v1 | v2 | meaning |
     /// |-----------|--------------------|-------------|----------------------------------------|
-    /// | end       | u32, u64 if wide   | u64         | rows from here on are undefined        |
-    /// | used      | u32                |             | entries that count                     |
-    /// | rows      | `Block` u32        | `Block` u64 | **first** row of each interval         |
-    /// | cubes     | `Block` u32        | `Block` u32 |                                        |
-    /// | positions | `Block` u32        | `Block` u32 | of the first row, on the last axis     |
+    /// | end | u32, u64 if wide | u64 | rows from here on are undefined |
+    /// | used | u32 | | entries that count |
+    /// | rows | `Block` u32 | `Block` u64 | **first** row of each interval |
+    /// | cubes | `Block` u32 | `Block` u32 | |
+    /// | positions | `Block` u32 | `Block` u32 | of the first row, on the last axis |
     ///
     /// Version 1 is wide with version 3 of `TiledStMan`, and in casacore 3.4.0 always: the name of the first `Block`
     /// is then 4 bytes further on.
@@ -123,8 +121,6 @@ impl RowMap {
         Ok(RowMap::Intervals(intervals))
     }
 
-    /// Writes the row map at the end of a TiledShapeStMan header, which
-    /// [`decode_shape`](Self::decode_shape) reads.
     pub(super) fn encode_shape(&self, e: &mut Encoder) {
         let intervals = self.intervals();
         e.u32(intervals.len() as u32);
@@ -136,8 +132,7 @@ impl RowMap {
         block(e, &|interval| interval.position.wrapping_add(interval.end_row - 1 - interval.first_row));
     }
 
-    /// Writes the row map at the end of a TiledDataStMan header of version 2, which
-    /// [`decode_data`](Self::decode_data) reads.
+    /// Writes version 2.
     pub(super) fn encode_data(&self, e: &mut Encoder) {
         let intervals = self.intervals();
         e.u64(intervals.last().map_or(0, |last| last.end_row));
@@ -146,7 +141,7 @@ impl RowMap {
         e.block(intervals.iter(), |e, interval| e.u32(interval.position as u32));
     }
 
-    /// The intervals of rows in the row map; empty for TiledColumnStMan and TiledCellStMan, which do not need any.
+    /// Empty for TiledColumnStMan and TiledCellStMan.
     pub(super) fn intervals(&self) -> &[Interval] {
         match self {
             RowMap::Intervals(intervals) => intervals,
@@ -154,8 +149,7 @@ impl RowMap {
         }
     }
 
-    /// Sets the location of `rows` (half-open, from 0) in the row map to consecutive positions of hypercube `cube`, from
-    /// `position` on; replaces their earlier location.
+    /// Places `rows` at `position` and after of hypercube `cube`.
     pub(super) fn assign(&mut self, rows: Range<u64>, cube: usize, position: u64) {
         let RowMap::Intervals(intervals) = self else { return };
         let end = intervals.last().map_or(0, |last| last.end_row);
@@ -165,7 +159,7 @@ impl RowMap {
             let position = 0u64.wrapping_sub(rows.start - end - 1);
             intervals.push(Interval { first_row: end, end_row: rows.start, cube: None, position });
         }
-        // those that the rows touch, of which the ends stay
+        // the intervals that `rows` overlaps; their parts outside `rows` are kept
         let from = intervals.partition_point(|interval| interval.end_row <= rows.start);
         let to = intervals.partition_point(|interval| interval.first_row < rows.end);
         let mut pieces = Vec::with_capacity(3);
@@ -190,8 +184,7 @@ impl RowMap {
         intervals.splice(from..to, pieces);
     }
 
-    /// Checks that the hypercubes to which the row map refers exist and, for TiledColumnStMan and TiledCellStMan, that
-    /// they have positions for all `rows` rows of the table.
+    /// Checks that the hypercubes exist and, for TiledColumnStMan and TiledCellStMan, have positions for all `rows`.
     pub(super) fn check(&self, cubes: &[CubeEntry], rows: u64) -> Result<()> {
         let damaged = |message: String| Err(Error::format(message));
         match self {
@@ -215,7 +208,7 @@ impl RowMap {
         }
     }
 
-    /// Finds the hypercube and position of `row` (from 0); `None` if the cells of this row are undefined.
+    /// `None` if the cells of the row are undefined.
     pub(super) fn locate(&self, row: u64, cubes: &[CubeEntry], cell_axes: usize) -> Result<Option<Place>> {
         let (cube, ahead, position, left) = match self {
             RowMap::Column => (0, row, 0, u64::MAX),
@@ -261,8 +254,7 @@ impl RowMap {
         Ok(Some(Place { cube, at, stretch }))
     }
 
-    /// The ranges of consecutive rows that are at consecutive positions of a hypercube; `None` if a hypercube has several
-    /// row axes, or if rows are in more than `max_cubes` hypercubes.
+    /// `None` if a hypercube has several row axes, or rows are in more than `max_cubes` hypercubes.
     pub(super) fn runs(&self, cubes: &[CubeEntry], cell_axes: usize, max_cubes: usize) -> Option<Vec<RowRun>> {
         match self {
             RowMap::Cell => {

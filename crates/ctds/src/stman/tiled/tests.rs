@@ -68,7 +68,7 @@ mod written {
         ]
     }
 
-    /// A manager of 3 rows with cells [2, 3].
+    /// 3 rows of cells [2, 3].
     fn sample(files: &Arc<Memory>) -> Box<dyn ManagerMut> {
         let parameters = record([("DEFAULTTILESHAPE", integers(&[2, 2, 2]))]);
         let columns = sample_columns();
@@ -128,7 +128,7 @@ mod written {
         assert_eq!(read(), Values::Complex(vec![Default::default(); 6]));
     }
 
-    /// Tiles that are written whole, as elements or as bytes, and cells give the same files.
+    /// Whole tiles, as elements or as bytes, and cells give the same files.
     #[test]
     fn tiles_and_cells() {
         let expected = Arc::new(Memory::default());
@@ -141,7 +141,7 @@ mod written {
         for raw in [false, true] {
             let files = Arc::new(Memory::default());
             let mut manager = sample(&files);
-            // what pages hold must not hide the tiles, nor tiles what is written into them later
+            // cells in pages must not hide the tiles, nor tiles the cells written into them later
             manager.write_rows(0, 0..3, &Values::Complex(vec![Default::default(); 18])).unwrap();
             for column in 0..2 {
                 let cubes = manager.cubes(column).unwrap();
@@ -177,7 +177,8 @@ mod written {
         }
     }
 
-    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube 1, row 7 is undefined.
+    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube 1, row 7 is
+    /// undefined.
     fn data_parameters() -> Record {
         let cube = |shape: &[i32], tile: &[i32], id: i32, extensible: bool| {
             Value::Record(record([
@@ -252,7 +253,7 @@ mod written {
         assert_eq!(read(2), Values::Float(vec![1., 1., 1., 2., 2., 2., 9., 0.]));
         assert_eq!(read(3), Values::Int(vec![5, 5, 5, 5, 5, 5, 7, 0]));
         assert_eq!(reader.column(0).cell_shape(7).unwrap(), None);
-        // what the reader says of it makes the same files
+        // parameters of the reader make the same files
         let (again, _) = write_data(&reader.parameters(), &keywords);
         for name in files.names().unwrap() {
             assert_eq!(contents(&again, &name), contents(&files, &name), "{name}");
@@ -306,7 +307,7 @@ mod written {
     }
 
     #[test]
-    fn what_cannot_be_tiled() {
+    fn columns_that_cannot_be_tiled() {
         let create = |kind, columns: &[ColumnSpec]| {
             let parameters = Record::default();
             let files = Arc::new(Memory::default());
@@ -347,7 +348,7 @@ mod written {
         assert!(message(manager.write_rows(0, 1..3, &values)).starts_with("column V, row 2: the table has 2 rows"));
     }
 
-    /// Declarations and calls that a tiled manager refuses, without its place before the words.
+    /// Errors without the manager's place before the words.
     #[test]
     fn declarations_that_do_not_fit() {
         use crate::ErrorKind::{Format, Usage};

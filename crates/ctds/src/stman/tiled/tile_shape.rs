@@ -2,13 +2,13 @@
 
 use crate::value::Shape;
 
-/// Approximate number of elements (pixels) in a tile if no tile shape is requested, as in casacore.
+/// Pixels of a tile without a request, as in casacore.
 const TILE_PIXELS: f64 = 32768.;
 
-/// Chooses the tile shape (fastest axis first) of a hypercube of shape `cube` as casacore does. The extents in `wanted`
-/// are used, but limited to the axis length if the axis cannot grow; missing and zero extents are chosen.
+/// Extents in `wanted` are limited to the axis length if the axis cannot grow; missing and zero extents are chosen.
 ///
-/// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have more:
+/// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have
+/// more:
 /// then any choice will do, and only experiments say how casacore weighs axes that cannot be cut evenly.
 ///
 /// The last axis of an extensible cube has no extent yet.
@@ -28,8 +28,7 @@ pub(super) fn choose(cube: &Shape, wanted: &[u64], extensible: bool) -> Shape {
     tile.into_iter().collect()
 }
 
-/// Chooses the tile extents of those axes of a hypercube that are listed in `open`, such that their product is about
-/// `pixels` and tiles need little padding; stores them in `tile`.
+/// Chooses extents of the axes in `open`, so that their product is about `pixels` and tiles need little padding.
 fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     let total: f64 = open.iter().map(|&axis| cube[axis] as f64).product();
     if total < 4. * pixels {
@@ -51,8 +50,8 @@ fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     }
 }
 
-/// Tile extent along an axis of `axis` elements: the divisor of `axis` nearest to `ideal` (at most 50 % off) or,
-/// without such a divisor, the extent that cuts the axis into nearly equal parts.
+/// The divisor of `axis` nearest to `ideal` (at most 50 % off), or else the extent that cuts the axis into nearly equal
+/// parts.
 fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few
@@ -68,7 +67,7 @@ fn nearest_cut(axis: u64, ideal: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What casacore 3.8.1 chose.
+    /// Choices of casacore 3.8.1.
     #[test]
     fn as_casacore() {
         let cell = |cube: &[u64], wanted: &[u64]| choose(&Shape::from(cube), wanted, false).to_vec();

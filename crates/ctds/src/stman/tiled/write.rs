@@ -17,13 +17,12 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut, TilePlace};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
-/// Number of files of tiles whose pages are cached in memory at the same time; each cache has a few MB.
+/// Page caches, a few MB each.
 const PAGED_FILES: usize = 4;
 
-/// Maximum number of files of tiles that a manager can have: casacore numbers them with three digits.
+/// Casacore numbers files of tiles with three digits.
 const MAX_FILES: usize = 1000;
 
-/// A tiled manager that is being written.
 #[derive(Debug)]
 struct TiledMut {
     kind: Type,
@@ -31,22 +30,20 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// For each column of the manager: the number (from 0) of its part in a tile, which has a part for each data
-    /// column; unused for id and coordinate columns.
+    /// Position of each column's part in a tile; unused for id and coordinate columns.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
-    /// Shape of all cells of the manager's data columns, fastest axis first; `None` if it is not fixed.
+    /// Shape of all data cells, fastest axis first, if it is fixed.
     fixed: Option<Shape>,
-    /// Indices (from 0) of the hypercubes whose row axis can grow, by the shape of their cells.
+    /// Hypercubes whose row axis can grow, by the shape of their cells.
     growing: HashMap<Shape, usize>,
     wanted: Wanted,
     header: Arc<dyn WriteAt>,
-    /// Page caches of files of tiles, each with the index (from 0) of its file; the one used last is at the end.
+    /// Page caches with the index of their file; the one used last is at the end.
     paged: Vec<(usize, PagedMut)>,
 }
 
-/// Creates a tiled manager of the type `kind` without rows.
 pub(super) fn create(args: &CreateArgs<'_>, kind: Type) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, kind.name(), || TiledMut::new(args, kind))
 }
@@ -107,7 +104,7 @@ impl TiledMut {
         Ok(manager)
     }
 
-    /// Adds the files and hypercubes that a new tiled manager has before rows are added.
+    /// Files and hypercubes of a new manager, before rows are added.
     fn first_cubes(&mut self, parameters: &Record) -> Result<()> {
         let header = &mut self.cubes.header;
         match (self.kind, self.fixed.clone()) {
@@ -143,9 +140,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube of `shape` and places its tiles at the end of the file of tiles with index `file` (from 0). The
-    /// extents in `wanted_tile` that are 0 or missing are chosen. Both shapes have the fastest axis first, the row axes
-    /// last; `extensible` tells whether the last axis can grow.
+    /// Adds a hypercube at the end of a file of tiles. Extents in `wanted_tile` that are 0 or missing are chosen;
+    /// `extensible` if the last axis can grow.
     fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
         let tile = tile_shape::choose(shape, wanted_tile, extensible);
         let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
@@ -154,8 +150,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Reserves space for the tiles of a new hypercube at the end of its file of tiles: sets its offset, and increases
-    /// the length of the file by its tiles.
+    /// Places a new hypercube at the end of its file of tiles, which grows.
     fn allot(&mut self, cube: &mut CubeEntry) -> Result<()> {
         if let Some(Some(entry)) = cube.file.and_then(|file| self.cubes.header.files.get_mut(file)) {
             cube.offset = entry.len;
@@ -164,7 +159,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube from the parameters of a new TiledDataStMan, with its shape and coordinates, before any row is added.
+    /// Adds a hypercube of a new TiledDataStMan, with its coordinates.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {
@@ -187,8 +182,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Index (from 0) of the hypercube to which rows with cells of this shape are added; if none exists, a new one with a
-    /// row axis of extent 0.
+    /// The hypercube for more rows with cells of this shape, a new one if needed.
     fn growing_cube(&mut self, cell: &Shape) -> Result<usize> {
         if let Some(&cube) = self.growing.get(cell) {
             return Ok(cube);
@@ -201,8 +195,7 @@ impl TiledMut {
         Ok(cube)
     }
 
-    /// Extends the row axis of a hypercube, which must be the only one in its file, by `count` positions; returns the
-    /// first new position.
+    /// Extends the row axis of the only hypercube in its file; returns the first new position.
     fn extend(&mut self, cube: usize, count: u64) -> Result<u64> {
         let Cubes { header, data_types, .. } = &mut self.cubes;
         let entry = &mut header.cubes[cube];
@@ -220,8 +213,6 @@ impl TiledMut {
         Ok(position)
     }
 
-    /// Adds `rows` (half-open, from 0) at the end of the hypercube that has cells of shape `cell`, which is created if
-    /// missing.
     fn add_to_cube(&mut self, rows: Range<u64>, cell: &Shape) -> Result<()> {
         if self.kind == Type::Shape && rows.end > u64::from(u32::MAX) + 1 {
             return Err(Error::limit(format!(
@@ -235,8 +226,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Returns the page cache of the file of tiles with index `file` (from 0), and extends the file to the length that
-    /// the manager's header states.
+    /// The file is extended to the length that the header states.
     fn pages(&mut self, file: usize) -> Result<&PagedMut> {
         let handle = self.cubes.files.get(file).cloned().flatten();
         let (Some(handle), Some(Some(entry))) = (handle, self.cubes.header.files.get(file)) else {
@@ -257,7 +247,7 @@ impl TiledMut {
         Ok(pages)
     }
 
-    /// Writes the cached pages of all files of tiles, and extends the files to hold tiles that were never written.
+    /// Also extends the files to hold tiles that were never written.
     fn flush_tiles(&mut self) -> Result<()> {
         for file in 0..self.cubes.files.len() {
             if self.cubes.files[file].is_some() {
@@ -267,8 +257,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the elements of `values`, from index `first` on, into the cells of `count` rows, or into `region` of each
-    /// cell; the first row is at `place`. Returns the number of elements written.
+    /// Writes the cells of `count` rows, or `region` of each, from `place` on; returns the number of elements written.
     fn write_at(
         &mut self,
         column: usize,
@@ -291,8 +280,7 @@ impl TiledMut {
         Ok(elements as usize)
     }
 
-    /// Writes the id (`axis` is `None`) of a row, or its coordinates along `axis` (from 0, fastest axis first), into
-    /// the header record of its hypercube; all rows of the hypercube share this record.
+    /// Writes an id (`axis` is `None`) or coordinates into the header record that all rows of the hypercube share.
     fn write_coordinates(
         &mut self,
         column: usize,
@@ -341,7 +329,7 @@ impl TiledMut {
         Ok(count)
     }
 
-    /// Stores zeros for the ids and coordinates that were never written, in every hypercube with a shape.
+    /// Zeros for ids and coordinates that were never written, in every hypercube with a shape.
     fn complete_coordinates(&mut self) -> Result<()> {
         for (spec, role) in self.columns.iter().zip(&self.roles) {
             let axis = match *role {
@@ -386,7 +374,6 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Describes the cell of a column and row for error messages.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }
@@ -411,8 +398,7 @@ impl TiledMut {
     }
 }
 
-/// The tile shape of a hypercube of a thin table (whose tiles are the chunks of datasets in an HDF5 file): `wanted` if
-/// the stored bytes of the chunks are also valid as tiles of this shape, otherwise the shape of the chunks.
+/// `wanted` if the stored chunks are also valid as tiles of this shape, otherwise the shape of the chunks.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -424,13 +410,11 @@ fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     if fits { wanted.clone() } else { block.chunk.clone() }
 }
 
-/// The error of a write into a cell that has no shape yet, in a tiled column.
 fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }
 
-/// Checks that data columns can share hypercubes: all fixed shapes must be equal, and columns without a fixed shape need
-/// a fixed number of axes. Returns the fixed shape (fastest axis first), `None` if no column has one.
+/// All fixed shapes must be equal, and other columns need a fixed number of axes. Returns the fixed shape.
 fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
     let mut fixed: Option<&ColumnSpec> = None;
     for (spec, role) in columns.iter().zip(roles) {
@@ -454,7 +438,7 @@ fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Res
     Ok(fixed.and_then(|spec| spec.shape.clone()))
 }
 
-/// Number of axes of a column's cells; 0 for scalars and if the number is not fixed.
+/// 0 for scalars and if the number is not fixed.
 fn cell_ndim(spec: &ColumnSpec) -> usize {
     match &spec.shape {
         Some(shape) => shape.len(),
@@ -462,7 +446,6 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// Offset in bytes of the end of a hypercube's last tile in its file of tiles.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || {
         Error::limit(format!(
@@ -478,8 +461,7 @@ fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
 }
 
 impl CubeEntry {
-    /// Changes the stored value of the hypercube's id, or of its coordinates along `axis`, in the
-    /// id or coordinate column `spec`. `change` gets an empty value if none was set yet.
+    /// `change` gets an empty value if none was set yet.
     fn change_values(
         &mut self,
         spec: &ColumnSpec,
@@ -572,7 +554,7 @@ impl ManagerMut for TiledMut {
         if !matches!(self.roles[column], Role::Data(_)) {
             return Ok(Vec::new());
         }
-        // what is written past the pages must not be hidden by them
+        // pages must not hide tiles that are written past them
         self.flush_tiles()?;
         self.paged.clear();
         let defined = self.cubes.header.cubes.iter().enumerate().filter(|(_, cube)| cube.is_defined());
@@ -650,8 +632,7 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// Sets the shape of the cells of `rows`, all of which have another shape or none yet. `shape`
-    /// must have the number of axes of the columns' cells.
+    /// All `rows` have another shape or none yet; `shape` must have the number of axes of the cells.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.contains(&0) {

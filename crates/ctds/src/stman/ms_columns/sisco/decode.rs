@@ -10,45 +10,41 @@ use crate::error::{Error, Result};
 use crate::stman::antennas::read_keys;
 use crate::value::Complex32;
 
-/// Number of rows whose keys (field, data description and antennas) are read from the table at a time.
+/// Rows whose keys are read at a time.
 const STEP_ROWS: u64 = 1 << 14;
 
-/// Least number of items that a thread works on; an item is the values of one correlation in one row.
+/// Least number of items for a thread; an item is the values of one correlation in one row.
 const TASK_ITEMS: usize = 256;
 
-/// The key of a baseline: values of FIELD_ID, DATA_DESC_ID, ANTENNA1 and ANTENNA2, which all its rows have in common.
+/// FIELD_ID, DATA_DESC_ID, ANTENNA1 and ANTENNA2 of a baseline.
 type Key = [i32; KEYS.len()];
 
-/// State of decoding a SiscoStMan file row by row: predictions need the values of the rows before.
+/// Decodes row by row: predictions need the values of the rows before.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// Number (from 0) of the next row to be decoded.
     pub(super) row: u64,
-    /// The decoded visibilities of the last row that was decoded; empty if its cell is undefined.
+    /// Visibilities of the last row; empty if its cell is undefined.
     pub(super) cell: Vec<Complex32>,
-    /// Index (from 0) of the next deflated chunk of the SiscoStMan file that is to be inflated.
     chunk: usize,
-    /// The values of the current chunk of the SiscoStMan file. Predictions from lower channels are already added to them;
-    /// predictions from earlier rows are added to the values before index `self.next`.
+    /// The current chunk. Predictions from lower channels are added already, those from earlier rows before index
+    /// `next`.
     values: Vec<Value>,
-    /// Index of the first value of `values` that is not yet decoded.
+    /// First value that is not decoded yet.
     next: usize,
-    /// Number of values of the whole SiscoStMan file that were decoded so far.
+    /// Values of the whole file that were decoded so far.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// Decoded values of up to four earlier rows of each baseline, from which later values are predicted: for each
-    /// stored correlation, a history of its real parts and one of its imaginary parts.
+    /// Real and imaginary parts of each stored correlation of a baseline.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
-/// Decoded values of the last rows (up to four) of a baseline, for the real or imaginary part of one correlation; the
-/// most recent row comes first.
+/// Values of up to four last rows of a baseline, most recent first, for one part of one correlation.
 #[derive(Debug, Default)]
 struct History(VecDeque<Vec<Value>>);
 
 impl Decoder {
-    /// Decodes the next row, whose cell has `shape` (`[correlations, channels]`; `None`: undefined), into `self.cell`.
+    /// Decodes the next row of `shape` (`[correlations, channels]`) into `self.cell`.
     pub(super) fn advance(&mut self, sisco: &Sisco, shape: Option<[u64; 2]>) -> Result<()> {
         let row = self.row;
         self.row += 1;
@@ -94,9 +90,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the next `len` values of the SiscoStMan file, those of the stored correlation `index` (from 0) of the row that is
-    /// decoded, after loading the next chunk if the current one is used up. Returns the index in `self.values` of the
-    /// first of them; fails if one chunk does not hold them all.
+    /// Takes the `len` values of stored correlation `index`, after loading the next chunk if needed; returns the index
+    /// of the first. Fails if one chunk does not hold them all.
     fn item(&mut self, sisco: &Sisco, index: usize, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < sisco.file.chunk_count() {
             self.values = sisco.file.read_chunk(self.chunk)?;
@@ -138,8 +133,7 @@ impl Decoder {
     }
 }
 
-/// Number of values that the SiscoStMan file has for a cell of this shape: two (real and imaginary part) for each
-/// visibility that `mode` stores.
+/// Two (real and imaginary part) for each visibility that `mode` stores.
 pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Result<u64> {
     if correlations == 0 || channels == 0 {
         return Ok(0);
@@ -149,8 +143,7 @@ pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Res
     values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements exceeds 2^64 elements")))
 }
 
-/// Number of correlations that the SiscoStMan file stores for a cell with `correlations` correlations: all, 2 or 1,
-/// depending on `mode`.
+/// All, 2 or 1.
 fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     match mode {
         Mode::All => Ok(correlations),
@@ -162,8 +155,8 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     }
 }
 
-/// Numbers of values of the items in the SiscoStMan file, from row `first` (from 0) on. An item is one stored correlation
-/// of one row: the real parts of all channels, then the imaginary parts. Ends before a row whose shape `mode` does not allow.
+/// Lengths of the items from row `first` on: the real parts of all channels, then the imaginary parts. Ends before a
+/// row whose shape `mode` does not allow.
 fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize> {
     let of_row = move |shape: [u64; 2]| {
         let (values, stored) = (cell_values(mode, shape).ok()?, stored_correlations(mode, shape[0]).ok()?);
@@ -174,9 +167,7 @@ fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize>
     (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten()
 }
 
-/// Adds predictions from lower channels of the same row to the stored differences in `values`. These are items one
-/// after the other, each one stored correlation of one row, and `lens` has the number of values of each item. Several
-/// threads work on them, since the items do not depend on each other here.
+/// `values` are items of lengths `lens`, worked on by several threads: they do not depend on each other here.
 fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Iterator<Item = usize>) {
     let mut rest = values;
     let mut items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
@@ -194,8 +185,6 @@ fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Itera
     });
 }
 
-/// Adds predictions from lower channels to the stored differences of one item (one stored correlation of one row): the
-/// real parts of all channels, then the imaginary parts. `level` has the predictors.
 fn add_to_item(level: &Level, item: &mut [Value]) {
     let (re, im) = item.split_at_mut(item.len() / 2);
     // of both parts in turn, since the processor can work on one while a value of the other is not known yet
@@ -211,9 +200,8 @@ fn add_to_item(level: &Level, item: &mut [Value]) {
 }
 
 impl History {
-    /// Adds predictions from earlier rows of the baseline to `row`, and keeps the sums for later rows. `row` has the
-    /// real or the imaginary parts of one correlation by channel; `level`, the prediction level of the file, has the
-    /// predictors.
+    /// Adds predictions from earlier rows to `row`, one part of one correlation by channel, and keeps the sums for
+    /// later rows.
     fn add_to(&mut self, row: &mut [Value], level: &Level) -> Result<()> {
         if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
             return Err(Error::unsupported(format!(

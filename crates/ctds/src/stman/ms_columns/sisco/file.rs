@@ -13,45 +13,42 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Largest ratio of inflated to deflated size of a DEFLATE stream. A chunk that declares a larger one is refused before
-/// memory is allocated.
+/// Largest ratio of sizes of a DEFLATE stream; a chunk that declares more is refused before memory is allocated.
 const MAX_INFLATED: u64 = 1032;
 
-/// Which correlations of a cell SiscoStMan stores.
+/// Which correlations of a cell are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     All,
-    /// SiscoStMan stores only the first and the last of four correlations; the others are read as zeros.
+    /// The first and the last of four; the others are read as zeros.
     Diagonal,
-    /// SiscoStMan stores only Stokes I of each channel, which is read as the first and the last of four correlations;
-    /// the others are read as zeros.
+    /// Stokes I, read as the first and the last of four; the others are read as zeros.
     StokesI,
 }
 
-/// The main file of SiscoStMan, `table.f<n>`: a header and deflated chunks of values.
+/// The main file, `table.f<n>`.
 ///
-/// | offset | type    | field                                                                    |
+/// | offset | type | field |
 /// |--------|---------|--------------------------------------------------------------------------|
-/// | 0      | 8 bytes | `Sisco`                                                                  |
-/// | 8      | u16     | major version, 2; the highest two bits: all, diagonal, Stokes I          |
-/// | 10     | u16     | minor version                                                            |
-/// | 12     | 8 bytes | 0                                                                        |
-/// | 20     | i8      | level of prediction                                                      |
-/// | 21     |         | chunks: u64 bytes, u64 deflated bytes, raw DEFLATE                       |
+/// | 0 | 8 bytes | `Sisco` |
+/// | 8 | u16 | major version, 2; the highest two bits: all, diagonal, Stokes I |
+/// | 10 | u16 | minor version |
+/// | 12 | 8 bytes | 0 |
+/// | 20 | i8 | level of prediction |
+/// | 21 | | chunks: u64 bytes, u64 deflated bytes, raw DEFLATE |
 #[derive(Debug)]
 pub(super) struct SiscoFile {
     file: Arc<dyn ReadAt>,
     pub(super) mode: Mode,
-    /// Prediction level of the SiscoStMan file, which selects the predictors; -1 for no prediction.
+    /// Selects the predictors; -1 for no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
-    /// Number of values (real and imaginary parts of stored visibilities) in all chunks of the file.
+    /// Real and imaginary parts in all chunks.
     pub(super) values: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Offset in bytes of the chunk's deflated bytes in the SiscoStMan file.
     offset: u64,
     len_bytes: u64,
     values: u64,
@@ -79,7 +76,7 @@ impl SiscoFile {
         Ok(file)
     }
 
-    /// Size of a value in an inflated chunk of the SiscoStMan file, in bytes: 4 without prediction, 5 with.
+    /// 4 without prediction, 5 with.
     fn value_bytes(&self) -> u64 {
         if self.level == -1 { 4 } else { 5 }
     }
@@ -109,11 +106,9 @@ impl SiscoFile {
         self.chunks.len()
     }
 
-    /// Reads a chunk of the SiscoStMan file by its index, from 0. In a file with prediction, the returned values are
-    /// differences from predictions.
-    ///
-    /// An inflated chunk consists of planes, each with one byte of every value: one for each mantissa byte, lowest
-    /// first, then one of exponents. Without prediction, the third plane also has the sign, in its highest bit.
+    /// Reads a chunk, with prediction as differences from predictions. An inflated chunk has planes, each with one byte
+    /// of every value: one for each mantissa byte, lowest first, then exponents. Without prediction, the third plane
+    /// also has the sign, in its highest bit.
     pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
         let chunk = self.chunks[index];
         let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
@@ -133,11 +128,9 @@ impl SiscoFile {
     }
 }
 
-/// Reads the shape of each row's cell, `[correlations, channels]`, from the file `table.f<n>-shapes` of SiscoStMan. A
-/// row that was skipped has the shape `[0, 0]`; `None` stands for a shape without axes.
-///
-/// The file consists of blocks: u32 inflated and u32 deflated size in bytes, then raw DEFLATE of u64s, for each row the
-/// number of axes and the extents.
+/// Shapes `[correlations, channels]` from `table.f<n>-shapes`; `[0, 0]` for a skipped row, `None` for a shape without
+/// axes. The file has blocks: u32 inflated and u32 deflated bytes, then raw DEFLATE of u64s, for each row the number of
+/// axes and the extents.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;
@@ -175,7 +168,7 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     Ok(shapes)
 }
 
-/// Inflates a raw DEFLATE stream, which must have exactly `len` bytes of content.
+/// The content must have exactly `len` bytes.
 fn inflate(deflated: &[u8], len: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     // a negative number of window bits: no header of zlib or gzip

@@ -26,34 +26,29 @@ use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 
-/// Names of the key columns: rows in which all four have the same values belong to one baseline, from whose earlier rows
-/// values are predicted.
+/// Rows in which all four are equal belong to one baseline, from whose earlier rows values are predicted.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 
-/// An open SiscoStMan and its only column.
 #[derive(Debug)]
 struct Sisco {
-    /// Names of the file and the manager, as context of errors.
     place: Context,
     file: SiscoFile,
-    /// Prediction level of the SiscoStMan file, with its predictors; `None` if values are stored without prediction.
+    /// `None` for values without prediction.
     level: Option<Level>,
     shapes: Shapes,
-    /// Number of rows of the table that the SiscoStMan belongs to.
     rows: u64,
-    /// The columns that tell which rows belong to one baseline, in the order of [`KEYS`]; empty if values are stored
-    /// without prediction.
+    /// Columns [`KEYS`]; empty for values without prediction.
     keys: Vec<OtherColumn>,
-    /// Whether every cell of the column must have a value, because the table description declares the column as Direct.
+    /// Declared as Direct: every cell must have a value.
     direct: bool,
     state: Mutex<State>,
 }
 
-/// How far a SiscoStMan column has been decoded.
+/// How far the column is decoded.
 #[derive(Debug, Default)]
 struct State {
     decoder: Decoder,
-    /// The first row that cannot be decoded, which is damaged, and why: later rows cannot be either. `None` if none was met.
+    /// First row that cannot be decoded, nor can later ones, and why.
     damaged: Option<(u64, Error)>,
 }
 
@@ -61,9 +56,8 @@ struct State {
 enum Shapes {
     /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no value.
     Fixed { shape: [u64; 2], written: u64 },
-    /// The shape of each row's cell, `[correlations, channels]`, from the file `table.f<n>-shapes` of SiscoStMan; rows
-    /// with `None` and rows after the last element have no value. The other file of SiscoStMan, which
-    /// has the values, holds those of the first `held` rows.
+    /// Shapes of rows from `table.f<n>-shapes`; rows with `None` and rows after the last have no value. The file with
+    /// values holds those of the first `held` rows.
     Each { shapes: Vec<Option<[u64; 2]>>, held: u64 },
 }
 
@@ -103,9 +97,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Shapes {
-    /// Determines the shape of each row's cell. Some versions of casacore write a file of shapes even for a column of
-    /// fixed shape, and then store nothing for skipped rows: the number of stored values tells which version wrote the
-    /// file.
+    /// Some versions of casacore write a file of shapes even for a column of fixed shape, and then store nothing for
+    /// skipped rows: the number of stored values tells which version wrote the file.
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {
@@ -136,7 +129,7 @@ impl Shapes {
         }
     }
 
-    /// Number of leading rows for which SiscoStMan stored a shape or values; later rows have no value.
+    /// Leading rows with a stored shape or values.
     fn rows(&self) -> u64 {
         match self {
             Shapes::Fixed { written, .. } => *written,
@@ -144,7 +137,7 @@ impl Shapes {
         }
     }
 
-    /// Number of leading rows whose values, if they have any, are all in the SiscoStMan file.
+    /// Leading rows whose values, if they have any, are all in the file.
     fn held(&self) -> u64 {
         match self {
             Shapes::Fixed { written, .. } => *written,
@@ -170,7 +163,7 @@ impl Sisco {
         }
     }
 
-    /// The error of a row whose values are not in the SiscoStMan file, or not all; `shape` is that of its cell.
+    /// Values of a row are missing or incomplete.
     fn too_short(&self, row: u64, shape: [u64; 2]) -> Error {
         match cell_values(self.file.mode, shape) {
             Ok(values) => Error::format(format!("row {row}: the file ends before its {values} values")),
@@ -183,7 +176,6 @@ impl Sisco {
         self.state.lock_unpoisoned()
     }
 
-    /// Decodes the cells of `rows` (half-open, from 0) and appends them to `out`.
     fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let Values::Complex(out) = out else { return Err(Error::usage("visibilities are read into Complex")) };
         let mut state = self.state();
@@ -219,7 +211,7 @@ impl Sisco {
 
 impl Manager for Sisco {
     fn name(&self) -> &BStr {
-        // whatever it was created with, the file does not have it
+        // the file does not have the name from creation
         BStr::new("")
     }
 

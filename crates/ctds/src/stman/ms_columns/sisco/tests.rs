@@ -73,7 +73,7 @@ fn in_any_order() {
     assert_eq!(bits(&part)[1..], expected(3..4)[2..]);
 }
 
-/// The correlations of a cell may be in two chunks, the second of which begins with another correlation than the first.
+/// The second chunk of a cell begins with another correlation than the first.
 #[test]
 fn chunks_may_end_within_a_row() {
     let header = &bytes("53697363 6f000000 02000000 00000000 00000000 02")[..];
@@ -105,7 +105,7 @@ fn chunks_may_end_within_a_row() {
     }
 }
 
-/// Rows of which the file has no values are known without decoding those before them.
+/// Rows without values are known without decoding those before them.
 #[test]
 fn shapes_end_where_the_values_end() {
     let shapes: Vec<u8> = [[2u64, 1, 4]; 6].concat().into_iter().flat_map(u64::to_le_bytes).collect();
@@ -119,7 +119,6 @@ fn shapes_end_where_the_values_end() {
     cells.read_rows(0..5, &mut Values::new(DataType::Complex)).fails(ErrorKind::Format, message);
 }
 
-/// Rows after a damaged one cannot be decoded; rows before it still can.
 #[test]
 fn rows_before_a_damaged_one_stay_readable() {
     let header = &bytes("53697363 6f000000 02000000 00000000 00000000 ff")[..];
@@ -139,7 +138,7 @@ fn rows_before_a_damaged_one_stay_readable() {
     read(0..1).unwrap();
 }
 
-/// A shape without channels may state any number of correlations, which are not counted one by one.
+/// Correlations without channels are not counted one by one.
 #[test]
 fn cells_without_elements_have_no_items() {
     let shapes: Vec<u8> = [[2, 1, 4], [2, 1 << 62, 0], [2, 1, 4], [2, 1, 4], [2, 1, 4]]
@@ -191,7 +190,7 @@ fn damage_is_an_error() {
     samples::damage(&bytes(SHAPES), |shapes| read(bytes(FILE), Some(shapes), None));
 }
 
-/// Bytes with the number of bytes that they inflate to and their own before them, as `N` bytes each.
+/// Inflated and deflated number of bytes, `N` bytes each, then the bytes.
 fn deflated<const N: usize>(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0; bytes.len() + 64];
     let config = zlib_rs::DeflateConfig { window_bits: -15, ..zlib_rs::DeflateConfig::default() };

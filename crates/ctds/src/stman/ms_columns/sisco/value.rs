@@ -4,29 +4,27 @@
 //! that differs in one bit spoils every value that follows. The usual cases are free of branches, since visibilities
 //! are noise, and processors would guess half of them wrong.
 
-/// A float of SiscoStMan: its magnitude is `mantissa * 2^(exponent - 23)`, and its sign is a field of its own.
-/// Mantissas need not be normalised.
+/// A float, `mantissa * 2^(exponent - 23)` with a sign. Mantissas need not be normalised. Signed mantissas below are in
+/// units of an exponent given with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
-    /// Exponent; -127 for zeros and subnormal numbers, -128 for infinities and NaNs: these are stored without prediction.
+    /// -127 for zeros and subnormal numbers, -128 for infinities and NaNs: both are stored without prediction.
     pub(super) exponent: i8,
     negative: bool,
 }
 
-/// Largest exponent of values that SiscoStMan stores without prediction.
+/// Largest exponent that is stored without prediction.
 const SPECIAL: i8 = -127;
 
-/// Mask of the mantissa bits (25 and up) that a predicted value must not have: a prediction with one of them is replaced
-/// by zero.
+/// Mantissa bits that a prediction must not have: it is replaced by zero.
 const EXCESS: u32 = 0xfe00_0000;
 
-/// Mantissas below this can be multiplied by the weights of any predictor and added up without a result of 2^32 or more.
+/// Mantissas below this can be weighted and added up without a result of 2^32 or more.
 const SMALL: u64 = 1 << 27;
 
 impl Value {
-    /// Makes a value from the mantissa word and the exponent in the SiscoStMan file; the highest bit of the word is the
-    /// sign.
+    /// The highest bit of the word is the sign.
     #[inline]
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
@@ -54,15 +52,13 @@ impl Value {
         f32::from_bits((mantissa & 0x7f_ffff) | biased << 23 | sign)
     }
 
-    /// Mantissa with its sign.
     #[inline]
     fn signed(self) -> i64 {
         let sign = -i64::from(self.negative);
         (i64::from(self.mantissa) ^ sign) - sign
     }
 
-    /// The sum of this value and of one with the same exponent, whose signed mantissa is `other`. A sum of zero has the sign
-    /// of this value.
+    /// `other` has the same exponent. A sum of zero has the sign of this value.
     #[inline]
     pub(super) fn plus(self, other: i64) -> Self {
         let sum = self.signed() + other;
@@ -70,24 +66,22 @@ impl Value {
         Value { mantissa: sum.unsigned_abs() as u32, negative, ..self }
     }
 
-    /// This number times an integer, which may be negative.
     fn times(self, factor: i32) -> Self {
         let mantissa = self.mantissa.wrapping_mul(factor.unsigned_abs());
         Value { mantissa, negative: self.negative != (factor < 0), ..self }
     }
 
-    /// Number of bits by which the mantissa is shifted to the left for the same number with another exponent.
+    /// Bits to the left for the same number with another exponent.
     fn up(self, exponent: i8) -> i32 {
         i32::from(self.exponent) - i32::from(exponent)
     }
 
-    /// The mantissa shifted to the left by `up` bits, from -24 to 8; the result is unspecified for other numbers.
+    /// Shifts by -24 to 8; unspecified for other numbers.
     fn shifted(self, up: i32) -> u64 {
         u64::from(self.mantissa) << ((up + 32) & 63) >> 32
     }
 
-    /// The same number expressed with another exponent, its mantissa shifted by the difference; `None` if `exponent` is
-    /// smaller by 8 or more.
+    /// The same number with another exponent; `None` if that is smaller by 8 or more.
     fn matching(self, exponent: i8) -> Option<Self> {
         let up = self.up(exponent);
         let mantissa = if up < -24 { 0 } else { self.shifted(up) as u32 };
@@ -95,46 +89,38 @@ impl Value {
     }
 }
 
-/// The signed mantissa of a prediction, or zero if it is too large (2^25 or more).
+/// Zero if the prediction is 2^25 or more.
 fn capped(prediction: i64) -> i64 {
     if prediction.unsigned_abs() as u32 & EXCESS != 0 { 0 } else { prediction }
 }
 
-/// A method by which SiscoStMan predicts a value from those of lower channels or of earlier rows; the file stores the
-/// difference between value and prediction.
+/// Predicts a value from lower channels or earlier rows; the file stores the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Predictor {
-    /// Number of earlier values that the prediction is made from, 1 to 4.
+    /// Earlier values used, 1 to 4.
     values: usize,
-    /// Weights of the earlier values in the prediction, most recent first.
+    /// Most recent first.
     weights: [i32; 4],
-    /// Number that divides the weighted sum of the earlier values.
     divisor: u32,
 }
 
 impl Predictor {
-    /// Predicts that a value equals the most recent earlier value.
     const LAST: Self = Self::new(1, [1, 0, 0, 0], 1);
-    /// Predicts by the line through the last two values.
     const LINEAR: Self = Self::new(2, [2, -1, 0, 0], 1);
-    /// Predicts the mean of the last two values.
     const MEAN: Self = Self::new(2, [1, 1, 0, 0], 2);
-    /// Predicts by the parabola through the last three values.
     const QUADRATIC: Self = Self::new(3, [3, -3, 1, 0], 1);
-    /// Predicts by the line that fits the last three values best.
+    /// The line that fits the last three values best.
     const LINEAR_FIT: Self = Self::new(3, [4, 1, -2, 0], 3);
-    /// Predicts by the cubic through the last four values.
     const CUBIC: Self = Self::new(4, [4, -6, 4, -1], 1);
-    /// Predicts by the parabola that fits the last four values best.
+    /// The parabola that fits the last four values best.
     const QUADRATIC_FIT: Self = Self::new(4, [9, -3, -5, 3], 4);
 
     const fn new(values: usize, weights: [i32; 4], divisor: u32) -> Self {
         Predictor { values, weights, divisor }
     }
 
-    /// Predicts a value and returns its mantissa with its sign, in units of `2^(exponent - 23)`. `exponent` must not be
-    /// -127 or -128 (zeros, subnormal numbers, infinities, NaNs). `past` contains the earlier values, most recent
-    /// first; those that the predictor does not need are not looked at.
+    /// Returns the signed mantissa in units of `2^(exponent - 23)`; `exponent` is not -127 or -128. `past` is most
+    /// recent first; values that are not needed are not looked at.
     #[inline]
     pub(super) fn predict(&self, past: &[Value; 4], exponent: i8) -> i64 {
         match self.values {
@@ -161,9 +147,8 @@ impl Predictor {
         }
     }
 
-    /// Predicts a value from two or more earlier ones (`past`, most recent first) and returns its mantissa with its
-    /// sign, in units of `2^(exponent - 23)`. Unlike the plain weighted sum, this also handles zeros, subnormal
-    /// numbers, infinities, NaNs, and values whose mantissa in this unit is out of range.
+    /// As [`predict`](Self::predict) from two or more values; unlike the plain sum, also with zeros, subnormal numbers,
+    /// infinities, NaNs, and mantissas out of range.
     #[cold]
     fn predict_by_steps(&self, past: &[Value; 4], exponent: i8) -> i64 {
         let [p1, p2, p3, p4] = *past;
@@ -200,9 +185,7 @@ impl Predictor {
     }
 }
 
-/// Predicts that a value equals `p1`, an earlier one; returns its mantissa with its sign, in units of
-/// `2^(exponent - 23)`. The result is 0 if `p1` is a zero, subnormal number, infinity or NaN, or if its mantissa in
-/// this unit is out of range.
+/// 0 if `p1` is zero, subnormal, infinite or NaN, or its mantissa in this unit is out of range.
 fn last(p1: Value, exponent: i8) -> i64 {
     let up = p1.up(exponent);
     let mantissa = p1.shifted(up) as u32;
@@ -210,20 +193,17 @@ fn last(p1: Value, exponent: i8) -> i64 {
     Value { mantissa: if none { 0 } else { mantissa }, ..p1 }.signed()
 }
 
-/// The predictors that a prediction level of SiscoStMan uses, along the channels of a row and along the rows of a
-/// baseline.
+/// Predictors along the channels of a row and along the rows of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
-    /// Predictors from lower channels of the same row, by the number of lower channels that exist: 1, 2, 3, and 4 or
-    /// more.
+    /// By the number of values before: 1, 2, 3, and 4 or more.
     pub(super) frequency: [Predictor; 4],
-    /// Predictors from earlier rows of the baseline, by the number of earlier rows that exist: 1, 2, 3, and 4 or more.
+    /// By the number of values before: 1, 2, 3, and 4 or more.
     pub(super) time: [Predictor; 4],
 }
 
 impl Level {
-    /// The prediction level with this number, as stored in the SiscoStMan file; `None` if the number is not a known
-    /// level.
+    /// `None` for an unknown level.
     pub(super) fn new(number: i8) -> Option<Self> {
         const LAST: Predictor = Predictor::LAST;
         const LINEAR: Predictor = Predictor::LINEAR;

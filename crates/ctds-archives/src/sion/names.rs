@@ -1,0 +1,151 @@
+//! The index of file names that this program can store as the stream of task 0 in a SION file: the format itself
+//! identifies streams only by the numbers of tasks.
+//!
+//! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i` is that of the file that
+//! task `i + 1` holds; paths that end in `/`, after all others, are containers without files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ctds::container::{Announced, check_name};
+use ctds::error::{Error, Result};
+use ctds::io::{ReadAt, read_all};
+use ctds::limits;
+
+/// First bytes of the stream of task 0 in a SION file if it is an index of file names.
+const LINE: &[u8] = b"ctds-names 1\n";
+
+/// Start of the names that the streams of tasks have as virtual files if the SION file has no index of names: `TASK0`, `TASK1`
+/// …
+const TASK: &str = "TASK";
+
+/// Name of the virtual file with the stream of a task, such as `TASK3` for task 3. Tasks are counted from 0, across all
+/// opened files of a SION set.
+pub(super) fn task_name(task: usize) -> String {
+    format!("{TASK}{task}")
+}
+
+/// Number of the task (from 0, across all opened files of a SION set) from the name of its virtual file, such as 3 for
+/// `TASK3`; `None` for other names.
+pub(super) fn task_of(name: &str) -> Option<usize> {
+    let task = name.strip_prefix(TASK)?.parse().ok()?;
+    (task_name(task) == name).then_some(task)
+}
+
+/// A folder in the index of names of a SION file: the files and folders in it.
+#[derive(Debug, Default)]
+pub(super) struct Folder {
+    /// Name of each file in this folder of the index, and the number of the SION task whose stream is the file's bytes.
+    /// Tasks are counted from 0, across all physical files of the SION set; task 0 holds the index itself.
+    pub(super) files: BTreeMap<String, usize>,
+    pub(super) nested: BTreeMap<String, Arc<Folder>>,
+}
+
+/// A [`Folder`] of the SION file's index of names under construction, to which paths are added.
+#[derive(Default)]
+struct Growing {
+    files: BTreeMap<String, usize>,
+    nested: BTreeMap<String, Growing>,
+}
+
+impl Folder {
+    /// Decodes the SION file's index of names from the stream of task 0; `None` if the stream is not an index.
+    ///
+    /// # Errors
+    /// `Format` if it begins as one and is damaged.
+    pub(super) fn read(stream: &dyn ReadAt, tasks: usize) -> Result<Option<Self>> {
+        let mut head = [0; LINE.len()];
+        if stream.len()? < head.len() as u64 {
+            return Ok(None);
+        }
+        stream.read_at(0, &mut head)?;
+        if head != LINE {
+            return Ok(None);
+        }
+        let bytes = read_all(stream)?;
+        // a salvaged stream has all the space of its chunk
+        let json = &bytes[LINE.len()..bytes.len() - bytes.iter().rev().take_while(|&&byte| byte == 0).count()];
+        let paths: Vec<String> = serde_json::from_slice(json)
+            .map_err(|error| Error::format(format!("the index of names in task 0 cannot be read: {error}")))?;
+        let files = paths.iter().take_while(|path| !path.ends_with('/')).count();
+        if files + 1 != tasks {
+            let message = format!("the index of names in task 0 has {files} files, the file {} other tasks", tasks - 1);
+            return Err(Error::format(message));
+        }
+        let mut root = Growing::default();
+        for (at, path) in paths.iter().enumerate() {
+            let added = match (path.strip_suffix('/'), at < files) {
+                (None, true) => root.add_file(path, at + 1)?,
+                (Some(folder), false) => root.folder(folder.split('/'))?.is_some(),
+                _ => false,
+            };
+            if !added {
+                return Err(Error::format(format!(
+                    "the index of names in task 0 has {path:?} in a wrong place, or twice"
+                )));
+            }
+        }
+        Ok(Some(root.finish()))
+    }
+
+    /// Encodes the index of file names that task 0 of a SION file holds, for the files that will be written; `None` if no index
+    /// is needed because the files are named by their tasks: `TASK0`, `TASK1` …
+    pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
+        let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
+        let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();
+        if files.nested.is_empty() && !names.is_empty() && names.iter().enumerate().all(is_task) {
+            return Ok(None);
+        }
+        let (mut paths, mut folders) = (Vec::new(), Vec::new());
+        collect(files, "", &mut paths, &mut folders);
+        paths.append(&mut folders);
+        let json = serde_json::to_vec(&paths).map_err(|error| Error::usage(error.to_string()))?;
+        Ok(Some([LINE, &json].concat()))
+    }
+}
+
+fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &mut Vec<String>) {
+    paths.extend(files.files.iter().map(|file| format!("{prefix}{}", file.name)));
+    for (name, inner) in &files.nested {
+        let path = format!("{prefix}{name}/");
+        if inner.files.is_empty() {
+            folders.push(path.clone());
+        }
+        collect(inner, &path, paths, folders);
+    }
+}
+
+impl Growing {
+    /// Returns the folder at a path in the SION file's index of names and creates it if it is missing; `None` if a part of the
+    /// path is the name of a file.
+    fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
+        let mut folder = self;
+        for (depth, name) in path.enumerate() {
+            check_name(name)?;
+            limits::depth(depth, "containers")?;
+            if folder.files.contains_key(name) {
+                return Ok(None);
+            }
+            folder = folder.nested.entry(name.to_owned()).or_default();
+        }
+        Ok(Some(folder))
+    }
+
+    /// Adds the file at `path`, whose bytes task number `task` holds, to the SION file's index of names; returns false if the
+    /// path is taken.
+    fn add_file(&mut self, path: &str, task: usize) -> Result<bool> {
+        let (folder, name) = match path.rsplit_once('/') {
+            Some((folder, name)) => (self.folder(folder.split('/'))?, name),
+            None => (Some(self), path),
+        };
+        check_name(name)?;
+        Ok(folder.is_some_and(|folder| {
+            !folder.nested.contains_key(name) && folder.files.insert(name.to_owned(), task).is_none()
+        }))
+    }
+
+    fn finish(self) -> Folder {
+        let nested = self.nested.into_iter().map(|(name, folder)| (name, Arc::new(folder.finish()))).collect();
+        Folder { files: self.files, nested }
+    }
+}

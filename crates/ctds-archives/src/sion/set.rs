@@ -1,0 +1,129 @@
+//! The physical files of a SION set, and which of them holds each logical task (numbered across all files).
+
+use std::sync::Arc;
+
+use ctds::container::Container;
+use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
+use ctds::io::ReadAt;
+
+use super::physical::Physical;
+
+/// Mark in the names of copies of a SION set that SIONlib keeps on other nodes: `NAME_BUDDY_00`.
+const BUDDY: &str = "_BUDDY_";
+
+/// An open SION set: its physical files, or the single file of it that was opened.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) files: Vec<Physical>,
+    /// For each logical task of the SION set: index of its file in `files`, and its local number in that file, both from 0.
+    pub(super) tasks: Vec<(u32, u32)>,
+}
+
+/// Function that opens a physical file of a SION set: one that requires a closed file, or one that reads a damaged file as
+/// far as possible.
+type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
+
+impl Set {
+    /// Opens the SION file `name` and, if it is the first of a set, the other files of the set.
+    ///
+    /// # Errors
+    /// `Format` if a file is damaged or missing.
+    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
+        Self::open_by(inside, name, Physical::open)
+    }
+
+    /// Opens a damaged SION set: files without the second metadata block (META2) are read as far as possible. Also
+    /// returns an error that describes the damage.
+    ///
+    /// # Errors
+    /// `Format` if META1 of a file is damaged, or a file is missing.
+    pub(super) fn salvage(inside: &dyn Container, name: &str) -> Result<(Self, Error)> {
+        let open = |file: Arc<dyn ReadAt>| match Physical::open(file.clone()) {
+            Err(error) if error.is_damage() => Physical::salvage(file),
+            opened => opened,
+        };
+        let damage = match Self::open(inside, name) {
+            Ok(_) => Error::format("the file is intact"),
+            Err(error) => {
+                let message = "the lengths of the chunks (META2) are missing: each chunk is taken with all its space, zeros included";
+                Error::format(message).caused_by(error)
+            }
+        };
+        Ok((Self::open_by(inside, name, open)?, damage))
+    }
+
+    fn open_by(inside: &dyn Container, name: &str, open: Open) -> Result<Self> {
+        let first = open(inside.open(name)?).context(Context::member(name))?;
+        let count = first.meta1.files as u32;
+        if count == 1 || first.meta1.file_number != 0 {
+            let tasks = (0..first.tasks() as u32).map(|task| (0, task)).collect();
+            return Ok(Set { files: vec![first], tasks });
+        }
+        let mut files = vec![first];
+        for number in 1..count {
+            let member = member_name(name, number);
+            let file = inside.open(&member).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    Error::format(format!("file {number} of the {count} files of the set is missing"))
+                        .context(Context::member(&member))
+                }
+                _ => error,
+            })?;
+            files.push(open(file).context(Context::member(member))?);
+        }
+        let tasks = logical_tasks(&files).context(Context::member(name))?;
+        Ok(Set { files, tasks })
+    }
+
+    /// The physical file of the SION set that holds the logical task `task`, counted from 0 across all opened files of
+    /// the set, and the number of the task in that file, also from 0.
+    pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
+        let (file, local) = self.tasks[task];
+        (&self.files[file as usize], local as usize)
+    }
+}
+
+/// Name of file `number` (from 1) of the SION set whose first file, number 0, is `name`: `NAME.000001` for 1.
+pub(super) fn member_name(name: &str, number: u32) -> String {
+    format!("{name}.{number:06}")
+}
+
+/// Index in `files`, and number of the task in that file, both from 0, of each logical task (a task numbered across all
+/// files of the SION set): as the mapping that the first file stores says. If it stores none, the tasks of the first file come first,
+/// then those of the second, and so on.
+fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
+    let stored = files[0].mapping.as_deref().unwrap_or_default();
+    if stored.is_empty() {
+        let of_file =
+            |(number, file): (usize, &Physical)| (0..file.tasks() as u32).map(move |task| (number as u32, task));
+        return Ok(files.iter().enumerate().flat_map(of_file).collect());
+    }
+    let place = |(task, &[file, local]): (usize, &[i32; 2])| {
+        let exists = usize::try_from(file)
+            .ok()
+            .and_then(|file| files.get(file))
+            .is_some_and(|found| usize::try_from(local).is_ok_and(|local| local < found.tasks()));
+        match exists {
+            true => Ok((file as u32, local as u32)),
+            false => {
+                let message = format!("task {task} is given as task {local} of file {file}, which does not exist");
+                Err(Error::format(message).context("mapping"))
+            }
+        }
+    };
+    stored.iter().enumerate().map(place).collect()
+}
+
+/// Names of the other files of the SION set whose first file is `name`, and of the copies of the set (`_BUDDY_`) that SIONlib
+/// made.
+pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
+    let is_part = |other: &String| {
+        let rest = other.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(BUDDY) || rest.strip_prefix('.').is_some_and(is_number))
+    };
+    Ok(inside.names()?.into_iter().filter(is_part).collect())
+}
+
+fn is_number(text: &str) -> bool {
+    text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_digit())
+}

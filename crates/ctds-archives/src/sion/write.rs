@@ -1,0 +1,377 @@
+//! Writes a SION container serially: each virtual file becomes the stream (the bytes) of one task. The lengths of all
+//! streams are known before the first byte is written.
+//!
+//! Streams that came from a SION file, with its properties, are laid out as in that file: the new files equal the old
+//! ones, except for bytes that belong to no stream. Otherwise each stream is one chunk, its space rounded up to whole
+//! blocks.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ctds::container::{Announced, AnnouncedFile, Container, ContainerInfo, ContainerMut, FormatOptions, Properties};
+use ctds::error::{Context, Error, Result, ResultExt};
+use ctds::io::{FileTarget, ReadAt, WriteAt};
+
+use super::extents::{Extents, StreamMut};
+use super::header::Meta1;
+use super::names::Folder;
+use super::physical::Places;
+use super::set::member_name;
+
+/// Version of SIONlib that is recorded in written files, which are like those of version 1.7: 1000 times the major number plus
+/// the minor one, and the patch number.
+const VERSION: (i32, i32) = (1007, 6);
+
+/// Version of the SION file format that is written, the newest.
+const FILE_FORMAT: i32 = 5;
+
+/// Value of the first flag word in the header of written SION files. Its upper half is the key-value mode 50: streams are not
+/// key-value records.
+const NO_KEYS: i64 = 50 << 32;
+
+/// Metadata and layout of a physical SION file that is going to be written.
+struct FilePlan {
+    meta1: Meta1,
+    places: Places,
+    /// Number of bytes in each chunk of the planned SION file: a list for each task, in the order of the task's chunks.
+    written: Vec<Vec<u64>>,
+    /// Byte count that the second metadata block (META2) of the planned SION file stores for each chunk that is not
+    /// used.
+    unused: i64,
+    mapping: Option<Vec<[i32; 2]>>,
+}
+
+/// A physical SION file that is open for writing, and its encoded metadata.
+#[derive(Debug)]
+struct OpenFile {
+    path: PathBuf,
+    file: Arc<FileTarget>,
+    meta1: Vec<u8>,
+    /// Offset in the SION file and encoded bytes of META2, the second metadata block.
+    meta2: (u64, Vec<u8>),
+}
+
+/// The files and streams of a SION set that is written, shared by the container and its nested ones.
+#[derive(Debug)]
+struct Shared {
+    files: Vec<OpenFile>,
+    /// Stream of each virtual file, by path: index of the physical SION file that holds it, and its byte ranges
+    /// (extents) in that file.
+    streams: HashMap<String, (usize, Extents)>,
+    folders: BTreeSet<String>,
+    info: ContainerInfo,
+}
+
+/// A SION container that is open for writing, or a folder nested in it.
+#[derive(Debug)]
+pub(super) struct SionMut {
+    shared: Arc<Shared>,
+    /// Path of the nested folder in the SION container, with a `/` at its end; empty for the outermost.
+    prefix: String,
+}
+
+impl SionMut {
+    pub(super) fn create(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Self> {
+        if options.checksums || options.compression.is_some() || options.appendable {
+            return Err(Error::usage("a SION file has neither checksums nor compression"));
+        }
+        let index = Folder::index(files)?;
+        let mut announced = Vec::new();
+        let mut folders = BTreeSet::new();
+        collect(files, "", &mut announced, &mut folders);
+        let stored = if index.is_none() { stored_plans(&files.properties, &announced) } else { None };
+        let is_stored = stored.is_some();
+        let plans = match stored {
+            Some(plans) => plans,
+            None => vec![new_plan(path, index.as_deref(), &announced, options.block_bytes)?],
+        };
+        let first_task = usize::from(index.is_some());
+        let mut streams = HashMap::new();
+        for (task, (path, file)) in announced.into_iter().enumerate() {
+            let place = if is_stored { stored_place(file) } else { None };
+            let (number, local) = place.unwrap_or((0, first_task + task));
+            let plan = &plans[number];
+            streams.insert(path, (number, plan.places.extents(local, plan.written[local].iter().copied())?));
+        }
+        let mut open = Vec::new();
+        for (number, plan) in (0..).zip(&plans) {
+            let path = if number == 0 { path.to_owned() } else { member_path(path, number)? };
+            open.push(plan.create(path)?);
+        }
+        if let Some(index) = index {
+            let extents = plans[0].places.extents(0, [index.len() as u64])?;
+            StreamMut { file: open[0].file.clone(), extents }.write_at(0, &index)?;
+        }
+        let info = ContainerInfo {
+            format: super::FORMAT.name,
+            version: Some(plans[0].meta1.file_format as u32),
+            block_bytes: Some(plans[0].meta1.block_bytes as u64),
+            ..ContainerInfo::default()
+        };
+        Ok(SionMut { shared: Arc::new(Shared { files: open, streams, folders, info }), prefix: String::new() })
+    }
+
+    fn stream(&self, name: &str) -> Result<Arc<StreamMut>> {
+        let found = self.shared.streams.get(&format!("{}{name}", self.prefix));
+        let (number, extents) =
+            found.ok_or_else(|| Error::not_found("the file was not announced").context(Context::member(name)))?;
+        Ok(Arc::new(StreamMut { file: self.shared.files[*number].file.clone(), extents: extents.clone() }))
+    }
+}
+
+/// Lists all files that will be written to a SION container, with their paths, in the order of the tasks that will hold them,
+/// and the paths of the folders.
+fn collect<'a>(
+    files: &'a Announced,
+    prefix: &str,
+    out: &mut Vec<(String, &'a AnnouncedFile)>,
+    folders: &mut BTreeSet<String>,
+) {
+    out.extend(files.files.iter().map(|file| (format!("{prefix}{}", file.name), file)));
+    for (name, inner) in &files.nested {
+        let path = format!("{prefix}{name}/");
+        collect(inner, &path, out, folders);
+        folders.insert(path);
+    }
+}
+
+fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
+    Ok(path.with_file_name(member_name(name, number)))
+}
+
+/// Plans a single SION file with one chunk for each stream, and one for the index of names if there is one.
+fn new_plan(
+    path: &Path,
+    index: Option<&[u8]>,
+    announced: &[(String, &AnnouncedFile)],
+    block_bytes: u64,
+) -> Result<FilePlan> {
+    let own = index.map(|index| (index.len() as u64, 0));
+    let rank_of = |(task, file): (usize, &AnnouncedFile)| {
+        (file.len, file.properties.int("sion_globalrank").unwrap_or((task + usize::from(index.is_some())) as i64))
+    };
+    let of_files = announced.iter().map(|(_, file)| *file).enumerate().map(rank_of);
+    let (lens, ranks): (Vec<u64>, Vec<i64>) = own.into_iter().chain(of_files).unzip();
+    if lens.is_empty() || i32::try_from(lens.len()).is_err() {
+        return Err(Error::unsupported(format!("a SION file has 1 to {} streams, not {}", i32::MAX, lens.len())));
+    }
+    let block_bytes = i32::try_from(block_bytes).ok().filter(|&bytes| bytes > 0);
+    let block_bytes =
+        block_bytes.ok_or_else(|| Error::usage(format!("blocks of a SION file have 1 to {} bytes", i32::MAX)))?;
+    let round_up =
+        |len: u64| len.checked_next_multiple_of(block_bytes as u64).filter(|&space| space <= i64::MAX as u64);
+    let chunk_bytes = lens.iter().map(|&len| round_up(len)).collect::<Option<Vec<_>>>();
+    let mut prefix = path.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
+    prefix.truncate(1023);
+    let mut meta1 = Meta1 {
+        endianness: [0; 4],
+        version: VERSION.0,
+        patch: VERSION.1,
+        file_format: FILE_FORMAT,
+        block_bytes,
+        files: 1,
+        file_number: 1,
+        flag1: NO_KEYS,
+        flag2: 0,
+        prefix,
+        ranks,
+        chunk_bytes: chunk_bytes.ok_or_else(|| Error::usage("a stream is longer than any file"))?,
+        blocks: 1,
+        meta2: 0,
+    };
+    let first = meta1.nominal_start();
+    let places = Places::new(&meta1, first)?;
+    meta1.meta2 = first + places.skip;
+    Ok(FilePlan {
+        meta1,
+        places,
+        written: lens.iter().map(|&len| vec![len]).collect(),
+        unused: 0,
+        mapping: Some(Vec::new()),
+    })
+}
+
+/// Physical file and task number in it (both from 0) that a stream had in the SION set from which it is copied, by its
+/// recorded properties; `None` if they are missing.
+fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
+    let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
+    Some((number("sion_file")?, number("sion_local_task")?))
+}
+
+/// Plans the files of a SION set like those of the SION set from which the streams are copied, by its recorded
+/// properties; `None` if the properties are incomplete or do not fit the streams.
+fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
+    let formats = properties.ints("sion_file_format")?;
+    let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());
+    let prefixes: Vec<&str> = properties.text("sion_prefix")?.split('\n').collect();
+    let order = properties.ints("sion_byte_order").filter(|bytes| bytes.len() == 4 * formats.len())?;
+    let mut plans = Vec::new();
+    for number in 0..formats.len() {
+        let int = |name: &str| list(name).and_then(|list| i32::try_from(list[number]).ok());
+        let tasks = usize::try_from(int("sion_tasks")?).ok().filter(|&tasks| (1..=announced.len()).contains(&tasks))?;
+        let endianness: Vec<u8> = order[4 * number..][..4].iter().map(|&byte| byte as u8).collect();
+        let meta1 = Meta1 {
+            endianness: endianness.try_into().ok()?,
+            version: int("sion_version")?,
+            patch: int("sion_patch")?,
+            file_format: int("sion_file_format").filter(|format| (2..=5).contains(format))?,
+            block_bytes: int("sion_block_bytes").filter(|&bytes| bytes > 0)?,
+            files: int("sion_files").filter(|&files| files > 0)?,
+            file_number: int("sion_file_number")?,
+            flag1: list("sion_flag1")?[number],
+            flag2: list("sion_flag2")?[number],
+            prefix: prefixes.get(number).filter(|prefix| prefix.len() <= 1024)?.as_bytes().to_vec(),
+            ranks: vec![0; tasks],
+            chunk_bytes: vec![0; tasks],
+            blocks: int("sion_blocks").and_then(|blocks| u32::try_from(blocks).ok())?,
+            meta2: 0,
+        };
+        let first = u64::try_from(list("sion_first_chunk")?[number]).ok().filter(|&first| first >= meta1.len())?;
+        // what the tasks say is added below
+        let places = Places { spaces: Vec::new(), starts: vec![first], skip: 0 };
+        let mapping = match list("sion_mapping")?[number] {
+            -1 => None,
+            0 => Some(Vec::new()),
+            count if number == 0 && count == announced.len() as i64 => {
+                let places = announced.iter().map(|(_, file)| stored_place(file));
+                Some(places.map(|place| place.map(|(file, task)| [file as i32, task as i32])).collect::<Option<_>>()?)
+            }
+            _ => return None,
+        };
+        let unused = list("sion_unused")?[number];
+        plans.push(FilePlan { meta1, places, written: vec![Vec::new(); tasks], unused, mapping });
+    }
+    let mut seen = BTreeSet::new();
+    for (_, file) in announced {
+        let (number, local) = stored_place(file)?;
+        let plan = plans.get_mut(number)?;
+        let written: Option<Vec<u64>> =
+            file.properties.ints("sion_written_bytes")?.iter().map(|&bytes| u64::try_from(bytes).ok()).collect();
+        let written = written.filter(|written| written.len() as u64 <= plan.meta1.blocks.into())?;
+        let len = written.iter().try_fold(0u64, |sum, &bytes| sum.checked_add(bytes));
+        if local >= plan.written.len() || !seen.insert((number, local)) || len != Some(file.len) {
+            return None;
+        }
+        plan.meta1.ranks[local] = file.properties.int("sion_globalrank")?;
+        plan.meta1.chunk_bytes[local] = u64::try_from(file.properties.int("sion_chunk_bytes")?).ok()?;
+        plan.written[local] = written;
+    }
+    for plan in &mut plans {
+        plan.places = Places::new(&plan.meta1, plan.places.starts[0]).ok()?;
+        plan.meta1.meta2 = plan.places.chunk(0, plan.meta1.blocks.into())?;
+        let most = plan.written.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let fits = |(space, written): (&u64, &Vec<u64>)| written.iter().all(|bytes| bytes <= space);
+        if plan.meta1.blocks as usize > most || !plan.places.spaces.iter().zip(&plan.written).all(fits) {
+            return None;
+        }
+    }
+    (seen.len() == plans.iter().map(|plan| plan.written.len()).sum::<usize>()).then_some(plans)
+}
+
+impl FilePlan {
+    /// Creates the SION file and reserves space for it; the metadata is written at the commit.
+    fn create(&self, path: PathBuf) -> Result<OpenFile> {
+        let file = Arc::new(FileTarget::create(&path)?);
+        let meta2 = (self.meta1.meta2, self.meta2()?);
+        // what is mostly holes stays so
+        let bytes: u64 = self.written.iter().flatten().sum();
+        if bytes >= meta2.0 / 2 {
+            file.reserve(meta2.0.saturating_add(meta2.1.len() as u64)).context(Context::path(&path))?;
+        }
+        Ok(OpenFile { path, file, meta1: self.meta1.encode()?, meta2 })
+    }
+
+    /// Encodes META2, the second metadata block of the SION file.
+    fn meta2(&self) -> Result<Vec<u8>> {
+        let order = self.meta1.order()?;
+        let mut out = Vec::new();
+        self.written.iter().for_each(|written| out.extend(order.u64_bytes(written.len() as u64)));
+        for block in 0..self.meta1.blocks as usize {
+            for written in &self.written {
+                out.extend(order.u64_bytes(written.get(block).copied().unwrap_or(self.unused as u64)));
+            }
+        }
+        if let Some(mapping) = &self.mapping {
+            out.extend(order.u32_bytes(mapping.len() as u32));
+            mapping.iter().flatten().for_each(|&number| out.extend(order.u32_bytes(number as u32)));
+        }
+        Ok(out)
+    }
+}
+
+impl Container for SionMut {
+    fn names(&self) -> Result<Vec<String>> {
+        let own = |path: &&String| path.strip_prefix(&self.prefix).is_some_and(|rest| !rest.contains('/'));
+        let mut names: Vec<_> =
+            self.shared.streams.keys().filter(own).map(|path| path[self.prefix.len()..].to_owned()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        Ok(self.stream(name)?)
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        self.shared.info.clone()
+    }
+}
+
+impl ContainerMut for SionMut {
+    fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        Ok(self.stream(name)?)
+    }
+
+    fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
+        Ok(self.stream(name)?)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        Err(Error::unsupported("a SION file is written as a whole").context(Context::member(name)))
+    }
+
+    fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>> {
+        let prefix = format!("{}{name}/", self.prefix);
+        if !self.shared.folders.contains(&prefix) {
+            return Err(Error::not_found("this container was not announced").context(Context::member(name)));
+        }
+        Ok(Arc::new(SionMut { shared: self.shared.clone(), prefix }))
+    }
+
+    /// Writes the second and then the first metadata block (META2, META1), without which the file is not a SION file;
+    /// does nothing for a nested container.
+    fn commit(&self) -> Result<()> {
+        if !self.prefix.is_empty() {
+            return Ok(());
+        }
+        for OpenFile { path, file, meta1, meta2: (position, meta2) } in &self.shared.files {
+            let write = || {
+                file.write_at(*position, meta2)?;
+                file.write_at(0, meta1)
+            };
+            write().context(Context::path(path))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use ctds::error::ErrorKind;
+
+    #[test]
+    fn the_other_files_of_a_set_have_names_in_utf_8() {
+        let error = member_path(Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff")), 1).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Unsupported, "the file's name is not UTF-8")
+        );
+        assert_eq!(member_path(Path::new("/tmp/a"), 1).unwrap(), Path::new("/tmp/a.000001"));
+    }
+}

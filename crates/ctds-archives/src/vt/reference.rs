@@ -1,0 +1,202 @@
+//! References to blocks of a content-addressed (vt) store, and their binary form.
+//!
+//! ```text
+//! bsdata of:  bsuint flags    1 INDIRECT, 2 a type follows, 4 flags of the type follow
+//!             bsuint span     bytes of data that the reference stands for
+//!            [bsuint type]    0 hash, 1 repeated byte, 2 literal, 3 part of another block
+//!            [bsuint type flags]
+//!             hash:     bsuint kind of hash, the hash
+//!             repeated: the byte
+//!             literal:  `span` bytes; with INDIRECT all bytes that follow
+//!             part:     bsuint offset, a reference
+//! ```
+//!
+//! Bytes after these are for later versions and skipped. With INDIRECT the rest describes a block whose data are references,
+//! one after the other; the data of those make up the data of this one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ctds::error::{Error, Result, ResultExt};
+use ctds::limits;
+
+use super::hash::{BlockHash, HashKind};
+use super::wire::{Cursor, put_data, put_uint};
+
+const INDIRECT: u64 = 1;
+const TYPED: u64 = 2;
+const TYPE_FLAGS: u64 = 4;
+
+/// Reference to the data of a file or directory of a vt archive (list of saved states of a directory, of cs.vt): the
+/// hash of a block, the data themselves, or a rule that makes them (repetition, part, list of references). Spans are
+/// lengths in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum BlockRef {
+    /// Reference to a block (piece of data stored once, under its hash) of a vt store. `span` is the length of the
+    /// block in bytes; `None` if the reference does not state it, so that the block has to be read to know it.
+    Hash { hash: BlockHash, span: Option<u64> },
+    /// Reference to data that are `span` copies of the byte `octet`, without a block of the vt (content-addressed)
+    /// store.
+    Rle { octet: u8, span: u64 },
+    /// Reference that consists of its data, so that no block of the vt (content-addressed) store is needed.
+    Literal(Arc<[u8]>),
+    /// Reference to a part of the data that another reference, `block`, leads to: `span` bytes from byte `offset` on
+    /// (the first is 0).
+    Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
+    /// Reference to data that are in several blocks of a vt (content-addressed) store: `block` leads to a list of
+    /// references, the joined data of which are meant. `span` is their number of bytes; `None` if it is not stated, so
+    /// that the list has to be read to know it.
+    Indirect { block: Arc<BlockRef>, span: Option<u64> },
+}
+
+impl BlockRef {
+    /// Decodes the next reference (hash of a block of a vt, content-addressed, store, or another form of [`BlockRef`])
+    /// from its binary form.
+    pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
+        Self::decode_at(cursor, 0)
+    }
+
+    fn decode_at(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self> {
+        limits::depth(depth, "block references")?;
+        let place = cursor.place();
+        let mut within = Cursor::new(cursor.data()?, "block reference");
+        Self::decode_within(&mut within, depth).context(place)
+    }
+
+    fn decode_within(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self> {
+        let flags = cursor.uint()?;
+        if flags & !(INDIRECT | TYPED | TYPE_FLAGS) != 0 {
+            return Err(Error::format(format!("the flags of a block reference are {flags:#x}, expected 0 to 7")));
+        }
+        let span = cursor.uint()?;
+        let kind = if flags & TYPED != 0 { cursor.uint()? } else { 0 };
+        if flags & TYPE_FLAGS != 0 {
+            cursor.uint()?;
+        }
+        let is_indirect = flags & INDIRECT != 0;
+        let block = match kind {
+            0 => {
+                let kind = HashKind::of_code(cursor.uint()?)?;
+                let hash = BlockHash::new(kind, cursor.take(kind.bytes() as u64)?)?;
+                BlockRef::Hash { hash, span: (!is_indirect).then_some(span) }
+            }
+            1 => BlockRef::Rle { octet: cursor.take(1)?[0], span },
+            2 if is_indirect => BlockRef::Literal(cursor.rest().into()),
+            2 => BlockRef::Literal(cursor.take(span)?.into()),
+            3 => {
+                let offset = cursor.uint()?;
+                let block = Arc::new(Self::decode_at(cursor, depth + 1)?);
+                BlockRef::Sub { block, offset, span }
+            }
+            other => return Err(Error::format(format!("the block type is {other}, expected 0 to 3"))),
+        };
+        Ok(match is_indirect {
+            true => BlockRef::Indirect { block: Arc::new(block), span: Some(span) },
+            false => block,
+        })
+    }
+
+    /// Appends to `out` a reference to a block of a vt (content-addressed) store in binary form. It refers to the data
+    /// of the block with this hash or, with `is_indirect`, to the joined data of the references in that block; `span`
+    /// is the length of the data in bytes.
+    pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
+        let mut inner = Vec::with_capacity(40);
+        put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });
+        put_uint(&mut inner, span);
+        put_uint(&mut inner, hash.kind().code());
+        inner.extend_from_slice(hash.as_bytes());
+        put_data(out, &inner);
+    }
+
+    /// Appends to `out`, in binary form, a reference that consists of its data, so that no block of a vt
+    /// (content-addressed) store is needed.
+    pub(super) fn encode_literal(out: &mut Vec<u8>, data: &[u8]) {
+        let mut inner = Vec::with_capacity(data.len() + 8);
+        put_uint(&mut inner, TYPED);
+        put_uint(&mut inner, data.len() as u64);
+        put_uint(&mut inner, 2);
+        inner.extend_from_slice(data);
+        put_data(out, &inner);
+    }
+
+    /// Kind of hash by which this reference names a block of a vt store; `None` if it has no hash,
+    /// because it holds or describes its data itself.
+    pub(super) fn hash_kind(&self) -> Option<HashKind> {
+        match self {
+            BlockRef::Hash { hash, .. } => Some(hash.kind()),
+            BlockRef::Sub { block, .. } | BlockRef::Indirect { block, .. } => block.hash_kind(),
+            BlockRef::Rle { .. } | BlockRef::Literal(_) => None,
+        }
+    }
+}
+
+/// Formats the reference in the text form that lines of vt archives (of cs.vt) have, such as
+/// `B{hash:H{sha1:…},span:428}`; equal references have equal text.
+impl fmt::Display for BlockRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockRef::Hash { hash, span: Some(span) } => write!(f, "B{{hash:H{{{hash}}},span:{span}}}"),
+            BlockRef::Hash { hash, span: None } => write!(f, "B{{hash:H{{{hash}}}}}"),
+            BlockRef::Rle { octet, span } => write!(f, "RLE{{span:{span},octet:{octet:02x}}}"),
+            BlockRef::Literal(bytes) => write!(f, "LB{{{}}}", ctds::hex::Hex(bytes)),
+            BlockRef::Sub { block, offset, span } => write!(f, "SubB{{block:{block},offset:{offset},span:{span}}}"),
+            BlockRef::Indirect { block, span: Some(span) } => write!(f, "I{{{span}:{block}}}"),
+            BlockRef::Indirect { block, span: None } => write!(f, "I{{{block}}}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(bytes: &[u8]) -> Result<BlockRef> {
+        BlockRef::decode(&mut Cursor::new(bytes, "test"))
+    }
+
+    #[test]
+    fn references_come_back() {
+        let hash = HashKind::Sha1.hash(b"abc");
+        let mut out = Vec::new();
+        BlockRef::encode_hash(&mut out, &hash, 3, false);
+        assert_eq!(decode(&out).unwrap(), BlockRef::Hash { hash, span: Some(3) });
+        let mut out = Vec::new();
+        BlockRef::encode_hash(&mut out, &hash, 900, true);
+        let block = Arc::new(BlockRef::Hash { hash, span: None });
+        assert_eq!(decode(&out).unwrap(), BlockRef::Indirect { block, span: Some(900) });
+        let mut out = Vec::new();
+        BlockRef::encode_literal(&mut out, b"xyz");
+        assert_eq!(decode(&out).unwrap(), BlockRef::Literal(b"xyz"[..].into()));
+        // bytes for later versions
+        out[0] += 1;
+        out.push(9);
+        assert_eq!(decode(&out).unwrap(), BlockRef::Literal(b"xyz"[..].into()));
+    }
+
+    #[test]
+    fn what_is_unknown_or_cut_off_is_refused() {
+        for (bytes, message) in [
+            (&[2, 8, 0][..], "reference are 0x8"),
+            (&[3, 2, 1, 4], "block type is 4"),
+            (&[3, 0, 1, 7], "hash type is 7"),
+            (&[4, 2, 9, 2, 65], "9 bytes are expected, 1 follow"),
+            (&[9, 0], "9 bytes are expected"),
+            (&[], "the bytes end in an integer"),
+        ] {
+            let error = decode(bytes).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_limited() {
+        let mut out = Vec::new();
+        BlockRef::encode_literal(&mut out, b"x");
+        for _ in 0..60 {
+            let inner = [&[2, 1, 3, 0][..], &out].concat();
+            out = Vec::new();
+            put_data(&mut out, &inner);
+        }
+        assert_eq!(decode(&out).unwrap_err().kind(), ctds::ErrorKind::Limit);
+    }
+}

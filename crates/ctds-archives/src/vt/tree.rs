@@ -1,0 +1,375 @@
+//! Presents a vt archive (file of the Python package cs.vt, a line for each saved state of a directory), and the
+//! directories saved in it, as containers: directories of virtual files that this program can read.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use ctds::container::{Container, ContainerInfo, FileLayout, Properties, Property};
+use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
+use ctds::io::{ReadAt, read_all};
+use ctds::limits;
+use ctds::sync::LockUnpoisoned;
+
+use super::archive::{self, Line};
+use super::data::{Reader, VtFile};
+use super::dirent::{Dirent, EntryKind};
+use super::hash::{BlockHash, HashKind};
+use super::reference::BlockRef;
+use super::store::Store;
+
+/// Name of the virtual file for a file that was saved in a vt archive (list of saved states of a directory, of cs.vt)
+/// by itself and without a name.
+const NAMELESS: &str = "file";
+
+/// A vt archive (of the Python package cs.vt) as a container, a directory of virtual files. The archive is a text file
+/// with a line for each saved state of a directory, the newest last. The container has the files of the newest state,
+/// or of an earlier one.
+#[derive(Debug)]
+pub(super) struct Archive {
+    root: Folder,
+    /// Name of the file or directory of which the vt archive has saved this state.
+    name: String,
+    /// All lines of the vt archive (of cs.vt), each of which has a saved state of a directory, the newest last; empty
+    /// if this container shows an earlier state.
+    lines: Vec<Line>,
+    reader: Arc<Reader>,
+}
+
+/// A directory saved in a vt archive, as a container.
+#[derive(Debug)]
+pub(super) struct Folder {
+    reader: Arc<Reader>,
+    tree: Arc<Tree>,
+    dirent: Dirent,
+    depth: usize,
+    children: OnceLock<BTreeMap<String, Dirent>>,
+}
+
+/// Data that all directories in one saved state of a vt archive (of cs.vt) share: the root, and the files that hard
+/// links lead to.
+#[derive(Debug)]
+struct Tree {
+    root: Dirent,
+    /// The files in the root directory and all directories below it, as one line of the vt archive (cs.vt) has saved them, by
+    /// their UUIDs; `None` until the first hard link is followed.
+    by_uuid: Mutex<Option<Arc<ByUuid>>>,
+}
+
+/// Entries of the files in one saved state of a vt archive (of cs.vt), by their UUIDs. Hard links refer to these.
+type ByUuid = HashMap<[u8; 16], Dirent>;
+
+/// Maximum number of entries in one saved state of a vt archive (of cs.vt) that are read to find the files that hard
+/// links lead to; more are an error.
+const MAX_ENTRIES: usize = 1 << 24;
+
+impl Archive {
+    /// Opens the vt archive in the file `name` of `inside`, and the content-addressed stores in the
+    /// same directory, which have the blocks of the files.
+    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
+        let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
+        let reader = Arc::new(Reader::new(Store::open(inside)?));
+        let current = lines.last().map(|line| line.entry.clone());
+        let current = current.unwrap_or_else(|| Err(Error::format("the archive has no entries")))?;
+        let archive = Self::of_entry(reader, current, lines);
+        // so that a missing store is noticed at once
+        archive.root.children().context(Context::member(name))?;
+        Ok(archive)
+    }
+
+    fn of_entry(reader: Arc<Reader>, entry: Dirent, lines: Vec<Line>) -> Self {
+        let name = entry.name.clone();
+        let tree = Arc::new(Tree { root: entry.clone(), by_uuid: Mutex::default() });
+        let root = Folder { reader: reader.clone(), tree, dirent: entry, depth: 0, children: OnceLock::new() };
+        Archive { root, name, lines, reader }
+    }
+
+    /// All files and directories in the saved state of a vt archive (of cs.vt) that this container shows, by their
+    /// paths, for tests.
+    #[cfg(test)]
+    pub(super) fn all_entries(&self) -> Result<BTreeMap<String, Dirent>> {
+        let mut found = BTreeMap::new();
+        let mut pending = vec![(String::new(), self.root.dirent.clone())];
+        while let Some((prefix, directory)) = pending.pop() {
+            for entry in entries(&self.reader, &directory)? {
+                let path = format!("{prefix}{}", entry.name);
+                if entry.kind == EntryKind::Directory {
+                    pending.push((format!("{path}/"), entry.clone()));
+                }
+                found.insert(path, entry);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Root directory of the state that a line of the vt archive (a file that lists archived states) records with the date
+    /// `name`; if no line has this date, that of the last line whose root directory is called `name`. `None` without either.
+    fn entry(&self, name: &str) -> Option<Result<Dirent>> {
+        let dated = self.lines.iter().rfind(|line| line.date == name);
+        let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
+        Some(dated.or_else(named)?.entry.clone())
+    }
+}
+
+impl Container for Archive {
+    fn names(&self) -> Result<Vec<String>> {
+        self.root.names()
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.root.open(name)
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        self.root.nested()
+    }
+
+    /// Opens a directory in the saved state that this container shows, or another state of the vt
+    /// archive, by its date or name, as a container.
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let error = match self.root.enter(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => error,
+            entered => return entered,
+        };
+        if let Some(entry) = self.entry(name) {
+            let entry = entry.context(Context::member(name))?;
+            return Ok(Arc::new(Self::of_entry(self.reader.clone(), entry, Vec::new())));
+        }
+        if self.name == name && !name.is_empty() {
+            return Ok(Arc::new(self.root.again()));
+        }
+        Err(error)
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        let changes = (!self.lines.is_empty()).then_some(self.lines.len() as u64);
+        ContainerInfo { changes, ..self.root.describe() }
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        self.root.layout(name)
+    }
+
+    fn history(&self) -> Result<Vec<String>> {
+        Ok(self.lines.iter().map(|line| line.date.clone()).collect())
+    }
+
+    fn left_out(&self) -> Result<Vec<(String, String)>> {
+        self.root.left_out()
+    }
+
+    fn properties(&self) -> Result<Properties> {
+        let mut properties = self.root.properties()?;
+        properties.push("vt_name", Property::Text(self.name.clone()));
+        if let Some(current) = self.lines.last() {
+            properties.push("vt_date", Property::Text(current.date.clone()));
+        }
+        Ok(properties)
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        self.root.file_properties(name)
+    }
+}
+
+impl Folder {
+    fn again(&self) -> Self {
+        Folder {
+            reader: self.reader.clone(),
+            tree: self.tree.clone(),
+            dirent: self.dirent.clone(),
+            depth: self.depth,
+            children: OnceLock::new(),
+        }
+    }
+
+    /// Entries (files, directories and links) of this directory of the vt archive (of cs.vt), by their names; they are
+    /// read on the first call.
+    pub(super) fn children(&self) -> Result<&BTreeMap<String, Dirent>> {
+        if let Some(children) = self.children.get() {
+            return Ok(children);
+        }
+        limits::depth(self.depth, "directories")?;
+        let mut children = BTreeMap::new();
+        for entry in entries(&self.reader, &self.dirent)? {
+            if let Some(twice) = children.insert(entry.name.clone(), entry) {
+                return Err(Error::format(format!("there are two entries named {:?}", twice.name)));
+            }
+        }
+        Ok(self.children.get_or_init(|| children))
+    }
+
+    fn child(&self, name: &str, is_wanted: impl Fn(EntryKind) -> bool, what: &str) -> Result<&Dirent> {
+        let found = self.children()?.get(name).filter(|entry| is_wanted(entry.kind));
+        found.ok_or_else(|| Error::not_found(format!("the {what} does not exist")).context(Context::member(name)))
+    }
+
+    /// The entry of the file `name` in this directory of the vt archive (of cs.vt), with hard links followed.
+    pub(super) fn file(&self, name: &str) -> Result<Dirent> {
+        let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::HardLink);
+        let entry = self.child(name, is_file, "file")?;
+        if entry.kind == EntryKind::File {
+            return Ok(entry.clone());
+        }
+        let files = self.tree.files(&self.reader)?;
+        let target = entry.uuid.and_then(|uuid| files.get(&uuid));
+        target.cloned().ok_or_else(|| {
+            Error::format("a hard link to a file that is not in the tree").context(Context::member(name))
+        })
+    }
+
+    fn names_of(&self, is_wanted: impl Fn(EntryKind) -> bool) -> Result<Vec<String>> {
+        let children = self.children()?.values().filter(|entry| is_wanted(entry.kind));
+        Ok(children.map(|entry| entry.name.clone()).collect())
+    }
+}
+
+/// Entries of a directory in a vt archive (of cs.vt). If `dirent` is a file that was saved by
+/// itself, the list has only the file's entry.
+fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
+    if dirent.kind != EntryKind::Directory {
+        let mut only = dirent.clone();
+        if only.name.is_empty() {
+            only.name = NAMELESS.to_owned();
+        }
+        return Ok(vec![only]);
+    }
+    match &dirent.block {
+        Some(block) => Dirent::decode_all(&reader.all(block)?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Adds the hashes of all blocks that the tree below `root` is made of to `found`. Directories whose block `found` already has
+/// are not read again: their trees are the same.
+pub(super) fn named_blocks(reader: &Reader, root: Dirent, found: &mut HashSet<BlockHash>) -> Result<()> {
+    let mut pending = vec![(root, 0)];
+    while let Some((entry, depth)) = pending.pop() {
+        limits::depth(depth, "directories")?;
+        let Some(block) = &entry.block else { continue };
+        let before = found.len();
+        reader.named_blocks(block, found, 0)?;
+        let is_new = found.len() > before || !matches!(block, BlockRef::Hash { .. });
+        if entry.kind == EntryKind::Directory && is_new {
+            pending.extend(entries(reader, &entry)?.into_iter().map(|inner| (inner, depth + 1)));
+        }
+    }
+    Ok(())
+}
+
+impl Tree {
+    /// Entries of all files in this saved state of a vt archive (of cs.vt) that have UUIDs, by UUID.
+    fn files(&self, reader: &Reader) -> Result<Arc<ByUuid>> {
+        if let Some(known) = &*self.by_uuid.lock_unpoisoned() {
+            return Ok(known.clone());
+        }
+        let mut found = HashMap::new();
+        let mut pending = vec![(self.root.clone(), 0)];
+        let mut count = 0;
+        while let Some((directory, depth)) = pending.pop() {
+            limits::depth(depth, "directories")?;
+            let entries = entries(reader, &directory)?;
+            count += entries.len();
+            if count > MAX_ENTRIES {
+                return Err(Error::limit(format!("a tree with hard links has more than {MAX_ENTRIES} entries")));
+            }
+            for entry in entries {
+                match (entry.kind, entry.uuid) {
+                    (EntryKind::Directory, _) => pending.push((entry, depth + 1)),
+                    (EntryKind::File, Some(uuid)) => drop(found.insert(uuid, entry)),
+                    _ => {}
+                }
+            }
+        }
+        let found = Arc::new(found);
+        *self.by_uuid.lock_unpoisoned() = Some(found.clone());
+        Ok(found)
+    }
+}
+
+impl Container for Folder {
+    fn names(&self) -> Result<Vec<String>> {
+        self.names_of(|kind| matches!(kind, EntryKind::File | EntryKind::HardLink))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let file = self.file(name)?;
+        Ok(Arc::new(VtFile::new(self.reader.clone(), file.block).context(Context::member(name))?))
+    }
+
+    fn nested(&self) -> Result<Vec<String>> {
+        self.names_of(|kind| kind == EntryKind::Directory)
+    }
+
+    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
+        let dirent = self.child(name, |kind| kind == EntryKind::Directory, "directory")?.clone();
+        let folder = Folder { dirent, depth: self.depth + 1, ..self.again() };
+        folder.children().context(Context::member(name))?;
+        Ok(Arc::new(folder))
+    }
+
+    fn describe(&self) -> ContainerInfo {
+        let kind = self.dirent.block.as_ref().and_then(|block| block.hash_kind());
+        ContainerInfo { format: "vt", checksum: kind.map(HashKind::name), ..ContainerInfo::default() }
+    }
+
+    fn layout(&self, name: &str) -> Result<FileLayout> {
+        let stored_bytes = self.open(name)?.len()?;
+        let kind = self.file(name)?.block.as_ref().and_then(|block| block.hash_kind());
+        Ok(FileLayout { stored_bytes, checksum: kind.map(HashKind::name), ..FileLayout::default() })
+    }
+
+    fn properties(&self) -> Result<Properties> {
+        Ok(Properties { content: None, ..properties_of(&self.dirent) })
+    }
+
+    fn file_properties(&self, name: &str) -> Result<Properties> {
+        Ok(properties_of(&self.file(name)?))
+    }
+
+    fn left_out(&self) -> Result<Vec<(String, String)>> {
+        let links = self.children()?.values().filter(|entry| entry.kind == EntryKind::Symlink);
+        let describe = |entry: &Dirent| {
+            let target = entry.meta.text("pathref").unwrap_or_default();
+            (entry.name.clone(), format!("a symbolic link to {target:?}"))
+        };
+        Ok(links.map(describe).collect())
+    }
+}
+
+/// Maximum length in bytes of the text that identifies the content of a file in a vt archive (of cs.vt). The text is
+/// the reference to the file's data (hashes of blocks, or the bytes themselves); the SHA-256 of a longer text takes its
+/// place.
+const LONGEST_CONTENT: usize = 256;
+
+/// Properties of a file or directory by its entry in a vt archive: identity of the content,
+/// metadata, time of modification and permissions.
+fn properties_of(entry: &Dirent) -> Properties {
+    let mut properties = Properties::default();
+    if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
+        let text = block.to_string();
+        properties.content = Some(match text.len() > LONGEST_CONTENT {
+            true => HashKind::Sha256.hash(text.as_bytes()).to_string(),
+            false => text,
+        });
+    }
+    if let Some(meta) = entry.meta.stored() {
+        properties.push(META, Property::Text(meta.to_owned()));
+        if let Some(modified) = entry.meta.modified() {
+            properties.push("vt_modified", Property::Float(modified));
+        }
+        properties.push("vt_mode", Property::Int(i64::from(entry.meta.mode())));
+    }
+    properties
+}
+
+/// Name of the property with the metadata (modification time, access rights …) of a file or directory, as the text that
+/// a vt archive (of cs.vt) has for them.
+pub(super) const META: &str = "vt_meta";
+
+/// Whether the file `name` is a vt archive, by its first bytes.
+pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
+    let file = inside.open(name)?;
+    let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];
+    file.read_at(0, &mut head)?;
+    Ok(archive::is_archive(&head))
+}

@@ -1,0 +1,149 @@
+//! Binary encoding in the files of the Python package cs.vt: integers have variable length; bytes and text are preceded
+//! by their length.
+
+use ctds::error::{Context, Error, Result, ResultExt};
+
+/// Longest integer that is read from vt files (of the Python package cs.vt), in bytes as encoded there, 7 bits in each,
+/// leading zeros included.
+pub(super) const LONGEST_UINT: usize = 10;
+
+/// Decoder of a binary structure in the files of the Python package cs.vt, such as a directory entry or a reference to
+/// a block, from front to back.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Name of the decoded structure, such as `directory` or `block reference`, for the context of
+    /// errors.
+    structure: &'static str,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8], structure: &'static str) -> Self {
+        Cursor { bytes, at: 0, structure }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// Current position in the bytes that are decoded (a directory or block reference of cs.vt), as the context of an
+    /// error: name of the decoded structure, and offset in bytes from its start.
+    pub(super) fn place(&self) -> Context {
+        Context::offset(self.structure, self.at as u64)
+    }
+
+    /// Takes the next `count` bytes of the structure that is decoded; fails if fewer are left.
+    pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8]> {
+        let rest = &self.bytes[self.at..];
+        let Some(taken) = usize::try_from(count).ok().and_then(|count| rest.get(..count)) else {
+            let message = format!("{count} bytes are expected, {} follow", rest.len());
+            return Err(Error::format(message).context(self.place()));
+        };
+        self.at += taken.len();
+        Ok(taken)
+    }
+
+    /// Takes all bytes that are left of the structure that is decoded.
+    pub(super) fn rest(&mut self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        self.at = self.bytes.len();
+        rest
+    }
+
+    /// Decodes the next integer of the structure. It has 7 bits in each byte, the most significant
+    /// first; the high bit of a byte is set if another byte follows.
+    pub(super) fn uint(&mut self) -> Result<u64> {
+        match decode_uint(&self.bytes[self.at..]).with_context(|| self.place())? {
+            Some((value, len)) => {
+                self.at += len;
+                Ok(value)
+            }
+            None => Err(Error::format("the bytes end in an integer, before its last byte").context(self.place())),
+        }
+    }
+
+    /// Decodes the next run of bytes in the structure. Its length in bytes, an integer of variable
+    /// length, is encoded before it.
+    pub(super) fn data(&mut self) -> Result<&'a [u8]> {
+        let len = self.uint()?;
+        self.take(len)
+    }
+
+    /// Decodes the next UTF-8 text in the structure. Its length in bytes, an integer of variable
+    /// length, is encoded before it.
+    pub(super) fn string(&mut self) -> Result<&'a str> {
+        let place = self.place();
+        std::str::from_utf8(self.data()?).map_err(|_| Error::format("the text is not UTF-8").context(place))
+    }
+}
+
+/// Decodes the integer of variable length (format of cs.vt: 7 bits in each byte, the most significant first) at the
+/// beginning of `bytes`; returns its value and its encoded length in bytes, or `None` if `bytes` ends within it.
+pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
+    let mut value: u64 = 0;
+    for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {
+        if value >> (u64::BITS - 7) != 0 {
+            return Err(Error::format("an integer exceeds 64 bits"));
+        }
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Ok(Some((value, at + 1)));
+        }
+    }
+    match bytes.len() < LONGEST_UINT {
+        true => Ok(None),
+        false => Err(Error::format(format!("an integer has more than {LONGEST_UINT} bytes"))),
+    }
+}
+
+/// Appends an integer to `out`, in as few bytes as possible: 7 bits in each, the most significant first; the high bit
+/// is set in all but the last byte. It is the encoding of the Python package cs.vt.
+pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
+    let groups = (u64::BITS - value.leading_zeros()).div_ceil(7).max(1);
+    for group in (0..groups).rev() {
+        let more = if group > 0 { 0x80 } else { 0 };
+        out.push((value >> (7 * group)) as u8 & 0x7f | more);
+    }
+}
+
+/// Appends to `out` the length of `data` in bytes (as an integer of variable length, see [`put_uint`]) and then the
+/// bytes.
+pub(super) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
+    put_uint(out, data.len() as u64);
+    out.extend_from_slice(data);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_come_back() {
+        for (value, bytes) in [(0, &[0][..]), (127, &[127]), (128, &[0x81, 0]), (300, &[0x82, 0x2c])] {
+            let mut out = Vec::new();
+            put_uint(&mut out, value);
+            assert_eq!(out, bytes);
+        }
+        for value in [0, 1, 127, 128, 16383, 16384, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put_uint(&mut out, value);
+            assert_eq!(decode_uint(&out).unwrap(), Some((value, out.len())));
+            assert_eq!(decode_uint(&out[..out.len() - 1]).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn integers_may_be_longer_than_needed_but_not_too_large() {
+        assert_eq!(decode_uint(&[0x80, 0x80, 5]).unwrap(), Some((5, 3)));
+        assert!(decode_uint(&[0xff; 10]).is_err() && decode_uint(&[0x80; 12]).is_err());
+        assert!(decode_uint(&[0x83, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]).is_err());
+    }
+
+    #[test]
+    fn a_length_beyond_the_end_is_refused() {
+        let error = Cursor::new(&[0x85, 0, 1, 2], "block reference").data().unwrap_err();
+        assert_eq!(error.to_string(), "block reference at byte 2: 640 bytes are expected, 2 follow");
+        assert!(Cursor::new(&[1, 0xff], "x").string().is_err());
+    }
+}

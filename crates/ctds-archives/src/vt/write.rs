@@ -1,0 +1,747 @@
+//! Writes the files of a directory into a content-addressed (vt) store, and adds a line to the archive (a `.vt` file), which names the blocks
+//! that they are stored in.
+//!
+//! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process leaves
+//! that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the archive, which is
+//! the last step, after all blocks are durable. Processes that write to one store concurrently have a data file each; the
+//! archive is locked (`flock`) while a line is appended.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ctds::container::{Container, Directory, WriteOptions, Written, check_name};
+use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
+use ctds::io::{FileTarget, Growth, ReadAt, WriteAt};
+use ctds::limits;
+use ctds::progress::Progress;
+use rayon::prelude::*;
+
+use super::archive;
+use super::chunker::Cut;
+use super::dirent::{Dirent, EntryKind, Meta};
+use super::hash::{BlockHash, HashKind};
+use super::index::{self, Growing, Index, IndexFile, Indexed};
+use super::records::LARGEST_BLOCK;
+use super::reference::BlockRef;
+use super::store::{self, DATA, Store};
+use super::text;
+use super::tree::META;
+use super::wire::{put_data, put_uint};
+use super::zlib;
+
+/// Hash function that names the blocks (pieces of data stored once, under their hashes) that are written to a vt store:
+/// SHA-1, the only one that every version of the original program, the Python package cs.vt, reads.
+const KIND: HashKind = HashKind::Sha1;
+
+/// Largest file or directory data, in bytes, that are written into the reference to them, in place of the hash of a
+/// block of the vt (content-addressed) store.
+const LITERAL_BYTES: usize = 32;
+
+/// Maximum size in bytes of a list of block references (hash and length each) that is written as one block: that of the
+/// largest block of a file. A longer list is split into several blocks, listed on the next level.
+const REFERENCES_BYTES: usize = 16_383;
+
+/// Number of bytes of a file that are read at a time to be cut into blocks for a vt (content-addressed) store.
+const WINDOW: usize = 4 << 20;
+
+/// Name of the content-addressed (vt) store that is made if an archive has none beside it.
+const STORE: &str = "store";
+
+/// Fixed sizes in bytes that a caller can choose for the blocks of files in a vt (content-addressed) store, both ends
+/// included; without a choice, the content of a file decides where its blocks end.
+const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
+
+/// Writes the files of `source` into the content-addressed (vt) store beside `target`, and appends a line to the
+/// archive `target`, which is created if it is missing.
+pub(crate) fn write_tree(
+    source: &dyn Container,
+    target: &Path,
+    options: &WriteOptions,
+    progress: &dyn Progress,
+) -> Result<Written> {
+    let cut = match options.block_bytes {
+        None => Cut::Content,
+        Some(bytes) if BLOCK_BYTES.contains(&bytes) => Cut::Fixed(bytes as usize),
+        Some(bytes) => {
+            let (least, most) = (BLOCK_BYTES.start(), BLOCK_BYTES.end());
+            return Err(Error::usage(format!("blocks of {bytes} bytes; a vt store has {least} to {most}")));
+        }
+    };
+    let target = std::path::absolute(target)?;
+    check_target(&target)?;
+    let directory = target.parent().map(Path::to_owned).unwrap_or_default();
+    let files = Directory::new(&directory);
+    let store_path = store_beside(&files, &directory)?;
+    fs::create_dir_all(store_path.join(DATA))?;
+    let store = Store::open(&files)?;
+    // the store in which blocks are looked for is the one that is written to, whose damage ends the call here
+    let (_, damage) = store.survey(KIND)?;
+    let mut writer = Writer::new(store, store_path, cut, progress);
+    let data = writer.directory(source, "", 0)?;
+    let root = writer.block(&data)?;
+    let span = data.len();
+    let added = writer.finish()?;
+    let name = source.path("").and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let name = name.or_else(|| Some(target.file_stem()?.to_str()?.to_owned())).unwrap_or_default();
+    let (date, seconds) = now();
+    let line = format!(
+        "{date} {seconds} D{{{}:meta:M{{a:\"o:rwx-\",m:{seconds}}},block:B{{hash:H{{{root}}},span:{span}}}}}\n",
+        text::quote(&name)
+    );
+    let warnings = append_line(&target, &line)?;
+    let damage = damage.iter().map(|error| format!("the store has damage: {error}"));
+    Ok(Written { stored_bytes: added + line.len() as u64, warnings: damage.chain(warnings).collect() })
+}
+
+/// Fails if `target`, the vt archive (list of saved states of a directory, of cs.vt) to which a line will be appended,
+/// is a directory, or a file that is neither empty nor a vt archive.
+fn check_target(target: &Path) -> Result<()> {
+    if target.is_dir() {
+        return Err(Error::usage("a directory; name the archive in it that gets an entry, such as NAME.vt"));
+    }
+    match File::open(target) {
+        Ok(file) => {
+            let mut head = Vec::new();
+            file.take(archive::HEAD_BYTES).read_to_end(&mut head)?;
+            match head.is_empty() || archive::is_archive(&head) {
+                true => Ok(()),
+                false => Err(Error::new(ErrorKind::Exists, "a file that is not a vt archive")),
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Path of the content-addressed (vt) store beside an archive in `directory`, existing or not; two or more stores are an error.
+fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
+    let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
+    match (stores.next(), stores.next()) {
+        (None, _) => Ok(directory.join(STORE)),
+        (Some(only), None) => Ok(directory.join(only)),
+        (Some(first), Some(second)) => Err(Error::usage(format!(
+            "several stores are beside the archive, {first:?} and {second:?}: put the archive into the directory of one"
+        ))),
+    }
+}
+
+/// Writer of a content-addressed (vt) store, which adds the blocks that the store does not have.
+struct Writer<'a> {
+    store: Arc<Store>,
+    /// Path of the directory of the content-addressed (vt) store that is written to.
+    path: PathBuf,
+    cut: Cut,
+    progress: &'a dyn Progress,
+    /// The data file (`.vtd`) of the vt (content-addressed) store to which new blocks are appended; `None` until the
+    /// first of them.
+    file: Option<DataFile>,
+    /// Lookup structure, by hash, of the blocks that this process has written to the vt (content-addressed) store, with
+    /// their offsets in its data file.
+    written: Growing,
+}
+
+/// The data file of a content-addressed (vt) store that this process appends to.
+struct DataFile {
+    name: String,
+    file: File,
+    bytes: u64,
+    /// Encoded records (one block each) that are not yet written to the data file of the vt (content-addressed) store.
+    buffer: Vec<u8>,
+    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the data file
+    /// of the vt (content-addressed) store: of whole records, about 1 MiB each.
+    ends: Vec<usize>,
+    /// Asks the system early to write the data file of the vt (content-addressed) store to the disk.
+    growth: Growth,
+}
+
+/// A block of a file, hashed and ready to be written to the content-addressed (vt) store.
+struct Ready {
+    hash: BlockHash,
+    span: usize,
+    /// The encoded record of the block; `None` if the content-addressed (vt) store already has the block.
+    record: Option<Vec<u8>>,
+}
+
+/// Consecutive bytes of a file in memory, cut into blocks for a content-addressed (vt) store.
+#[derive(Default)]
+struct Window {
+    bytes: Vec<u8>,
+    /// Offset at which each block ends, in bytes from the start of the bytes of the file that are in memory; the next
+    /// block begins there.
+    ends: Vec<usize>,
+    /// Offset in bytes, from the start of the file that is cut into blocks, at which the bytes in memory end.
+    read: u64,
+}
+
+impl Window {
+    /// The blocks (for a vt, content-addressed, store) into which a file's bytes in memory were cut, in the order of
+    /// the file.
+    fn blocks(&self) -> impl IndexedParallelIterator<Item = &[u8]> {
+        let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
+        (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
+    }
+
+    /// Number of a file's bytes in memory that were cut into blocks; those after them are not in a
+    /// block yet.
+    fn cut(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// A file's bytes in memory after the last block that was cut from them; they are not in a
+    /// block yet.
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.cut()..]
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn new(store: Arc<Store>, path: PathBuf, cut: Cut, progress: &'a dyn Progress) -> Self {
+        let written = Growing::new(&path);
+        Writer { store, path, cut, progress, file: None, written }
+    }
+
+    /// Writes all files of the directory `source`, and of those below it, to the content-addressed (vt) store; returns
+    /// its encoded entries. `table` is the path of `source` from the root of what is written, for progress reports.
+    /// `depth` counts the directories around `source`, at most 40. For the root itself, `table` is empty and `depth` 0.
+    fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
+        limits::depth(depth, "directories")?;
+        let mut entries: Vec<(String, EntryKind)> = Vec::new();
+        entries.extend(source.names()?.into_iter().map(|name| (name, EntryKind::File)));
+        entries.extend(source.nested()?.into_iter().map(|name| (name, EntryKind::Directory)));
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut data = Vec::new();
+        for (name, kind) in entries {
+            check_name(&name)?;
+            let properties;
+            let block = match kind {
+                EntryKind::Directory => {
+                    let inner = source.enter(&name)?;
+                    properties = inner.properties().context(Context::member(&name))?;
+                    let path = if table.is_empty() { name.clone() } else { format!("{table}/{name}") };
+                    let data = self.directory(&*inner, &path, depth + 1).context(Context::member(&name))?;
+                    self.whole(&data)?
+                }
+                _ => {
+                    properties = source.file_properties(&name).context(Context::member(&name))?;
+                    self.file(&*source.open(&name)?, table, &name).context(Context::member(&name))?
+                }
+            };
+            // what comes from an archive, by way of another container, keeps its metadata
+            let stored = properties.text(META).filter(|stored| Meta::parse(stored).is_ok());
+            let meta = stored.map_or_else(|| metadata(source.path(&name)), str::to_owned);
+            Dirent::encode(&mut data, kind, &name, &meta, &block);
+        }
+        if data.len() > LARGEST_BLOCK {
+            let message = format!("a directory whose entries have {} bytes; the limit is {LARGEST_BLOCK}", data.len());
+            return Err(Error::limit(message));
+        }
+        Ok(data)
+    }
+
+    /// Stores data in the content-addressed (vt) store as one block, or in the reference itself if it is short; returns
+    /// the encoded reference.
+    fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
+        let mut reference = Vec::new();
+        if data.len() <= LITERAL_BYTES {
+            BlockRef::encode_literal(&mut reference, data);
+        } else {
+            let hash = self.block(data)?;
+            BlockRef::encode_hash(&mut reference, &hash, data.len() as u64, false);
+        }
+        Ok(reference)
+    }
+
+    /// Writes a file to the content-addressed (vt) store in blocks; returns the encoded reference to it. `table` (path
+    /// of its directory, empty for the root of what is written) and `name` are for progress reports.
+    fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
+        let len = source.len()?;
+        let mut levels = Levels::default();
+        let mut window = Window::default();
+        self.advance(source, &[], 0, len, &mut window)?;
+        if len <= LITERAL_BYTES as u64 {
+            return self.whole(&window.bytes);
+        }
+        let mut next = Window::default();
+        while !window.ends.is_empty() {
+            self.progress.go_on()?;
+            let mut data_file = self.file.take();
+            let (ready, (advanced, written)) = rayon::join(
+                || window.blocks().map(|block| self.prepare(block)).collect::<Result<Vec<_>>>(),
+                || {
+                    let advanced = self.advance(source, window.rest(), window.read, len, &mut next);
+                    (advanced, data_file.as_mut().map_or(Ok(()), DataFile::make_room))
+                },
+            );
+            self.file = data_file;
+            advanced?;
+            written?;
+            for Ready { hash, span, record } in ready? {
+                if let Some(record) = record {
+                    self.append(&hash, &record)?;
+                }
+                levels.push(self, &hash, span as u64)?;
+            }
+            self.progress.advance(window.cut() as u64, if table.is_empty() { "." } else { table }, name);
+            std::mem::swap(&mut window, &mut next);
+        }
+        levels.finish(self)
+    }
+
+    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks for a vt
+    /// (content-addressed) store. They begin with `rest`, the bytes before offset `read` that are not in a block yet;
+    /// the others are read from offset `read` on.
+    fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
+        let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
+        window.bytes.resize(rest.len() + count as usize, 0);
+        let (start, added) = window.bytes.split_at_mut(rest.len());
+        start.copy_from_slice(rest);
+        source.read_at(read, added)?;
+        window.read = read + count;
+        window.ends.clear();
+        let mut at = 0;
+        while at < window.bytes.len() && (window.read == len || window.bytes.len() - at >= self.cut.largest()) {
+            at += self.cut.first(&window.bytes[at..]);
+            window.ends.push(at);
+        }
+        Ok(())
+    }
+
+    /// Hashes a block, and encodes a record of it if the content-addressed (vt) store does not have it.
+    fn prepare(&self, block: &[u8]) -> Result<Ready> {
+        let hash = KIND.hash(block);
+        let is_known = self.written.contains(&hash)? || self.store.contains(&hash)?;
+        Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
+    }
+
+    /// Writes a block if the content-addressed (vt) store does not have it; returns its hash.
+    fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
+        let Ready { hash, record, .. } = self.prepare(block)?;
+        if let Some(record) = record {
+            self.append(&hash, &record)?;
+        }
+        Ok(hash)
+    }
+
+    fn append(&mut self, hash: &BlockHash, record: &[u8]) -> Result<()> {
+        // twice among the blocks that were prepared together
+        if self.written.was_just_added(hash) {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(DataFile::create(&self.path.join(DATA))?),
+        };
+        let offset = file.end();
+        file.append(record)?;
+        self.written.add(hash, offset)
+    }
+
+    /// Makes all written blocks durable and updates the index of the content-addressed (vt) store; returns the number
+    /// of bytes that were added to the data files.
+    fn finish(mut self) -> Result<u64> {
+        let Some(mut file) = self.file.take() else { return Ok(0) };
+        file.flush()?;
+        file.file.sync_all()?;
+        // blocks of other processes that this tree refers to may not be durable yet
+        self.store.sync(KIND)?;
+        File::open(self.path.join(DATA))?.sync_all()?;
+        File::open(&self.path)?.sync_all()?;
+        let bytes = file.bytes;
+        let indexed = Indexed { name: file.name.clone(), bytes };
+        drop(file);
+        write_index(&self.path, &self.store, indexed, self.written)?;
+        Ok(bytes)
+    }
+}
+
+/// Encodes a block (piece of data stored once, under its hash) as a record for a data file of a vt store: header and
+/// data, which are compressed if that saves at least a tenth of their bytes.
+fn record(block: &[u8]) -> Vec<u8> {
+    thread_local! {
+        static COMPRESSED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let mut record = Vec::with_capacity(block.len() + 8);
+    let limit = block.len() - block.len() / 10;
+    COMPRESSED.with_borrow_mut(|compressed| {
+        if compressed.len() < limit {
+            compressed.resize(limit, 0);
+        }
+        match zlib::deflate(block, &mut compressed[..limit]) {
+            Some(len) => {
+                put_uint(&mut record, 1);
+                put_data(&mut record, &compressed[..len]);
+            }
+            // it does not fit
+            None => {
+                put_uint(&mut record, 0);
+                put_data(&mut record, block);
+            }
+        }
+    });
+    record
+}
+
+/// Metadata (modification time and permissions) of the file or directory at `path`, as text for a vt archive (of
+/// cs.vt): `a:access;m:seconds`; empty without a path, or if they cannot be read.
+fn metadata(path: Option<PathBuf>) -> String {
+    let metadata = path.and_then(|path| fs::metadata(path).ok());
+    metadata.map_or(String::new(), |found| {
+        let modified = (found.mtime(), u32::try_from(found.mtime_nsec()).unwrap_or(0));
+        Meta::compact(Some(modified), Some(found.mode()))
+    })
+}
+
+/// References to the blocks of a file that is written to a vt (content-addressed) store, in levels, of which level 0
+/// has those to the blocks with the file's bytes. When a level has as many as fit in a block, they are written as a
+/// block, and a reference to this block is added to the next level.
+#[derive(Default)]
+struct Levels(Vec<Level>);
+
+#[derive(Default)]
+struct Level {
+    references: Vec<u8>,
+    count: usize,
+    /// Number of bytes of the archived file that the encoded references collected so far, `references`, lead to
+    /// together. These references will be stored as one block of the vt (content-addressed) store.
+    span: u64,
+}
+
+impl Levels {
+    fn push(&mut self, writer: &mut Writer<'_>, hash: &BlockHash, span: u64) -> Result<()> {
+        let mut reference = Vec::new();
+        BlockRef::encode_hash(&mut reference, hash, span, false);
+        self.push_at(writer, 0, &reference, span)
+    }
+
+    fn push_at(&mut self, writer: &mut Writer<'_>, level: usize, reference: &[u8], span: u64) -> Result<()> {
+        if self.0.len() == level {
+            self.0.push(Level::default());
+        }
+        if self.0[level].references.len() + reference.len() > REFERENCES_BYTES {
+            self.close(writer, level)?;
+        }
+        let here = &mut self.0[level];
+        here.references.extend(reference);
+        here.count += 1;
+        here.span += span;
+        Ok(())
+    }
+
+    /// Writes the references collected at `level` (0: those to blocks with a file's bytes) as one block of the vt
+    /// (content-addressed) store, and adds a reference to this block to the next level.
+    fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
+        let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
+        let hash = writer.block(&references)?;
+        let mut reference = Vec::new();
+        BlockRef::encode_hash(&mut reference, &hash, span, true);
+        self.push_at(writer, level + 1, &reference, span)
+    }
+
+    /// Ends a file whose blocks are in the vt (content-addressed) store: writes the remaining lists of references to
+    /// them as blocks, and lists of references to those, until one reference leads to all. Returns it, encoded; a
+    /// directory entry refers to the file by it.
+    fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
+        let mut level = 0;
+        loop {
+            let is_last = level + 1 == self.0.len();
+            if is_last && self.0[level].count == 1 {
+                return Ok(std::mem::take(&mut self.0[level].references));
+            }
+            if self.0[level].count > 0 {
+                self.close(writer, level)?;
+            }
+            level += 1;
+        }
+    }
+}
+
+/// Minimum size in bytes at which the buffered records are written to the data file of the vt
+/// (content-addressed) store while other blocks are prepared.
+const WRITTEN_BYTES: usize = 1 << 20;
+
+/// Maximum size in bytes of the buffered records for a vt (content-addressed) store: if the next
+/// record would exceed it, the buffer is written to the data file before.
+const BUFFER_BYTES: usize = 2 * WINDOW;
+
+impl DataFile {
+    /// Creates a data file (`.vtd`) of a vt (content-addressed) store with a random name, locked as the original
+    /// program, the Python package cs.vt, does while it appends.
+    fn create(directory: &Path) -> Result<Self> {
+        let (mut file, mut path) = tempfile::Builder::new()
+            .prefix("h5bridge-")
+            .rand_bytes(16)
+            .suffix(".vtd")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(directory)?
+            .into_parts();
+        path.disable_cleanup(true);
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        file.rewind()?;
+        // a file system without locks does not matter: the name is random
+        let _ = file.try_lock();
+        let growth = Growth::of(file.try_clone()?)?;
+        Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), growth })
+    }
+
+    /// Offset in bytes, in the data file of the vt (content-addressed) store, at which the next record (one block)
+    /// begins.
+    fn end(&self) -> u64 {
+        self.bytes + self.buffer.len() as u64
+    }
+
+    fn append(&mut self, record: &[u8]) -> Result<()> {
+        if self.end() + record.len() as u64 > index::LARGEST_FILE {
+            return Err(Error::limit(format!("the data file would exceed its limit of {} bytes", index::LARGEST_FILE)));
+        }
+        if self.buffer.len() + record.len() > BUFFER_BYTES {
+            self.flush()?;
+        }
+        if self.buffer.len() + record.len() > self.ends.last().copied().unwrap_or(0) + WRITTEN_BYTES {
+            self.ends.push(self.buffer.len());
+        }
+        self.buffer.extend(record);
+        Ok(())
+    }
+
+    /// Writes the buffered records to the data file of the vt (content-addressed) store if they
+    /// have at least `WRITTEN_BYTES` (1 MiB) together.
+    fn make_room(&mut self) -> Result<()> {
+        if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes the buffered records to the data file of the vt (content-addressed) store, about 1
+    /// MiB at a time. After an error those that were written stay in the data file, and the others
+    /// are dropped.
+    fn flush(&mut self) -> Result<()> {
+        let mut start = 0;
+        let mut write = |end: usize| {
+            self.file.write_all(&self.buffer[start..end])?;
+            self.growth.write_back();
+            self.bytes += (end - start) as u64;
+            start = end;
+            Ok(())
+        };
+        let written = self.ends.iter().chain([&self.buffer.len()]).try_for_each(|&end| write(end));
+        self.buffer.clear();
+        self.ends.clear();
+        written.inspect_err(|_: &std::io::Error| {
+            // whole records stay
+            let _ = self.file.set_len(self.bytes);
+            let _ = self.file.seek(SeekFrom::End(0));
+        })?;
+        Ok(())
+    }
+}
+
+/// Writes the records that are still in the buffer to the data file of the vt (content-addressed)
+/// store when this writer is dropped, even after an error: a later attempt to write the same files
+/// then finds these blocks stored.
+impl Drop for DataFile {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+/// Inverse of the share of unindexed bytes (1/16) from which on a content-addressed (vt) store gets a new index file;
+/// unindexed bytes have to be read whenever the store is opened.
+const UNINDEXED_SHARE: u64 = 16;
+const UNINDEXED_BYTES: u64 = 1 << 30;
+
+/// Writes a new index file for the content-addressed (vt) store at `path`, if it has none, or if at least 1/16 of the
+/// store or 1 GiB is not indexed.
+fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
+    let name = store::index_name(KIND);
+    let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
+    if lock.try_lock().is_err() {
+        // another process writes it; what it misses is read when the store is opened
+        return Ok(());
+    }
+    let known = store.known(KIND)?;
+    let unindexed = known.unindexed_bytes + own.bytes;
+    if known.old().is_some() && unindexed < UNINDEXED_BYTES && unindexed * UNINDEXED_SHARE < store.bytes() {
+        return Ok(());
+    }
+    let mut files = known.files.clone();
+    let number = files.len();
+    files.push(own);
+    let (runs, recent) = written.finish(number);
+    let added = Index::new(known.scanned().iter().copied().chain(recent).collect());
+    let old: Vec<&IndexFile> = known.old().into_iter().chain(&runs).collect();
+    let partial = path.join(format!("{name}.partial"));
+    let target = FileTarget::create(&partial)?;
+    index::write(&target, &files, &old, &added)?;
+    target.sync()?;
+    fs::rename(&partial, path.join(&name))?;
+    Ok(())
+}
+
+/// End of the name of the file whose existence locks a vt archive (list of saved states of a directory) for the
+/// original program, the Python package cs.vt.
+const LOCK_SUFFIX: &str = ".lock";
+
+/// Content of the lock file of a vt archive that this program made.
+const LOCK_MARK: &[u8] = b"h5bridge\n";
+
+/// How long to wait for another program that has a vt archive locked.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_POLL: Duration = Duration::from_millis(50);
+
+/// The lock file of a vt archive, as the original program, the Python package cs.vt, uses it;
+/// removed when dropped.
+#[derive(Debug)]
+struct ArchiveLock(PathBuf);
+
+impl ArchiveLock {
+    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so a lock
+    /// file with this program's mark is left from a killed process, and is replaced. A lock file
+    /// without the mark belongs to another program: waits at most `wait` until it is removed.
+    ///
+    /// # Errors
+    /// `Locked` if the lock file of another program still exists after `wait`.
+    fn take(archive: &Path, wait: Duration) -> Result<Self> {
+        let mut path = archive.to_owned().into_os_string();
+        path.push(LOCK_SUFFIX);
+        let path = PathBuf::from(path);
+        let until = Instant::now() + wait;
+        loop {
+            // it appears with its content
+            let mut marked = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+            marked.write_all(LOCK_MARK)?;
+            match marked.persist_noclobber(&path) {
+                Ok(_) => return Ok(ArchiveLock(path)),
+                Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(error.error.into());
+                }
+                Err(_) => {}
+            }
+            if fs::read(&path).is_ok_and(|content| content == LOCK_MARK) {
+                fs::remove_file(&path)?;
+            } else if Instant::now() < until {
+                std::thread::sleep(LOCK_POLL);
+            } else {
+                let message = format!(
+                    "{} exists: another program adds to the archive; if none does, a killed one has left the file: remove it",
+                    path.display()
+                );
+                return Err(Error::new(ErrorKind::Locked, message));
+            }
+        }
+    }
+}
+
+impl Drop for ArchiveLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Appends a line to the vt archive `target` (of cs.vt, a line for each saved state of a directory). If the last line
+/// has no line end, one is added if the line can be parsed; otherwise the last line is cut off, and a warning is
+/// returned.
+fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
+    let is_new = !target.exists();
+    let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
+    file.lock()?;
+    let _lock = ArchiveLock::take(target, LOCK_WAIT)?;
+    let mut bytes = Vec::new();
+    limits::whole_file(file.metadata()?.len())?;
+    file.read_to_end(&mut bytes)?;
+    let mut end = bytes.len();
+    let mut warning = None;
+    if bytes.last().is_some_and(|&last| last != b'\n') {
+        let start = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        if archive::parse(&[&bytes[start..], b"\n"].concat()).is_err() {
+            warning =
+                Some(format!("the last line of the archive, {} bytes, was incomplete and is cut off", end - start));
+            end = start;
+        }
+    }
+    let line =
+        if end == bytes.len() && end > 0 && bytes[end - 1] != b'\n' { format!("\n{line}") } else { line.to_owned() };
+    file.set_len(end as u64)?;
+    file.seek(SeekFrom::Start(end as u64))?;
+    if let Err(error) = file.write_all(line.as_bytes()).and_then(|()| file.sync_all()) {
+        let _ = file.set_len(end as u64);
+        return Err(error.into());
+    }
+    if is_new && let Some(directory) = target.parent() {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(warning)
+}
+
+/// The current time: as a date in ISO form in UTC, and in seconds since 1970.
+fn now() -> (String, String) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (date(now.as_secs(), now.subsec_micros()), format!("{}.{:06}", now.as_secs(), now.subsec_micros()))
+}
+
+/// A time in seconds since 1970, with microseconds, as an ISO date of the Gregorian calendar in UTC.
+fn date(seconds: u64, microseconds: u32) -> String {
+    format!("{}.{microseconds:06}+00:00", ctds::calendar::Moment::of_unix(seconds as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00.000000+00:00"),
+            (951_782_400, "2000-02-29T00:00:00.000000+00:00"),
+            (1_600_000_000, "2020-09-13T12:26:40.000000+00:00"),
+            (4_107_542_399, "2100-02-28T23:59:59.000000+00:00"),
+            (4_107_542_400, "2100-03-01T00:00:00.000000+00:00"),
+        ] {
+            assert_eq!(date(seconds, 0), expected);
+        }
+    }
+
+    #[test]
+    fn the_lock_of_the_original_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (archive, lock) = (folder.path().join("a.vt"), folder.path().join("a.vt.lock"));
+        drop(ArchiveLock::take(&archive, Duration::ZERO).unwrap());
+        assert!(!lock.exists());
+        // as a killed process of this program leaves it
+        fs::write(&lock, LOCK_MARK).unwrap();
+        let taken = ArchiveLock::take(&archive, Duration::ZERO).unwrap();
+        assert!(lock.exists());
+        drop(taken);
+        // as the original makes it
+        fs::write(&lock, "").unwrap();
+        assert_eq!(ArchiveLock::take(&archive, LOCK_POLL).unwrap_err().kind(), ErrorKind::Locked);
+        assert!(lock.exists());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(2 * LOCK_POLL);
+                fs::remove_file(&lock).unwrap();
+            });
+            ArchiveLock::take(&archive, LOCK_WAIT).unwrap();
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_incomplete_line_is_completed_or_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("a.vt");
+        let line = "2020-01-01T00:00:00+00:00 1577836800.0 F{\"f\":block:LB{61}}";
+        for (before, after, has_warning) in [
+            (String::new(), format!("{line}\n"), false),
+            (format!("{line}\n"), format!("{line}\n{line}\n"), false),
+            (line.to_owned(), format!("{line}\n{line}\n"), false),
+            (format!("{line}\n{}", &line[..50]), format!("{line}\n{line}\n"), true),
+        ] {
+            fs::write(&archive, before).unwrap();
+            assert_eq!(append_line(&archive, &format!("{line}\n")).unwrap().is_some(), has_warning);
+            assert_eq!(fs::read_to_string(&archive).unwrap(), after);
+        }
+    }
+}

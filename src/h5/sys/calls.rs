@@ -1,0 +1,47 @@
+//! Every call of libhdf5 from Rust: under its lock, with its failures as errors; names and paths as C strings.
+
+use std::ffi::CString;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Makes a C call of libhdf5 under the library's global lock; a result that means failure becomes an error.
+///
+/// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the call.
+macro_rules! call {
+    ($($call:tt)*) => {
+        hdf5::sync::sync(|| {
+            // SAFETY: the lock is held; the arguments are as this macro's doc demands, which its uses show
+            hdf5::h5check(unsafe { $($call)* })
+        })
+    };
+}
+
+/// Makes a C call of libhdf5 that returns a new identifier, under the library's global lock, and wraps the identifier in the
+/// handle type `$handle`, which then owns it.
+macro_rules! create {
+    ($handle:ty, $($call:tt)*) => {
+        hdf5::sync::sync(|| {
+            // SAFETY: as `call!`
+            let id = hdf5::h5check(unsafe { $($call)* })?;
+            // SAFETY: the identifier is new, nothing else owns it
+            unsafe { hdf5::from_id::<$handle>(id) }
+        })
+    };
+}
+
+pub(super) fn c_name(name: &str) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::usage(format!("the name {name:?} contains NUL")))
+}
+
+#[cfg(unix)]
+pub(super) fn c_path(path: &Path) -> Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Error::usage("the path contains NUL"))
+}
+
+#[cfg(not(unix))]
+pub(super) fn c_path(path: &Path) -> Result<CString> {
+    // libhdf5 takes UTF-8 paths on Windows
+    c_name(path.to_str().ok_or_else(|| Error::usage("the path is not Unicode"))?)
+}

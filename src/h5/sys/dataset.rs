@@ -1,0 +1,166 @@
+//! Datasets: creation, growth, fill values, chunks as they are stored, and the sources of virtual ones.
+
+use std::ffi::{c_char, c_int, c_uint};
+use std::ptr;
+
+use hdf5::plist::{DatasetCreate, LinkCreate};
+use hdf5::{Dataspace, Datatype};
+use hdf5_sys::h5i::hid_t;
+use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::{h5, h5d, h5i, h5p};
+
+use super::super::error::Hdf5Result;
+use super::calls::c_name;
+use super::datatype::has_pointers;
+use crate::error::{Error, Result};
+
+// hdf5-sys declares its constants by other names for other releases of HDF5
+unsafe extern "C" {
+    fn H5Rcreate(address: *mut u64, object: hid_t, name: *const c_char, kind: c_int, space: hid_t) -> c_int;
+}
+
+pub(crate) fn create_dataset(
+    parent: &hdf5::Group,
+    name: &str,
+    datatype: &Datatype,
+    space: &Dataspace,
+    link: &LinkCreate,
+    create: &DatasetCreate,
+) -> Result<hdf5::Dataset> {
+    let name = c_name(name)?;
+    create!(
+        hdf5::Dataset,
+        h5d::H5Dcreate2(parent.id(), name.as_ptr(), datatype.id(), space.id(), link.id(), create.id(), H5P_DEFAULT)
+    )
+    .h5()
+}
+
+/// Changes the extents of a dataset that can grow, slowest axis first.
+pub(crate) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
+    debug_assert_eq!(dataset.ndim(), extents.len());
+    call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr())).h5()?;
+    Ok(())
+}
+
+/// Writes the changes of a dataset that are in memory to the file.
+pub(crate) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
+    call!(h5d::H5Dflush(dataset.id())).h5()?;
+    Ok(())
+}
+
+/// Makes libhdf5 drop what it holds in memory of a dataset that another process writes, so that it is read from the file again.
+pub(crate) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
+    call!(h5d::H5Drefresh(dataset.id())).h5()?;
+    Ok(())
+}
+
+/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's header.
+const OBJECT_REFERENCE: c_int = 0;
+
+/// Offset of the header of a dataset from where libhdf5 counts addresses, in bytes.
+pub(crate) fn header_address(dataset: &hdf5::Dataset) -> Result<u64> {
+    let mut address = 0;
+    call!(H5Rcreate(&mut address, dataset.id(), c".".as_ptr(), OBJECT_REFERENCE, h5i::H5I_INVALID_HID)).h5()?;
+    Ok(address)
+}
+
+/// Sets the fill value of a new dataset in its creation properties: `element`, the bytes of the element that is read where
+/// nothing was written.
+pub(crate) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
+    if element.len() != datatype.size() {
+        return Err(Error::usage(format!("the fill value has {} bytes, expected {}", element.len(), datatype.size())));
+    }
+    call!(h5p::H5Pset_fill_value(creation.id(), datatype.id(), element.as_ptr().cast())).h5()?;
+    Ok(())
+}
+
+/// The fill value of a dataset, which is read where nothing was written: the bytes of one element, converted to `datatype`;
+/// zeros if the file does not define it.
+pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
+    if has_pointers(datatype)? {
+        return Err(Error::unsupported("the fill value has a variable length"));
+    }
+    let mut element = vec![0u8; datatype.size()];
+    call!(h5p::H5Pget_fill_value(creation.id(), datatype.id(), element.as_mut_ptr().cast())).h5()?;
+    Ok(element)
+}
+
+/// Writes a chunk of a dataset: `bytes` have passed its filters already, except those set in `filter_mask`; `offset` is the
+/// index of the chunk's first element, slowest axis first.
+pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
+    debug_assert_eq!(dataset.ndim(), offset.len());
+    call!(h5d::H5Dwrite_chunk(
+        dataset.id(),
+        H5P_DEFAULT,
+        filter_mask,
+        offset.as_ptr(),
+        bytes.len(),
+        bytes.as_ptr().cast()
+    ))
+    .h5()?;
+    Ok(())
+}
+
+/// The place and size of the stored bytes of a chunk in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredChunk {
+    /// Offset of the chunk's stored bytes from the start of the file, in bytes.
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    /// Filters that were skipped when the chunk was stored: bit `i` stands for filter `i` of the dataset, from 0.
+    pub(crate) filter_mask: u32,
+}
+
+/// Finds the chunk of a dataset whose first element has the index `offset`, slowest axis first; `None` if it was never written.
+pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
+    if dataset.ndim() != offset.len() {
+        return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
+    }
+    let (mut filter_mask, mut address, mut bytes) = (0, 0, 0);
+    call!(h5d::H5Dget_chunk_info_by_coord(dataset.id(), offset.as_ptr(), &mut filter_mask, &mut address, &mut bytes))
+        .h5()?;
+    Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
+}
+
+/// The kind of index by which the chunks of a dataset are found, as libhdf5's number (`H5D_chunk_index_t`).
+pub(crate) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
+    let mut index = 0;
+    call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index)).h5()?;
+    Ok(index)
+}
+
+/// The extents of a virtual dataset as recorded at its creation, slowest axis first; its sources are not opened. `None` if it
+/// has no source.
+pub(crate) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
+    let mut count = 0;
+    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let space = create!(Dataspace, h5p::H5Pget_virtual_vspace(creation.id(), 0)).h5()?;
+    Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
+}
+
+/// The sources of a virtual dataset, as its file records them: file name and dataset path of each; `None` if it has more than
+/// `most` sources.
+pub(crate) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
+    let mut count = 0;
+    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
+    if count > most {
+        return Ok(None);
+    }
+    let id = creation.id();
+    let name = |get: &dyn Fn(*mut c_char, usize) -> Result<isize>| -> Result<String> {
+        let len = get(ptr::null_mut(), 0)?;
+        let mut text = vec![0u8; len.max(0) as usize + 1];
+        get(text.as_mut_ptr().cast(), text.len())?;
+        text.truncate(len.max(0) as usize);
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let source = |index| {
+        let file = name(&|to, size| call!(h5p::H5Pget_virtual_filename(id, index, to, size)).h5())?;
+        let dataset = name(&|to, size| call!(h5p::H5Pget_virtual_dsetname(id, index, to, size)).h5())?;
+        Ok((file, dataset))
+    };
+    (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
+}

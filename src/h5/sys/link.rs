@@ -1,0 +1,158 @@
+//! The links of groups, read without following them, and the objects to which hard links lead.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::ptr;
+
+use hdf5::globals::H5P_DATASET_ACCESS;
+use hdf5::plist::DatasetAccess;
+use hdf5::{Datatype, Location};
+use hdf5_sys::h5::{H5_index_t, H5_iter_order_t};
+use hdf5_sys::h5i::hid_t;
+use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::{h5d, h5l, h5o, h5p, h5t};
+
+use super::super::error::Hdf5Result;
+use super::calls::{c_name, c_path};
+use crate::error::{Error, Result};
+
+/// A link of an HDF5 group to one of its members, as the file stores it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A hard link: to an object of the same file.
+    Hard,
+    /// A soft link: a path in the same file.
+    Soft(String),
+    /// An external link: to an object of another file.
+    External {
+        /// Name of the file to which the external link points, as the link records it.
+        file: String,
+        /// HDF5 path of the object to which the external link points, in the file that the link names.
+        path: String,
+    },
+    /// A user-defined link of this class (65 to 255), which only a program that registers the class can follow.
+    UserDefined(c_int),
+}
+
+/// The fields that the C structs `H5L_info1_t` and `H5L_info2_t` have in common. The class of the link is a plain
+/// number instead of an enumeration, because a file may contain any value.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    class: c_int,
+    order_valid: c_uint,
+    order: i64,
+    charset: c_int,
+    /// A C union. Its first word is the size in bytes of the link's value (a path, or file and path); for a hard link it has
+    /// another meaning.
+    value: [u64; 2],
+}
+
+/// Largest size in bytes of the value of a link (a path, or a file name and a path) that is read; larger is an error.
+const MAX_LINK_VALUE: u64 = 1 << 20;
+
+/// Reads the link `name` of `group` without following it. The link must exist, and `name` must not contain a slash.
+pub(crate) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
+    let name = c_name(name)?;
+    let mut info = LinkInfo::default();
+    #[cfg(feature = "static-hdf5")]
+    call!(h5l::H5Lget_info2(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT)).h5()?;
+    #[cfg(not(feature = "static-hdf5"))]
+    call!(h5l::H5Lget_info1(group.id(), name.as_ptr(), (&raw mut info).cast(), H5P_DEFAULT)).h5()?;
+    // H5L_type_t
+    let bytes = match info.class {
+        0 => return Ok(Link::Hard),
+        1 | 64 => info.value[0],
+        class => return Ok(Link::UserDefined(class)),
+    };
+    if bytes > MAX_LINK_VALUE {
+        return Err(Error::format(format!(
+            "the value of a link has {bytes} bytes, of which {MAX_LINK_VALUE} are allowed"
+        )));
+    }
+    // one more, so that the value ends with NUL in any case
+    let mut value = vec![0u8; bytes as usize + 1];
+    call!(h5l::H5Lget_val(group.id(), name.as_ptr(), value.as_mut_ptr().cast(), bytes as usize, H5P_DEFAULT)).h5()?;
+    let text = |bytes: &[u8]| {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    if info.class == 1 {
+        return Ok(Link::Soft(text(&value)));
+    }
+    // a byte of version and flags, the name of the file, the path of the object. H5Lexternal.c
+    let names = value.get(1..).unwrap_or_default();
+    let split = names.iter().position(|&byte| byte == 0).unwrap_or(names.len());
+    Ok(Link::External { file: text(names), path: text(names.get(split + 1..).unwrap_or_default()) })
+}
+
+/// The names of the members of a group, sorted by the index `order`: by name, or by order of creation.
+///
+/// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
+pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
+    /// The callback of `H5Literate`, called for each member of a group: appends the member's name to the vector `names`;
+    /// returns 0, so that `H5Literate` continues.
+    ///
+    /// # Safety
+    /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
+    unsafe extern "C" fn collect(
+        _: hid_t,
+        name: *const c_char,
+        _: *const h5l::H5L_info_t,
+        names: *mut c_void,
+    ) -> c_int {
+        // SAFETY: as this function demands
+        let (name, names) = unsafe { (CStr::from_ptr(name), &mut *names.cast::<Vec<String>>()) };
+        names.push(name.to_string_lossy().into_owned());
+        0
+    }
+    let mut names: Vec<String> = Vec::new();
+    let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
+    call!(h5l::H5Literate(group.id(), order, increasing, ptr::null_mut(), Some(collect), data)).h5()?;
+    Ok(names)
+}
+
+/// Opens the dataset to which the hard link `name` of `group` leads; relative names of external storage files are taken from
+/// the directory `prefix`.
+pub(crate) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
+    let name = c_name(name)?;
+    let access = dataset_access(Some(prefix))?;
+    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
+}
+
+/// Opens the dataset to which the hard link `name` of `group` leads, with a chunk cache of `cache_bytes` bytes; relative names
+/// of external storage files are taken from the directory `prefix`, if given.
+pub(crate) fn open_cached_dataset(
+    group: &hdf5::Group,
+    name: &str,
+    prefix: Option<&Path>,
+    cache_bytes: usize,
+) -> Result<hdf5::Dataset> {
+    let name = c_name(name)?;
+    let access = dataset_access(prefix)?;
+    // the slots are of pointers; 0.75 is HDF5's default of how soon chunks that were read leave
+    call!(h5p::H5Pset_chunk_cache(access.id(), 1021, cache_bytes, 0.75)).h5()?;
+    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
+}
+
+/// Properties for opening a dataset whose external files have names relative to the directory `prefix`.
+fn dataset_access(prefix: Option<&Path>) -> Result<DatasetAccess> {
+    let access = create!(DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS)).h5()?;
+    if let Some(prefix) = prefix {
+        let prefix = c_path(prefix)?;
+        call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr())).h5()?;
+    }
+    Ok(access)
+}
+
+/// Opens the object to which the hard link `name` of `group` leads, to read its attributes.
+pub(crate) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
+    let name = c_name(name)?;
+    create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
+}
+
+/// Opens the committed (named) type to which the hard link `name` of `group` leads.
+pub(crate) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
+    let name = c_name(name)?;
+    create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
+}

@@ -1,0 +1,61 @@
+//! Calls of libhdf5's C functions that the `hdf5` crate lacks or restricts. This folder has the only
+//! `unsafe` code of the crate.
+//!
+//! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
+//! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
+//! slowest axis first.
+//!
+//! | file             | calls about                                                                  |
+//! |------------------|------------------------------------------------------------------------------|
+//! | `calls.rs`       | the macros that make every call                                              |
+//! | `file.rs`        | files and their descriptors                                                  |
+//! | `driver.rs`      | the file driver that reads from a [`ReadAt`](crate::io::ReadAt)              |
+//! | `link.rs`        | links of groups, and what they lead to                                       |
+//! | `space.rs`       | dataspaces and selections                                                    |
+//! | `datatype.rs`    | the types of elements that this program writes                               |
+//! | `dataset.rs`     | datasets and their chunks                                                    |
+//! | `scale.rs`       | dimension scales                                                             |
+//! | `attribute.rs`   | attributes                                                                   |
+//! | `values.rs`      | values of attributes and elements of datasets                                |
+//! | `filter.rs`      | filters, and the codecs of this program among them                           |
+//! | `stored_type.rs` | descriptions of the types of any file                                        |
+//! | `any.rs`         | elements of these types                                                      |
+#![allow(unsafe_code, reason = "calls into libhdf5")]
+
+#[macro_use]
+mod calls;
+
+mod any;
+mod attribute;
+mod dataset;
+mod datatype;
+#[cfg(feature = "static-hdf5")]
+mod driver;
+mod file;
+mod filter;
+mod link;
+mod scale;
+mod space;
+mod stored_type;
+mod values;
+
+pub(super) use any::{AnyValues, read_any};
+pub(super) use attribute::{attribute_names, create_attribute, has_attribute};
+pub(super) use dataset::{
+    StoredChunk, chunk_index, create_dataset, fill, flush_dataset, header_address, refresh_dataset, set_extent,
+    set_fill, stored_chunk, virtual_extents, virtual_sources, write_chunk,
+};
+pub(super) use datatype::{
+    Charset, Foreign, array_type, class, fixed_string_type, foreign_type, int_record_type, number_type, record_type,
+    simple_type, string_type,
+};
+pub(super) use file::{
+    Mode, create_file, create_memory_file, descriptor, end_of_file, has_descriptor, open_file, open_live, open_source,
+};
+pub(super) use filter::{StoredFilter, filters, is_filter_available};
+pub(crate) use link::Link;
+pub(super) use link::{link, link_names, open_cached_dataset, open_dataset, open_object, open_type};
+pub(super) use scale::{attach_scale, set_dimension_list, set_reference_list, set_scale};
+pub(super) use space::{chunked_dataspace, dataspace, memory, scalar, select, select_steps};
+pub(super) use stored_type::StoredType;
+pub(super) use values::{Strings, Target, read, read_strings, write, write_strings};

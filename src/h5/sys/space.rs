@@ -1,0 +1,82 @@
+//! Dataspaces: extents of datasets and buffers, and selections of their elements.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use hdf5::Dataspace;
+use hdf5_sys::h5s::{self, H5S_UNLIMITED, H5S_seloper_t};
+
+use super::super::error::Hdf5Result;
+use crate::error::{Error, Result};
+
+/// Makes an HDF5 dataspace with `extents`, slowest axis first; if `unlimited`, the first axis may grow without limit.
+pub(crate) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
+    dataspace_with(extents, |axis, _| unlimited && axis == 0)
+}
+
+/// Makes an HDF5 dataspace with `extents`, slowest axis first, for the elements of a chunked dataset: the first axis may grow
+/// without limit if `unlimited`, and so may axes without extent, because chunks are not larger than the limits of a dataset.
+pub(crate) fn chunked_dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
+    dataspace_with(extents, |axis, extent| extent == 0 || unlimited && axis == 0)
+}
+
+/// Makes an HDF5 dataspace with `extents`; `is_unlimited` is called with the number of each axis and its extent.
+fn dataspace_with(extents: &[u64], is_unlimited: impl Fn(usize, u64) -> bool) -> Result<Dataspace> {
+    let limit = |(axis, &extent): (usize, &u64)| if is_unlimited(axis, extent) { H5S_UNLIMITED } else { extent };
+    let limits: Vec<u64> = extents.iter().enumerate().map(limit).collect();
+    let axes = extents.len() as c_int;
+    create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr())).h5()
+}
+
+/// Makes the dataspace of a memory buffer for selected elements of a dataset: `extents` are those of the selection,
+/// slowest axis first, axes of length 1 included. If the shapes of the two dataspaces differ, libhdf5 copies element by
+/// element, which is slow.
+pub(crate) fn memory(extents: &[u64]) -> Result<Dataspace> {
+    dataspace(if extents.is_empty() { &[1] } else { extents }, false)
+}
+
+/// Makes the dataspace of a single value.
+pub(crate) fn scalar() -> Result<Dataspace> {
+    create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR)).h5()
+}
+
+/// Selects a box of a dataspace by the index of its first element and its extents, slowest axis first.
+pub(crate) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
+    let axes = space.ndim();
+    if start.len() != axes || extent.len() != axes {
+        return Err(Error::usage(format!("the box has {} axes, the dataspace {axes}", start.len())));
+    }
+    if axes > 0 {
+        call!(h5s::H5Sselect_hyperslab(
+            space.id(),
+            H5S_seloper_t::H5S_SELECT_SET,
+            start.as_ptr(),
+            ptr::null(),
+            extent.as_ptr(),
+            ptr::null()
+        ))
+        .h5()?;
+    }
+    Ok(())
+}
+
+/// Selects elements of a dataspace: on each axis `count` of them, from the index `start` on and `step` apart, slowest axis
+/// first.
+pub(crate) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
+    let axes = space.ndim();
+    if [start, step, count].iter().any(|numbers| numbers.len() != axes) {
+        return Err(Error::usage(format!("the selection has {} axes, the dataspace {axes}", start.len())));
+    }
+    if axes > 0 {
+        call!(h5s::H5Sselect_hyperslab(
+            space.id(),
+            H5S_seloper_t::H5S_SELECT_SET,
+            start.as_ptr(),
+            step.as_ptr(),
+            count.as_ptr(),
+            ptr::null()
+        ))
+        .h5()?;
+    }
+    Ok(())
+}

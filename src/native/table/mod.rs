@@ -1,0 +1,309 @@
+//! A table of a native HDF5 file: its keywords and its cells. `open.rs` opens it, `edits.rs` finds what a user
+//! has edited in attributes, `storage.rs` tells how cells are stored. docs/layout.md.
+
+mod edits;
+pub(super) mod open;
+pub(super) mod storage;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use bstr::{BString, ByteSlice};
+
+use super::cells::{Cubes, Dense, Ragged, Records};
+use super::digests::StoredDigests;
+use super::document::{Layout, open_dataset};
+use super::form::{FormKind, Members, Part, StoredForm};
+use super::raw_strings::RawStrings;
+use super::reader::Reader;
+use super::undescribed::Notes;
+use crate::damage::Damage;
+use crate::error::{Error, Result};
+use crate::h5::{Attribute, ChunkReader, Dataset, Group};
+use crate::io::ReadAt;
+use crate::schema::TableInfo;
+use crate::table::{ColumnCells, ColumnInfo};
+use crate::value::Record;
+
+/// What edits of attributes have replaced in a table.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) info: TableInfo,
+    /// The comment of each column.
+    pub(crate) comments: Vec<BString>,
+}
+
+/// An open table of a native HDF5 file: info, keywords and comments are those that a user may have edited in attributes.
+pub(crate) struct NativeTable {
+    rows: u64,
+    /// Number of rows that the file was written with; a user may have added or removed rows since.
+    written_rows: u64,
+    /// Name of the dimension scale of the table's rows.
+    row: String,
+    /// Whether the file is live: it may have further rows that are not yet committed.
+    live: bool,
+    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
+    /// empty except in the main table.
+    damage: Vec<Damage>,
+    keywords: Record,
+    info: TableInfo,
+    columns: Vec<ColumnInfo>,
+    /// Number of columns that the group `_ctds` describes. They are the first in the list of columns; a user has added
+    /// the columns after them.
+    described: usize,
+    forms: Vec<StoredForm>,
+    /// The last path component of each subtable (`ANTENNA`), by the reference that keywords store (`././ANTENNA`).
+    table_names: HashMap<BString, String>,
+    /// The path of the group of each subtable that is in the file (`/ANTENNA`), by the reference that keywords store
+    /// (`././ANTENNA`).
+    groups: HashMap<BString, String>,
+    layout: Layout,
+    /// The exact name of the table if the name of its group differs from it; `None` if both agree, and for the main
+    /// table.
+    exact_name: Option<BString>,
+    /// What the user is told about columns that were added or removed after the file was written, and about parts of
+    /// the table that cannot be used.
+    notes: Notes,
+    /// What the edits of attributes have replaced; `None` without edits. An error is one of reading attributes.
+    written: Result<Option<Written>>,
+    group: Group,
+    /// The group `/_ctds/TABLE` that describes the table exactly; `None` for a table that a user added to the file.
+    exact: Option<Group>,
+    source: Arc<dyn ReadAt>,
+}
+
+impl NativeTable {
+    /// Makes a reader for a dataset of the table that holds `part` of the column number `index` (from 0). In a live file
+    /// (an HDF5 file that is read while it is written) the dataset must have the table's rows as its slowest axis. Elements
+    /// of a type that the part does not have are converted.
+    fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {
+        let wanted = part.element(self.columns[index].data_type());
+        match dataset.data_type() {
+            Ok(found) if found == wanted => {}
+            _ => return Reader::converting(dataset, wanted, part),
+        }
+        // the number of committed rows does not tell which cells of a hypercube are complete: libhdf5 reads them
+        if self.live && matches!(part, Part::Cube(_)) { Reader::new(dataset, None) } else { self.reader(dataset) }
+    }
+
+    /// Makes a reader for a dataset of the table. In a live file the dataset must have the table's rows as its slowest axis.
+    fn reader(&self, dataset: Dataset) -> Result<Reader> {
+        let source = self.source.clone();
+        let chunks = if self.live {
+            ChunkReader::of_rows(&dataset, source, self.rows)?
+        } else {
+            ChunkReader::new(&dataset, source)?
+        };
+        Reader::new(dataset, chunks)
+    }
+
+    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset (from 0);
+    /// empty if it holds all.
+    fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
+        self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
+    }
+
+    /// Path from the root of each object in the group of the table, or of a subtable that cannot be one, that is left out,
+    /// and why.
+    pub(crate) fn left_out(&self) -> &[(String, String)] {
+        &self.notes.left_out
+    }
+
+    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
+    /// empty except in the main table of a salvaged conversion.
+    pub(crate) fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Fails unless a dataset of a column has the expected number of rows, by its number `found`.
+    /// It may be larger in a live file, where rows may not be committed yet.
+    fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
+        if found == expected || self.live && found > expected {
+            return Ok(());
+        }
+        if self.live {
+            return Err(Error::format(format!("{link} has {found} rows where {expected} are expected")));
+        }
+        let lengths = self.forms.iter().flat_map(|form| row_counts(&self.group, form).unwrap_or_default());
+        Err(Error::refused(unequal(lengths)))
+    }
+}
+
+impl NativeTable {
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Names and values of the root attributes of the native HDF5 file, without those whose type this program cannot
+    /// read.
+    pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
+        let root = self.group.root()?;
+        let names = root.attributes()?.into_iter();
+        Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
+    }
+
+    /// The number (from 0) that each row had in the source of the conversion, as this table's dimension scale of rows
+    /// records it; `None` without such a scale, or if the scale of a file that is not live has another number of rows.
+    pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
+        // rows that a user has added have no numbers
+        if !self.group.has(&self.row) || self.rows > self.written_rows && !self.live {
+            return Ok(None);
+        }
+        let scale = self.reader(self.group.dataset(&self.row)?)?.with_axes(1)?;
+        if !self.live && scale.rows() != self.rows {
+            return Ok(None);
+        }
+        scale.integers(0..self.rows).map(Some)
+    }
+
+    /// The number (from 0) that the first row had in the source of the conversion, as this table's dimension scale of
+    /// rows records it; `None` without such a scale, or if the scale or the table has no rows.
+    pub(crate) fn first_row(&self) -> Result<Option<i64>> {
+        if self.rows == 0 || !self.group.has(&self.row) {
+            return Ok(None);
+        }
+        let scale = self.reader(self.group.dataset(&self.row)?)?.with_axes(1)?;
+        Ok(if scale.rows() == 0 { None } else { scale.integers(0..1)?.first().copied() })
+    }
+
+    pub(crate) fn keywords(&self) -> &Record {
+        &self.keywords
+    }
+
+    pub(crate) fn info(&self) -> &TableInfo {
+        &self.info
+    }
+
+    pub(crate) fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    /// The error to report when a column without cells in the file is read, with the reason; `None` if its cells are in the
+    /// file.
+    pub(crate) fn missing(&self, index: usize) -> Option<Error> {
+        let form = &self.forms[index];
+        (form.kind == FormKind::Missing).then(|| form.open(0, |_| Ok(())).err()).flatten()
+    }
+
+    pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells>> {
+        let form = &self.forms[index];
+        let open = |path: &str| open_dataset(&self.group, path);
+        let read = |part: Part, axes: usize, dataset: Dataset| self.part_reader(index, part, dataset)?.with_axes(axes);
+        match form.open(form.cubes(&self.group)?, open)? {
+            Members::Dense { data, flags } => self.dense(index, data, flags),
+            Members::Cubes { cubes, row_cube, row_index } => {
+                let row_cube = self.rows_of(form, read(Part::RowCube, 1, row_cube)?)?;
+                let row_index = self.rows_of(form, read(Part::RowIndex, 1, row_index)?)?;
+                let added = row_cube.rows().min(row_index.rows())..self.rows;
+                let cube = |(number, cube)| self.part_reader(index, Part::Cube(number), cube);
+                let cubes = cubes.into_iter().enumerate().map(cube).collect::<Result<_>>()?;
+                Ok(Box::new(Cubes { cubes, row_cube, row_index, added }))
+            }
+            Members::Ragged { values, offset, shape, defined } => {
+                let offset = read(Part::Offset, 1, offset)?;
+                // an axis of offsets does not grow: rows that a user has added are undefined
+                if self.rows == self.written_rows {
+                    self.check_rows(&form.link, offset.rows(), self.rows.saturating_add(1))?;
+                }
+                let shape = self.rows_of(form, read(Part::Shape, 2, shape)?)?;
+                let defined = self.rows_of(form, read(Part::Defined, 1, defined)?)?;
+                let added = shape.rows().min(defined.rows())..self.rows;
+                Ok(Box::new(Ragged {
+                    values: read(Part::Values, 1, values)?,
+                    offset,
+                    shape,
+                    defined,
+                    added,
+                    raw: self.raw_strings(&form.link)?,
+                    known: Mutex::default(),
+                }))
+            }
+        }
+    }
+
+    /// Makes a reader of the cells of the column number `index` (from 0) that is one dataset, `data`: a dense column,
+    /// whose cells have one shape, or records as JSON strings. `flags` is the dataset that tells which cells are
+    /// defined, `None` if all are.
+    fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
+        let StoredForm { kind, link, .. } = &self.forms[index];
+        let data = self.part_reader(index, Part::Data, data)?;
+        let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
+        self.check_rows(link, rows, self.rows)?;
+        let is_record = *kind == FormKind::Record;
+        let expected = self.columns[index].shape.as_ref().filter(|_| !is_record);
+        if expected.is_some_and(|expected| *expected != cell) || is_record && !cell.is_empty() {
+            return Err(Error::refused(format!("{link} has cells of shape {cell}, which its column has not")));
+        }
+        let read = |flags| {
+            let flags = self.part_reader(index, Part::Defined, flags)?.with_axes(1)?;
+            self.check_rows(link, flags.rows(), self.rows).map(|()| flags)
+        };
+        let defined = flags.map(read).transpose()?;
+        let dense = Dense { data, cell, defined, raw: self.raw_strings(link)? };
+        Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
+    }
+
+    /// Returns `reader` of a dataset of a column that is a group unchanged, or an error if it does not have the rows of the
+    /// table. More are allowed in a live table, and rows that a user has added to the table may be missing.
+    fn rows_of(&self, form: &StoredForm, reader: Reader) -> Result<Reader> {
+        let is_short = self.written_rows < self.rows && reader.rows() == self.written_rows;
+        if !is_short {
+            self.check_rows(&form.link, reader.rows(), self.rows)?;
+        }
+        Ok(reader)
+    }
+
+    pub(crate) fn table_name(&self, stored: &[u8]) -> String {
+        self.table_names.get(stored.as_bstr()).cloned().unwrap_or_else(|| stored.to_str_lossy().into_owned())
+    }
+
+    pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
+        self.exact.as_ref().map_or(Ok(None), StoredDigests::read)
+    }
+
+    /// The name of the dataset or group of the column number `index` (from 0), in the group of the table.
+    pub(crate) fn link(&self, index: usize) -> &str {
+        &self.forms[index].link
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
+        self.groups.get(stored.as_bstr()).map(String::as_str)
+    }
+}
+
+/// The number of rows of each dataset of a column that has an axis of the table's rows, by the dataset's path in the group
+/// of the table; none for a column without cells in the file.
+fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
+    if form.kind == FormKind::Missing {
+        return Ok(Vec::new());
+    }
+    let members = form.open(0, |path| Ok(path.to_owned()))?;
+    let paths = members.parts().into_iter().filter(|(part, _)| !matches!(part, Part::Values | Part::Offset));
+    let count = |(_, path): (Part, &String)| {
+        let shape = open_dataset(group, path)?.shape()?;
+        Ok((path.clone(), shape.last().copied().unwrap_or_default()))
+    };
+    paths.map(count).collect()
+}
+
+/// Largest number of names that a message lists for each number of rows.
+const LISTED: usize = 20;
+
+/// A sentence about columns with different numbers of rows: all numbers, and the columns that have each.
+fn unequal(lengths: impl IntoIterator<Item = (String, u64)>) -> String {
+    let mut by_rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (name, rows) in lengths {
+        by_rows.entry(rows).or_default().push(name);
+    }
+    let list = |(rows, names): (&u64, &Vec<String>)| {
+        let more = names.len().saturating_sub(LISTED);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{rows} in {}{rest}", names[..names.len() - more].join(", "))
+    };
+    let lists: Vec<String> = by_rows.iter().map(list).collect();
+    format!("the columns have different numbers of rows: {}", lists.join("; "))
+}
