@@ -37,7 +37,7 @@
 //! ```
 #![deny(missing_docs)]
 
-use ctds::{container, error, io, limits, progress, suggest};
+use ctds::{container, error, hex, io, limits, progress, suggest};
 
 // Modules that are hidden from the documentation are those that ctds-hdf5 is made of, and change with it.
 #[doc(hidden)]
