@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args};
 use ctds_hdf5::{HashKind, IfExists, Locking, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
@@ -88,6 +88,11 @@ impl Publishing {
     pub(crate) fn if_exists(self) -> IfExists {
         if_exists(self.overwrite)
     }
+}
+
+/// Gives the option `--overwrite` of [`Publishing`] another help text, in its place among the arguments of a verb.
+pub(crate) fn overwrite_help(help: &'static str) -> impl Fn(Arg) -> Arg {
+    move |arg| if arg.get_id() == "overwrite" { arg.help(help) } else { arg }
 }
 
 impl Global {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use ctds_hdf5::convert::{LeftOutColumn, ManifestSummary, ToManifest};
 use serde_json::{Value as Json, json};
 
-use crate::args::{Global, Publishing};
+use crate::args::{Global, Publishing, overwrite_help};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -23,7 +23,7 @@ use crate::report::{self, Ending};
   h5bridge manifest my.ms main.json --table MAIN
   h5bridge manifest my.ms my.json --base s3://archive/2026
   h5bridge verify my.json")]
-#[command(mut_arg("overwrite", |arg| arg.help("Replace OUT and OUT.rest.h5 if they exist")))]
+#[command(mut_args(overwrite_help("Replace OUT and OUT.rest.h5 if they exist")))]
 pub(crate) struct Args {
     /// A table directory, or a native HDF5 file
     source: PathBuf,

@@ -10,7 +10,7 @@ use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::pack::Unpack;
 
 use super::pack;
-use crate::args::{Global, Publishing};
+use crate::args::{Global, Publishing, overwrite_help};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -21,7 +21,7 @@ use crate::report;
 #[command(before_help = "Examples:
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
-#[command(mut_arg("overwrite", |arg| arg.help("Replace OUT if it exists and is a table")))]
+#[command(mut_args(overwrite_help("Replace OUT if it exists and is a table")))]
 pub(crate) struct Args {
     /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or
     /// an HDF5 file made from BLZ, bcolz or bloscpack arrays, which are restored in their original format
