@@ -5,14 +5,17 @@ use std::sync::{PoisonError, RwLock};
 use super::{ReadAt, WriteAt};
 use crate::error::Result;
 
+/// A file in memory that can be read and written.
 #[derive(Debug, Default)]
 pub struct MemoryFile(RwLock<Vec<u8>>);
 
 impl MemoryFile {
+    /// Makes a file in memory with these bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         MemoryFile(RwLock::new(bytes))
     }
 
+    /// A copy of all bytes of the file.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
