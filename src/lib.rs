@@ -89,7 +89,7 @@ pub use publishing::{IfExists, SyncPolicy};
 pub use source::{Source, SourceTable};
 pub use staged::StagedOutput;
 
-/// What the command line and the Python package share beside the API: names in messages, files, locks.
+/// Helpers that the command line and the Python package share beside the API: names in messages, files, locks.
 pub mod program {
     pub use crate::output::sorted_entries;
     pub use crate::staged::{files_below, remove_abandoned};

@@ -1,4 +1,5 @@
-//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of one that BLZ arrays were converted to.
+//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of one that BLZ arrays were converted to, a converted
+//! file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,51 +18,47 @@ use crate::io::{FileSource, ReadAt};
 use crate::suggest::instead;
 use crate::value::Values;
 
-/// Root attribute of an HDF5 file that BLZ arrays were converted to; holds the version of its layout.
+/// Root attribute of a converted file: the version of its layout.
 pub(super) const MARK: &str = "ctds_arrays";
 
-/// Version of the layout of an HDF5 file that BLZ arrays were converted to.
 pub(super) const VERSION: i64 = 1;
 
-/// Root attribute of an HDF5 file that a BLZ table was converted to; holds the names of the table's columns.
+/// Root attribute of a converted table: the names of its columns.
 pub(super) const COLUMNS: &str = "columns";
 
-/// Root attribute of an HDF5 file that arrays were converted to; holds the name of their original format, such as
-/// `bcolz`.
+/// Root attribute of a converted file: the name of the original format, such as `bcolz`.
 pub(super) const FORMAT: &str = "blz_format";
 
-/// Attribute of an HDF5 dataset that an array was converted to; holds the element type in the spelling of the original
-/// array.
+/// Attribute of a converted array: the element type in the spelling of the original array.
 pub(super) const DTYPE: &str = "blz_dtype";
 
-/// Attribute of an HDF5 dataset that an array was converted to; holds the text of the array's JSON document
-/// `meta/storage` (element type, compression …), or of the JSON metadata in a single file of chunks.
+/// Attribute of a converted array: the text of its JSON document `meta/storage`, or of the JSON metadata in a single
+/// file of chunks.
 pub(super) const STORAGE: &str = "blz_storage_json";
 
-/// Attribute of an HDF5 dataset that an array was converted to, or of the root group for a table; holds the JSON text
-/// of the attributes that the user gave the array or table.
+/// Attribute of a converted array, or of the root group for a table: the JSON text of the user's attributes.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
-/// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None` if it does not lead to an
-/// HDF5 file, or that file is a container in which other files are packed.
+/// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None` if it does not lead
+/// to an HDF5 file, or that file is a container in which other files are packed.
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;
     if !h5::is_hdf5(&FileSource::open(file).ok()?).ok()? {
         return None;
     }
-    // what has a seal is a container, and libhdf5 need not see one that is damaged
+    // a file with a seal is a container, and libhdf5 need not see a damaged one
     let is_container = container::is_multi_hdf5(file).ok()? || container::is_hdf5_files(file).unwrap_or(false);
     (!is_container).then(|| (file.to_owned(), inside.to_owned()))
 }
 
-/// Whether `path` is, or leads into, an HDF5 file that BLZ arrays were converted to.
+/// Whether `path` is, or leads into, a converted file.
 pub(super) fn is_marked(path: &Path) -> bool {
     let mark = |file: &Path| h5::File::open(file)?.root()?.attribute(MARK);
     hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
 }
 
-/// The arrays found in an HDF5 file and, if they are the columns of a table, its column names and attributes.
+/// The arrays of an HDF5 file and, if they are the columns of a table, its column names and attributes.
 pub(super) struct Found {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
@@ -106,7 +103,7 @@ pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
     }
 }
 
-/// Fails at the first component of `path` that leads to nothing in an HDF5 file, and suggests a similar name.
+/// Fails at the first component of `path` that leads to nothing, and suggests a similar name.
 fn check_exists(root: &Group, path: &str) -> Result<()> {
     let mut group = root.root()?;
     let mut names = path.split('/').filter(|name| !name.is_empty()).peekable();
@@ -130,8 +127,8 @@ fn text(attribute: Option<Attribute>) -> Option<String> {
     }
 }
 
-/// The attributes that the user gave an array in HDF5: the JSON document kept by the conversion, else an object of all
-/// attributes that this program did not set; `None` without any.
+/// The user's attributes of an array: the JSON document kept by the conversion, else an object of all attributes that
+/// this program did not set; `None` without any.
 fn user_attributes(names: &[String], get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Option<Document>> {
     if let Some(text) = text(get(ATTRIBUTES)?) {
         return Document::decode(text.as_bytes()).context(ATTRIBUTES).map(Some);
@@ -139,7 +136,7 @@ fn user_attributes(names: &[String], get: impl Fn(&str) -> Result<Option<Attribu
     let mut members = Map::new();
     let ours = [MARK, COLUMNS, FORMAT, DTYPE, STORAGE];
     for name in names.iter().filter(|name| !ours.contains(&name.as_str())) {
-        // what JSON cannot have stays in HDF5: references, for instance
+        // values that JSON cannot have stay in HDF5: references, for instance
         if let Ok(Some(attribute)) = get(name)
             && let Some(value) = to_json(&attribute)
         {
@@ -173,7 +170,6 @@ fn finite(value: f64) -> Option<Json> {
     value.is_finite().then(|| value.into())
 }
 
-/// Opens the dataset at `path` of an HDF5 file as the array `name`.
 fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, path: &str, name: &str) -> Result<Array> {
     let dataset = root.dataset(path)?;
     let shape = dataset.shape()?.reversed();
@@ -217,7 +213,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     })
 }
 
-/// The names of the attributes of the dataset at `path` of an HDF5 file; empty if the dataset is not found.
+/// Empty if the dataset is not found.
 fn dataset_attributes(root: &Group, path: &str) -> Result<Vec<String>> {
     match root.header(path) {
         Ok(header) => header.attributes(),

@@ -1,4 +1,5 @@
-//! Reads the rows of an array that is a dataset of an HDF5 file.
+//! Reads the rows of an array that is a dataset of an HDF5 file. A row is the elements with one index on the slowest
+//! axis. Elements are read as in memory of numpy, of the numpy type that the array has.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,24 +16,20 @@ use crate::io::ReadAt;
 use crate::limits;
 use crate::progress::Progress;
 
-/// Size in bytes of the rows that are read at a time from a dataset without chunks.
+/// Bytes of rows that are read at a time from a dataset without chunks.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Reads an array that is stored as a dataset of an HDF5 file, row by row. A row is the elements with one index on the
-/// slowest axis.
 pub(super) struct DatasetRows {
     dataset: Dataset,
-    /// The HDF5 type that the elements of the dataset are read as.
+    /// Type that the elements are read as.
     element: StoredElement,
-    /// The element type of the dataset in numpy's terms.
     dtype: Dtype,
-    /// Number of rows of the array, its extent on the slowest axis.
+    /// Number of rows.
     len: u64,
     row_bytes: u64,
-    /// Number of rows of the dataset that are read at a time: the rows of a chunk, or about 1 MiB of rows if the
-    /// dataset has no chunks.
+    /// Rows that are read at a time: those of a chunk, or about 1 MiB of rows without chunks.
     rows: u64,
-    /// The stored chunks of the dataset, if they can be read and decoded without libhdf5; `None` if they cannot.
+    /// `None` if the stored chunks cannot be read and decoded without libhdf5.
     direct: Option<Direct>,
     _file: Arc<h5::File>,
 }
@@ -43,11 +40,11 @@ impl fmt::Debug for DatasetRows {
     }
 }
 
-/// The stored chunks of a dataset that are read without libhdf5: each has whole rows, and filters that this program can decode.
+/// Stored chunks that are read without libhdf5: each has whole rows, and filters that this program can decode.
 struct Direct {
     source: Arc<dyn ReadAt>,
     pipeline: Pipeline,
-    /// The chunks that exist in the file, by the number of the first row of each, counted from 0.
+    /// The chunks that exist in the file, by the number of the first row of each.
     chunks: HashMap<u64, ChunkInfo>,
     /// Bytes of the element, in HDF5's form, that fills chunks which do not exist in the file; empty if all exist.
     fill: Vec<u8>,
@@ -91,13 +88,12 @@ impl DatasetRows {
         Ok(DatasetRows { dataset, element, dtype, len, row_bytes, rows, direct, _file: file.clone() })
     }
 
-    /// Number of rows in a chunk of the dataset; if the dataset has no chunks, the number of rows in about 1 MiB.
+    /// Rows in a chunk; without chunks, the rows in about 1 MiB.
     pub(super) fn chunk_rows(&self) -> u64 {
         self.rows
     }
 
-    /// Reads the rows `first..end` of the dataset; elements are as in memory of numpy, of the numpy type that the BLZ array will
-    /// have. If the stored chunks are read without libhdf5, the rows must be those of one chunk.
+    /// Reads the rows `first..end`, which are those of one chunk if the stored chunks are read without libhdf5.
     fn read_block(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut read = || -> Result<()> {
@@ -126,8 +122,7 @@ impl DatasetRows {
 }
 
 impl Rows for DatasetRows {
-    /// Calls `each` with the bytes of all rows of the dataset, in pieces of any length: elements are as in memory of numpy, of
-    /// the numpy type that the BLZ array will have.
+    /// Calls `each` with the bytes of all rows, in pieces of any length.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.

@@ -8,7 +8,7 @@ use crate::h5::{self, Compression};
 use crate::value::{DataType, Shape};
 
 #[test]
-fn what_hdf5_cannot_store_is_refused() {
+fn unsupported_elements_are_refused() {
     use ErrorKind::{Format, Unsupported};
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");

@@ -20,15 +20,14 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Largest size in bytes of an array's chunks for which the chunks of its HDF5 dataset may have more rows than the array; if the
-/// array's chunks are larger, those of the dataset are limited to the array's number of rows.
+/// Array chunks up to this size in bytes may be smaller than those of the dataset; the chunks of a dataset have at most
+/// as many rows as larger array chunks.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Blosc compression level of chunks in HDF5 that are compressed again, because the stored ones do not fit the chunks of the
-/// dataset.
+/// Blosc level of chunks that are compressed again, because the stored ones do not fit the chunks of the dataset.
 const LEVEL: u8 = 5;
 
-/// Number of bytes of decoded rows that are collected before their chunks are encoded, on all threads, and written to HDF5.
+/// Bytes of decoded rows that are collected before their chunks are encoded, on all threads, and written.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// Converts BLZ, bcolz or bloscpack arrays to datasets of an HDF5 file.
@@ -170,7 +169,7 @@ impl<'a> ToHdf5<'a> {
     }
 }
 
-/// The Blosc settings for chunks that are compressed again: codec and shuffle of the array's first chunk.
+/// Settings for chunks that are compressed again: codec and shuffle of the array's first chunk.
 fn settings(array: &Array) -> Result<ChunkSettings> {
     let first = array.first_file()?.map(|file| file.first()).transpose()?.flatten();
     let header = first.as_ref().map(|first| first.header());
@@ -179,15 +178,15 @@ fn settings(array: &Array) -> Result<ChunkSettings> {
     Ok(ChunkSettings { codec, level: LEVEL, shuffle, typesize: array.dtype.typesize() })
 }
 
-/// The parameters of Blosc's HDF5 filter: its revision 2, version 2 of Blosc chunks, size in bytes of an element and of a
+/// Parameters of Blosc's HDF5 filter: its revision 2, version 2 of Blosc chunks, size in bytes of an element and of a
 /// chunk, level, shuffle (0 or 1) and number of the codec.
 fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
     let shuffle = u32::from(settings.shuffle);
     vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]
 }
 
-/// Writes each stored chunk of an array unchanged to the dataset if it fills exactly one chunk of the dataset; other
-/// chunks are decoded and encoded again.
+/// Writes each stored chunk unchanged if it fills exactly one chunk of the dataset; other chunks are decoded and
+/// encoded again.
 fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Result<()> {
     let chunk_bytes = chunks.chunk_bytes as u64;
     array.each_batch(array.bytes()?, progress, &mut |batch, start, left| {
@@ -221,25 +220,25 @@ fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Resu
     })
 }
 
-/// How the chunks of the HDF5 dataset are encoded: by HDF5 filters, or as Blosc chunks.
+/// How the chunks of the dataset are encoded.
 enum Encoding {
     Pipeline(Pipeline),
     Blosc(ChunkSettings),
 }
 
-/// Cuts the rows of an array into chunks of its HDF5 dataset, and writes them.
+/// Cuts the rows of an array into chunks of its dataset, and writes them.
 struct Chunks<'a> {
     array: &'a Array,
     dataset: &'a Dataset,
     encoding: Encoding,
-    /// Size of a chunk of the dataset in bytes, before it is encoded.
+    /// Size of a chunk in bytes, before it is encoded.
     chunk_bytes: usize,
-    /// Bytes of the element that fills the dataset's last chunk after the last row of the array, in the form that
-    /// elements have in the array; empty if these bytes are zeros.
+    /// Bytes of the element that fills the last chunk after the last row, in the form that elements have in the array;
+    /// empty if these bytes are zeros.
     fill: Vec<u8>,
-    /// Decoded bytes of the rows that were received but are not yet written to the dataset.
+    /// Decoded bytes of rows that were received but not yet written.
     held: Vec<u8>,
-    /// Number of chunks written to the dataset so far.
+    /// Number of chunks written so far.
     written: u64,
 }
 
@@ -249,8 +248,7 @@ impl Chunks<'_> {
         if self.held.len() >= self.chunk_bytes.max(BATCH_BYTES) { self.write_whole() } else { Ok(()) }
     }
 
-    /// Encodes and writes all chunks that the received rows fill completely; the rows of the last, incomplete chunk are
-    /// kept.
+    /// Writes all chunks that the received rows fill completely; the rows of the last, incomplete chunk are kept.
     fn write_whole(&mut self) -> Result<()> {
         if self.chunk_bytes == 0 {
             return Ok(());
@@ -281,7 +279,7 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Writes the encoded bytes `stored` as the next chunk of the dataset.
+    /// Writes encoded bytes as the next chunk.
     fn write(&mut self, stored: &[u8]) -> Result<()> {
         let mut index = vec![0; self.array.shape.len()];
         index[self.array.shape.len() - 1] = self.written;
@@ -290,7 +288,7 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Writes the last chunk of the dataset, filled up with the fill value of the array.
+    /// Writes the last chunk, filled up with the fill value.
     fn finish(mut self) -> Result<()> {
         self.write_whole()?;
         if self.held.is_empty() {
@@ -304,13 +302,13 @@ impl Chunks<'_> {
     }
 }
 
-/// Sets an HDF5 attribute for each attribute that the user gave an array or table: a Bool, number, string or list of numbers as
-/// such, any other value as JSON text with `_json` after the attribute's name. Also stores the whole JSON document, for the
-/// conversion back from HDF5.
+/// Sets an HDF5 attribute for each attribute of the user: a Bool, number, string or list of numbers as such, any other
+/// value as JSON text with `_json` after the attribute's name. Also stores the whole JSON document, for the conversion
+/// back from HDF5.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {
-        // what HDF5 cannot have as a name or a string
+        // HDF5 has no empty names, and no names or strings with NUL
         if name.is_empty() || name.contains('\0') {
             return Err(Error::unsupported(format!("HDF5 cannot have an attribute with the name {name:?}")));
         }

@@ -46,9 +46,9 @@ fn tree_at(path: &Path) -> Vec<(String, Vec<u8>)> {
     tree(&*locate(path).unwrap(), "", &mut found);
     found
 }
-/// Tests that an archive becomes an HDF5 file and an archive again: the same tree, to the hash of its root.
+/// The archive made again has the same tree, to the hash of its root.
 #[test]
-fn archives_become_hdf5_files_and_come_back() {
+fn archives_round_trip_through_hdf5() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("my.dir");
     std::fs::create_dir_all(source.join("sub/empty")).unwrap();
@@ -73,7 +73,7 @@ fn archives_become_hdf5_files_and_come_back() {
     assert_eq!(root(&second), root(&first));
 }
 
-/// Tests that a table in a MultiFile in an archive is opened in place, by each of its names, and is the one that was packed.
+/// A table in a MultiFile in an archive is opened in place, by each of its names, and is the one that was packed.
 #[test]
 fn tables_are_opened_in_place() {
     let folder = tempfile::tempdir().unwrap();

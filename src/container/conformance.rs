@@ -100,7 +100,7 @@ fn files_of(container: &dyn Container) -> Result<BTreeMap<String, Vec<u8>>> {
 }
 
 #[test]
-fn files_and_nested_containers_come_back() {
+fn files_and_nested_containers_round_trip() {
     for made in each() {
         let name = made.name();
         let expected = fill(&*made.container);
@@ -202,7 +202,7 @@ fn files_are_replaced_edited_and_removed() {
 
 /// Bytes alone decide.
 #[test]
-fn formats_know_their_own() {
+fn formats_recognise_only_their_own_containers() {
     for made in each() {
         let Some(format) = made.format else { continue };
         fill(&*made.container);
@@ -266,7 +266,7 @@ fn files_cut_short_are_errors() {
 
 /// Memory is as good as the disk, for formats that do not need a file of the system.
 #[test]
-fn containers_lie_anywhere() {
+fn containers_open_in_memory_and_on_disk() {
     for made in each() {
         let Some(format) = made.format else { continue };
         let expected = fill(&*made.container);

@@ -4,15 +4,14 @@ use super::part::{Part, Row};
 use super::plots::{Sums, SumsKind};
 use super::selection::Selection;
 
-/// Adds the selected rows of a table to the sums of one plot.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     pub(super) kind: &'static SumsKind,
-    /// Correlations and channels that the plot uses of each cell, and its sums; `None` before the first row.
+    /// `None` before the first row.
     pub(super) begun: Option<(Part, Box<dyn Sums>)>,
     /// Frequencies of the channels in Hz; empty if they are unknown or the plot does not show uv distances.
     frequencies: Vec<f64>,
-    /// Number of rows that were left out because their cells have another shape than those of the first row.
+    /// Rows that were left out because their cells have another shape than those of the first row.
     pub(super) misfits: u64,
 }
 
@@ -45,7 +44,7 @@ impl Accumulator {
         (part, sums)
     }
 
-    /// Adds a selected row to the sums of the plot; `names` are the names of its correlations (XX …).
+    /// `names` are the names of the correlations.
     pub(super) fn add(&mut self, row: &Row<'_>, selection: &Selection, names: &[String]) {
         if self.begun.is_none() {
             self.begun = Some(self.begin(row, selection, names));
@@ -58,7 +57,7 @@ impl Accumulator {
         sums.add(row, part);
     }
 
-    /// Bytes of memory that the sums of the plot occupy.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.begun.as_ref().map_or(0, |(_, sums)| sums.bytes())
     }
@@ -101,7 +100,6 @@ pub(super) mod tests {
         }
     }
 
-    /// The sums of an accumulator, which are of type `T`.
     pub(in crate::look) fn sums<T: 'static>(accumulator: &Accumulator) -> &T {
         let sums: &dyn Any = &*accumulator.begun.as_ref().unwrap().1;
         sums.downcast_ref().unwrap()

@@ -1,5 +1,5 @@
-//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a table directory or a live file (an HDF5
-//! file that is read while it is written), and end when it no longer holds.
+//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a table directory or a live file, and
+//! end when it no longer holds. A report says that an alert begins or ends, or that the antennas that it names change.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,11 +13,10 @@ use super::rates::Rates;
 use super::rule::{Quantity, Rule};
 use super::sample::Look;
 
-/// Maximum number of earlier integrations over which mean amplitudes are averaged, for comparison with the amplitude of
-/// the newest integration.
+/// Most earlier integrations with whose mean amplitude that of the newest is compared.
 const STEP_INTEGRATIONS: usize = 10;
 
-/// Maximum number of antennas that the text of an alert names; the others are only counted.
+/// Most antennas that the text of an alert names; the others are only counted.
 const NAMED: usize = 8;
 
 /// A report that an alert begins or ends: a rule, such as a limit on the percentage of flags, holds for a file or no longer
@@ -76,45 +75,42 @@ impl serde::Serialize for Alert {
 #[derive(Debug, Clone, Default)]
 pub struct Alerts {
     rules: Vec<Watched>,
-    /// Number of reports made so far. A report says that an alert begins or ends, or that the antennas that it names
-    /// change.
+    /// Number of reports made so far.
     count: u64,
     history: History,
 }
 
-/// An alert rule, with the newest report about its alert: that it begins or ends, or that the antennas that it names
-/// change.
+/// A rule, with the newest report about its alert.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
     alert: Option<Alert>,
-    /// Names of the antennas that the newest alert is about; empty if the rule does not compare single antennas.
+    /// Antennas that the newest alert is about; empty if the rule does not compare single antennas.
     antennas: Vec<String>,
 }
 
-/// Values from earlier polls of a file that alert rules need, such as rates and amplitudes.
+/// Values from earlier polls.
 #[derive(Debug, Clone, Default)]
 struct History {
     rates: Rates,
-    /// Rows per second of all tables together, as a mean over five seconds; `None` if not known yet.
+    /// Rows per second of all tables together, as a mean over five seconds.
     rate: Option<f64>,
-    /// Number of rows of the main table, and the time since which it has that number; `None` before the first poll.
+    /// Number of rows of the main table, and the time since which it has that number.
     rows: Option<(u64, SystemTime)>,
-    /// TIME (seconds of MJD) and mean amplitude of the newest integration; `None` if no amplitude is known yet.
+    /// TIME in seconds of MJD, and mean amplitude.
     newest: Option<(f64, f64)>,
     /// Mean amplitudes of the integrations before the newest one, oldest first, ten at most.
     before: VecDeque<f64>,
 }
 
-/// Result of evaluating the quantity of an alert rule at one poll.
+/// Value of the quantity of a rule at one poll.
 enum Finding {
-    /// The quantity of the rule is unknown at this poll: its alert stays active or inactive, as it was.
+    /// Unknown at this poll: the alert stays active or inactive.
     Unknown,
     /// The file does not grow any more, so that missing rows are normal: the alert ends.
     Ended,
     Value(f64),
-    /// Antennas whose flagged visibilities the rule limits: names, and percentages that are flagged in the newest
-    /// integration.
+    /// Names, and percentages that are flagged in the newest integration.
     Antennas(Vec<(String, f64)>),
 }
 
@@ -145,8 +141,7 @@ impl Alerts {
         self.rules.iter().any(|watched| watched.rule.needs_integration())
     }
 
-    /// The newest report of each rule that has had one, in the order of the rules. A report says that an alert begins
-    /// or ends, or that the antennas that it names change.
+    /// The newest report of each rule that has had one, in the order of the rules.
     pub fn newest(&self) -> impl Iterator<Item = &Alert> {
         self.rules.iter().filter_map(|watched| watched.alert.as_ref())
     }
@@ -169,8 +164,7 @@ impl Alerts {
 }
 
 impl Watched {
-    /// Evaluates one rule at a poll. Returns a report if its alert begins or ends, or if the antennas that the alert
-    /// names change; else `None`.
+    /// Returns a report if the alert begins or ends, or the antennas that it names change.
     fn judge(&mut self, look: &Look, history: &History) -> Option<Alert> {
         let finding = self.find(look, history);
         let antennas = match &finding {
@@ -217,7 +211,7 @@ impl Watched {
         }
     }
 
-    /// Describes the state that a rule warns of, for the text of an alert: `flagged 52.3 % > 40 %`.
+    /// The state that a rule warns of: `flagged 52.3 % > 40 %`.
     fn text(&self, finding: &Finding) -> String {
         let (name, condition, unit) = (self.rule.name(), self.rule.condition(), self.rule.unit());
         match finding {
@@ -248,8 +242,8 @@ fn grows(look: &Look) -> bool {
     }
 }
 
-/// Percentage of flagged visibilities in the newest integration, of the antenna with the name or number `wanted`, or of each
-/// antenna if that is `None`; `Unknown` if no such antenna has rows.
+/// Percentage of flagged visibilities in the newest integration, of the antenna with the name or number `wanted`, or of
+/// each antenna; `Unknown` if no such antenna has rows.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
     let is_wanted = |flags: &&AntennaFlags| {
@@ -270,7 +264,7 @@ fn is_number(word: &str, number: usize, integration: &Integration) -> bool {
     }
 }
 
-/// Formats a number briefly: at most two decimals below 10, one below 100, none above.
+/// Two decimals at most below 10, one below 100, none above.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100. => 0,
@@ -307,14 +301,14 @@ impl History {
         self.newest = Some((time, amplitude));
     }
 
-    /// Seconds since the main table last grew; `None` before the first poll.
+    /// Seconds since the main table last grew.
     fn silence(&self, look: &Look) -> Option<f64> {
         let (_, since) = self.rows?;
         Some(look.taken.duration_since(since).unwrap_or_default().as_secs_f64())
     }
 
-    /// Ratio of the mean amplitude of the newest integration to the average of those of the integrations before it, of
-    /// which the last ten at most are averaged; `None` if it cannot be computed yet.
+    /// Ratio of the mean amplitude of the newest integration to the average of those before it; `None` if it cannot be
+    /// computed yet.
     fn step(&self) -> Option<f64> {
         let (_, newest) = self.newest?;
         let mean = self.before.iter().sum::<f64>() / self.before.len() as f64;
@@ -333,7 +327,7 @@ mod tests {
         Alerts::new(rules.iter().map(|rule| rule.parse().unwrap()))
     }
 
-    /// What begins (`+`) and ends (`-`) with a look.
+    /// The alerts that begin, `+`, and end, `-`, with a look.
     fn changes(alerts: &mut Alerts, look: &Look) -> Vec<String> {
         let change = |alert: &Alert| format!("{}{}", if alert.active { '+' } else { '-' }, alert.text);
         alerts.update(look).iter().map(change).collect()

@@ -1,35 +1,34 @@
 //! Bins of limited number for the sums of plots: `Times` merges neighbouring times when they are too many, `Map` is a
 //! two-dimensional histogram whose extents double when points lie outside.
 
-/// A sum in one bin of a plot that can be added to another one, so that two bins can be merged.
+/// A sum in one bin, so that two bins can be merged.
 pub(super) trait Merge: Default + Clone {
-    /// Adds the sum of the bin `other` to this one.
     fn merge(&mut self, other: &Self);
 }
 
-/// Sums per time bin of a plot. The number of bins is limited: when it is reached, neighbouring bins are merged in pairs.
+/// Sums per time bin. When the number of bins reaches its limit, neighbours are merged in pairs.
 #[derive(Debug)]
 pub(super) struct Times<T> {
-    /// Maximum number of time bins; even, so that all can be merged in pairs.
+    /// Maximum number of bins; even, so that all can be merged in pairs.
     capacity: usize,
-    /// Number of sums in a time bin: one for each frequency bin or for each correlation, or a single one.
+    /// Number of sums in a bin: one for each frequency bin or for each correlation, or a single one.
     width: usize,
-    /// Time bins in ascending order, without overlap.
+    /// Bins in ascending order, without overlap.
     lines: Vec<Line>,
     sums: Vec<T>,
     free: Vec<usize>,
-    /// Index of the time bin that was used last, which is tried first.
+    /// Index of the bin that was used last, which is tried first.
     recent: usize,
     /// Smallest difference between two neighbouring times seen so far, in seconds; infinite until two times are known.
     step: f64,
 }
 
-/// A time bin: its first and last TIME, and where its sums are stored.
+/// A time bin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Line {
     first: f64,
     last: f64,
-    /// Position of the bin's sums: they begin at index `slot` * `width` of `sums`.
+    /// The sums begin at index `slot` * `width` of `sums`.
     slot: usize,
 }
 
@@ -39,8 +38,7 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
     }
 
-    /// The sums (of amplitudes, visibilities or flags) of the time bin that contains `time` (finite, in seconds of MJD):
-    /// one for each frequency bin or for each correlation, or a single one. A time bin is added if none contains `time`.
+    /// The sums of the bin that contains `time`, finite and in seconds of MJD. A bin is added if none contains `time`.
     pub(super) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -61,7 +59,7 @@ impl<T: Merge> Times<T> {
         if self.lines.len() == self.capacity {
             self.halve();
             next = self.lines.partition_point(|line| line.first <= time);
-            // what was between two lines may be in one now
+            // a time that was between two lines may be in one now
             if next > 0 && time <= self.lines[next - 1].last {
                 return next - 1;
             }
@@ -74,7 +72,7 @@ impl<T: Merge> Times<T> {
         next
     }
 
-    /// Halves the number of time bins by merging neighbours in pairs, so that further times can be added.
+    /// Merges neighbours in pairs, so that further times can be added.
     fn halve(&mut self) {
         for pair in 0..self.lines.len() / 2 {
             let (line, other) = (self.lines[2 * pair], self.lines[2 * pair + 1]);
@@ -88,9 +86,7 @@ impl<T: Merge> Times<T> {
         self.lines.truncate(self.lines.len() / 2);
     }
 
-    /// The sums in each time bin, in ascending order of time. The slice of a time bin has one
-    /// element for each frequency bin in waterfalls, one for each correlation in lines against
-    /// time, and a single one for flags against time.
+    /// The sums of each bin, in ascending order of time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }
@@ -99,13 +95,13 @@ impl<T: Merge> Times<T> {
         self.lines.len()
     }
 
-    /// First TIME of each time bin, in seconds of MJD.
+    /// First TIME of each bin, in seconds of MJD.
     pub(super) fn starts(&self) -> Vec<f64> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
-    /// Edges of the time bins of an image, in seconds of MJD: the first TIME of each bin, and at last the end of the newest
-    /// bin (its last TIME plus the smallest difference of two times, or plus 1 s if there is only one time).
+    /// Edges of the bins in seconds of MJD: the first TIME of each bin, and at last the end of the newest bin: its last
+    /// TIME plus the smallest difference of two times, or plus 1 s if there is only one time.
     pub(super) fn edges(&self) -> Vec<f64> {
         let mut edges = self.starts();
         edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));
@@ -117,10 +113,10 @@ impl<T: Merge> Times<T> {
     }
 }
 
-/// Number of bins along each of the two axes of a [`Map`], which is a two-dimensional histogram of points.
+/// Bins along each of the two axes of a [`Map`].
 pub(super) const MAP: usize = 512;
 
-/// A map of points: a two-dimensional histogram with the number of points in each bin.
+/// Number of points in each bin.
 #[derive(Debug, Clone)]
 pub(super) struct Map {
     counts: Vec<u32>,
@@ -142,8 +138,8 @@ impl Map {
         &self.counts[line * MAP..][..MAP]
     }
 
-    /// Doubles the horizontal extent of the map, a two-dimensional histogram: neighbouring columns are merged in pairs into
-    /// its left half, and the right half is empty.
+    /// Doubles the horizontal extent: neighbouring columns are merged in pairs into the left half, and the right half
+    /// is empty.
     pub(super) fn halve_columns(&mut self) {
         for line in self.counts.chunks_exact_mut(MAP) {
             for column in 0..MAP / 2 {
@@ -153,8 +149,8 @@ impl Map {
         }
     }
 
-    /// Doubles the extent of the map on both axes: each square of 2 x 2 bins is merged into one. The merged bins fill
-    /// the central half of both axes, and the outer bins are empty.
+    /// Doubles the extent on both axes: each square of 2 x 2 bins is merged into one. The merged bins fill the central
+    /// half of both axes, and the outer bins are empty.
     pub(super) fn halve_to_centre(&mut self) {
         let old = std::mem::replace(&mut self.counts, vec![0; MAP * MAP]);
         for (number, count) in old.into_iter().enumerate() {
@@ -165,8 +161,7 @@ impl Map {
     }
 }
 
-/// The numbers from 0 to `count` - 1 in bit-reversed order, so that the first of them are already spread evenly over the
-/// range.
+/// The numbers from 0 to `count` - 1 in bit-reversed order: the first of them are already spread evenly over the range.
 pub(super) fn spread(count: u64) -> impl Iterator<Item = u64> {
     let bits = count.next_power_of_two().trailing_zeros();
     let reversed = move |number: u64| if bits == 0 { 0 } else { number.reverse_bits() >> (64 - bits) };
@@ -202,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_lines_of_their_own_while_there_is_room() {
+    fn times_have_own_bins_below_the_limit() {
         let (found, edges) = lines(4, [30, 10, 10, 40, 30, 20].into_iter());
         assert_eq!(found, [vec![10, 10], vec![20], vec![30, 30], vec![40]]);
         assert_eq!(edges, [10., 20., 30., 40., 50.], "the end by the smallest difference");
@@ -210,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_time_is_in_one_line_whatever_the_order() {
+    fn any_order_of_times_gives_disjoint_bins() {
         for count in [1u64, 7, 8, 9, 100, 1000] {
             for order in 0..3 {
                 let times: Vec<i64> = match order {

@@ -10,7 +10,7 @@ use crate::source::Source;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Names of columns with visibilities (or calibration solutions); the first of them that a table has is plotted by default.
+/// Columns with visibilities or calibration solutions; the first of them that a table has is plotted by default.
 const VISIBILITIES: [&str; 10] = [
     "DATA",
     "FLOAT_DATA",
@@ -100,12 +100,12 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Names of the parallel-hand correlations (two receptors of the same polarization), which plots show by default. If
-/// none of them is present, and the first correlation is Stokes I, that is shown.
+/// Correlations of two receptors of the same polarization, which plots show by default. If none of them is present, and
+/// the first correlation is Stokes I, that is shown.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
 
-/// Indices of the parallel-hand correlations (or of Stokes I) in cells of `count` correlations. If `names` has none of them:
-/// all indices; if `names` is empty and `count` is 4, the first and the last.
+/// Indices of the parallel hands, or of Stokes I, in cells of `count` correlations. If `names` has none of them: all
+/// indices; if `names` is empty and `count` is 4, the first and the last.
 pub(super) fn parallel_hands(names: &[String], count: usize) -> Vec<usize> {
     let found: Vec<usize> = names
         .iter()
@@ -127,8 +127,7 @@ fn type_of(columns: &[&ColumnInfo], name: &str) -> Option<DataType> {
     columns.iter().find(|info| info.desc.name == name).map(|info| info.data_type())
 }
 
-/// Names of the visibility columns among `columns`: those with known names, such as DATA, then other columns of complex
-/// arrays.
+/// Columns with known names, such as DATA, then other columns of complex arrays.
 fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
     let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
     let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
@@ -144,8 +143,7 @@ fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
     found
 }
 
-/// Names of the columns that plots require and that the main table lacks or has with another type; empty if it can be
-/// plotted.
+/// Columns that plots require and that the main table lacks or has with another type.
 fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
     let is_integer = |data_type| {
         matches!(
@@ -179,8 +177,8 @@ impl Description {
         Ok(description)
     }
 
-    /// Adds the visibility columns, units, flags and kinds of plots of the main table to the description; sets `missing` if
-    /// it cannot be plotted.
+    /// Adds the visibility columns, units, flags and kinds of plots; sets `missing` if the main table cannot be
+    /// plotted.
     fn describe_main(&mut self, rows: &Rows) {
         let columns = rows.columns();
         self.columns = visibilities(&columns);
@@ -211,7 +209,7 @@ impl Description {
         self.update(rows);
     }
 
-    /// Updates the parts of the description that change with new rows: number of rows, times, newest spectral window.
+    /// Updates the parts that change with new rows: number of rows, times, newest spectral window.
     pub(super) fn update(&mut self, rows: &Rows) {
         self.rows = rows.rows();
         let Some(newest) = self.rows.checked_sub(1) else { return };
@@ -223,8 +221,7 @@ impl Description {
         self.newest_spw = rows.integers(self.spw_column(), newest..self.rows).ok().and_then(|ids| ids.first().copied());
     }
 
-    /// Name of the column with the numbers of the spectral windows: DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration
-    /// tables.
+    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
     pub(super) fn spw_column(&self) -> &'static str {
         if self.is_calibration { "SPECTRAL_WINDOW_ID" } else { "DATA_DESC_ID" }
     }
@@ -234,23 +231,23 @@ impl Description {
         self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::unsupported(missing.clone())))
     }
 
-    /// The spectral window with this DATA_DESC_ID; `None` if it is not known.
+    /// The spectral window with this DATA_DESC_ID.
     pub(super) fn window(&self, id: i64) -> Option<&SpectralWindow> {
         self.spectral_windows.iter().find(|window| window.id == id)
     }
 
-    /// The antenna with this number as people see it: its name, or `#5`.
+    /// The name of an antenna, or `#5`.
     pub(super) fn antenna(&self, number: usize) -> String {
         label(self.antennas.get(number).map_or("", |antenna| &antenna.name), number)
     }
 
-    /// The field with this number as people see it: its name, or `#5`.
+    /// The name of a field, or `#5`.
     pub(super) fn field(&self, number: usize) -> String {
         label(self.fields.get(number).map_or("", |field| &field.name), number)
     }
 }
 
-/// Joins words to a list: `A, B and C`.
+/// `A, B and C`.
 fn list(words: &[String]) -> String {
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -258,7 +255,7 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// Reads the antennas from the subtable ANTENNA, in the order of their numbers.
+/// The antennas in the order of their numbers.
 pub(super) fn antennas(source: &Source) -> Vec<Antenna> {
     let names = strings(source, "ANTENNA", "NAME");
     let stations = strings(source, "ANTENNA", "STATION");

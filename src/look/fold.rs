@@ -1,5 +1,5 @@
 //! Reads blocks of rows from a table, each once for all plots that need it, and adds them to the sums of these plots
-//! ("folds" them).
+//! ("folds" them). A block is read at once; an integration is the rows of one TIME.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -15,62 +15,58 @@ use super::selection::{RowKey, Selection, unknown};
 use crate::error::{Error, Result};
 use crate::value::{Complex32, DataType, Values};
 
-/// Approximate bytes of visibilities and flags in a block of rows, by default; a block is read at once.
+/// Approximate bytes of visibilities and flags in a block, by default.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Maximum number of rows of a block; it limits the memory for the scalar cells (TIME, ANTENNA1 …), which are read for
-/// every row, selected or not.
+/// Most rows of a block; this limits the memory for the scalar cells, which are read for every row, selected or not.
 const BLOCK_ROWS: u64 = 1 << 16;
-/// Maximum number of blocks into which the rows of a table are divided; longer tables have larger blocks.
+/// Most blocks of a table; longer tables have larger blocks.
 const MAX_BLOCKS: u64 = 1 << 17;
-/// Maximum number of rows that are searched for the end of an integration, to which the boundary of a block is moved.
+/// Most rows that are searched for the end of an integration, to which the boundary of a block is moved.
 const SEARCHED_ROWS: u64 = 1 << 14;
-/// Approximate bytes of the scalar cells of one row, to estimate the size of blocks.
+/// Approximate bytes of the scalar cells of one row.
 const SCALAR_BYTES: u64 = 64;
 
-/// A range of rows that is read at once for plots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     rows: Range<u64>,
-    /// Row number from 0, for blocks that are to have whole integrations (rows of equal TIME): the start and the end of `rows` are moved
-    /// forward to the first row of an integration before the block is read, unless they are at this row or after it. 0: neither is moved.
+    /// Row number, for blocks that are to have whole integrations: the start and the end of `rows` are moved forward to
+    /// the first row of an integration before the block is read, unless they are at this row or after it. 0: neither is
+    /// moved.
     align: u64,
 }
 
-/// The sums of one plot, and the blocks of rows that are still to be added to them.
+/// The sums of one plot, and the blocks that are still to be added to them.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) selection: Selection,
     pub(super) sums: Accumulator,
-    /// Names of the correlations (XX …) in the plot's spectral window; empty if unknown.
+    /// Names of the correlations in the plot's spectral window; empty if unknown.
     names: Vec<String>,
-    /// Name of the column by which a spectral window is selected: DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
+    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
     spw_column: &'static str,
     pending: VecDeque<Block>,
-    /// Number of rows of the table that were divided into blocks for the plot so far, whether or not the blocks were
-    /// read.
+    /// Rows that were divided into blocks so far, whether or not the blocks were read.
     given: u64,
-    /// Number of rows that were read to make the sums of the plot (of amplitudes, visibilities or flags in each bin),
-    /// whether or not the plot selects these rows.
+    /// Rows that were read, whether or not the plot selects them.
     pub(super) rows_used: u64,
-    /// Bytes that were read for the sums of the plot; a block that was read for several plots counts as a whole for each.
+    /// Bytes that were read; a block that was read for several plots counts as a whole for each.
     bytes: u64,
-    /// Sequence number, from 1, of the newest request that used the sums of the plot; it shows which sums were not used
-    /// for the longest time.
+    /// Number, from 1, of the newest request that used the sums; it shows which sums were not used for the longest
+    /// time.
     pub(super) used: u64,
     scans: Scans,
 }
 
-/// The scan numbers seen while rows were read, to find out whether selected scans exist.
+/// The scan numbers in the rows read so far.
 #[derive(Debug)]
 struct Scans {
-    /// Selected scan numbers that were not found in the rows read so far.
+    /// Selected scans that were not found yet.
     missing: Vec<i64>,
-    /// Scan numbers found in the rows read so far, 64 at most, for error messages.
+    /// The first [`SEEN`], for error messages.
     seen: BTreeSet<i64>,
 }
 
 impl Scans {
-    /// Maximum number of scan numbers that are remembered for error messages.
     const SEEN: usize = 64;
 
     fn add(&mut self, scan: i64) {
@@ -111,13 +107,12 @@ impl Fold {
         }
     }
 
-    /// Whether the sums are of this kind and of the same selection of rows, correlations and channels.
+    /// Whether the sums are of this kind and selection.
     pub(super) fn is_for(&self, selection: &Selection, kind: &SumsKind) -> bool {
         self.selection == *selection && self.sums.kind == kind
     }
 
-    /// Extends the blocks that are still to be read for the plot by the rows that were appended to the table since the last
-    /// call.
+    /// Extends the blocks that are still to be read by the rows that were appended since the last call.
     pub(super) fn extend(&mut self, layout: &BlockLayout) {
         let rows = self.given..layout.rows;
         if rows.is_empty() {
@@ -134,7 +129,7 @@ impl Fold {
         }
     }
 
-    /// Whether all rows of the table have been read for the sums of the plot.
+    /// Whether all rows have been read.
     pub(super) fn is_complete(&self) -> bool {
         self.pending.is_empty()
     }
@@ -153,13 +148,13 @@ impl Fold {
         }
     }
 
-    /// Whether reading for a plot must stop although rows are left: the bytes read so far have reached `limit`,
-    /// multiplied by 1 plus the parameter `more` of the request.
+    /// Whether reading must stop although rows are left: the bytes read so far have reached `limit`, multiplied by 1
+    /// plus the parameter `more` of the request.
     pub(super) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
 
-    /// The rows of a block, by their offsets from its start, that the plot selects.
+    /// The selected rows of a block, by their offsets from its start.
     fn wanted(&self, keys: &[RowKey]) -> Vec<usize> {
         let is_wanted = |row: &usize| self.selection.has(&keys[*row]) && self.sums.wants(keys[*row].time);
         let mut wanted: Vec<usize> = (0..keys.len()).filter(is_wanted).collect();
@@ -175,18 +170,17 @@ impl Fold {
     }
 }
 
-/// How the rows of a table are divided into blocks, which are read one at a time.
+/// How the rows of a table are divided into blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BlockLayout {
-    /// Number of rows of the table that are divided into blocks.
     pub(super) rows: u64,
-    /// Number of rows in each block (the rows that are read at once for plots); the last block may have fewer.
+    /// The last block may have fewer.
     pub(super) block_rows: u64,
 }
 
 impl BlockLayout {
-    /// Divides the rows of a table into blocks with about `target` bytes (`None`: 4 MiB) of visibilities and flags each, as
-    /// if all rows were as large as the newest one.
+    /// Blocks with about `target` bytes (default: 4 MiB) of visibilities and flags each, as if all rows were as large
+    /// as the newest one.
     pub(super) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);
@@ -206,7 +200,7 @@ impl BlockLayout {
     }
 }
 
-/// Reads the scalars of a range of rows by which the plots `folds` select rows; those that none asks for are 0.
+/// The scalars by which the plots `folds` select rows; those that none asks for are 0.
 fn keys(rows: &Rows, range: &Range<u64>, folds: &[&Fold]) -> Result<Vec<RowKey>> {
     let count = (range.end - range.start) as usize;
     let integers = |name: &str, needed: bool| match needed && rows.column(name).is_some() {
@@ -233,19 +227,18 @@ fn keys(rows: &Rows, range: &Range<u64>, folds: &[&Fold]) -> Result<Vec<RowKey>>
     Ok((0..count).map(key).collect())
 }
 
-/// Reads cells of a range of rows, each column for the plots that need it.
+/// Reads cells, each column for the plots that need it.
 struct CellReader<'a> {
     rows: &'a Rows,
     range: &'a Range<u64>,
-    /// Rows that each plot has selected, as offsets from the start of `range`.
+    /// Rows of each plot, as offsets from the start of `range`.
     selected: &'a [Vec<usize>],
     /// Bytes that were read.
     bytes: u64,
 }
 
 impl CellReader<'_> {
-    /// Reads the cells of the column `name` in the rows of the plots, given by their numbers, for which `is_wanted`
-    /// returns true.
+    /// Reads a column in the rows of the plots, given by their numbers, for which `is_wanted` returns true.
     fn read<T>(
         &mut self,
         name: &str,
@@ -266,19 +259,19 @@ impl CellReader<'_> {
     }
 }
 
-/// Cells of a column, read for some of the rows of a block (consecutive rows of the table) and grouped by their shape.
+/// Cells of a column, read for some rows of a block and grouped by their shape.
 struct Cells<T> {
-    /// Groups of cells with the same shape: number of correlations, number of channels, and the elements of one cell
-    /// after the other, in each cell with the correlation as the fastest axis.
+    /// Number of correlations, number of channels, and the elements of one cell after the other, the correlation as the
+    /// fastest axis.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// Place of the cell of each row of the block: the index in `groups` of the group with the cell's shape, and the
-    /// index of the cell in that group, both from 0. `None` if the cell was not read or is undefined.
+    /// For each row of the block: index of a group, and of the cell in it. `None` if the cell was not read or is
+    /// undefined.
     at: Vec<Option<(u32, u32)>>,
 }
 
 impl<T> Cells<T> {
-    /// Number of correlations, number of channels and elements of the cell of row `row`, counted from 0 at the start of
-    /// the block; `None` if the cell was not read or is undefined.
+    /// Number of correlations, number of channels and elements of the cell of a row, counted from the start of the
+    /// block; `None` if the cell was not read or is undefined.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -307,15 +300,15 @@ impl<T> Cells<T> {
     }
 }
 
-/// A block of rows as it was read, with the scalars, flags and visibilities that the plots need.
+/// A block as it was read, with the scalars, flags and visibilities that the plots need.
 pub(super) struct Read {
     keys: Vec<RowKey>,
     flag_rows: Vec<bool>,
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// Rows that each plot has selected, as offsets from the start of the block: one list for each plot, in the order
-    /// of the plots for which the block was read.
+    /// Rows of each plot, as offsets from the start of the block, in the order of the plots for which the block was
+    /// read.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,
@@ -344,7 +337,7 @@ fn complex_of(values: Values) -> Result<Vec<Complex32>> {
 }
 
 impl Read {
-    /// Reads a block of rows: the columns and cells that the plots `folds` need.
+    /// Reads the columns and cells that the plots `folds` need.
     pub(super) fn new(rows: &Rows, block: &Block, folds: &[&Fold]) -> Result<Self> {
         let range = actual(rows, block)?;
         let count = (range.end - range.start) as usize;
@@ -377,8 +370,7 @@ impl Read {
         Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
     }
 
-    /// Adds the rows of the block to the sums of one plot, `fold`; `number` is its index in the list of plots for which the
-    /// block was read.
+    /// Adds the block to the sums of one plot; `number` is its index in the list of plots for which the block was read.
     pub(super) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
         let needs_data = fold.sums.kind.needs_data || self.flags.is_none();
@@ -417,10 +409,9 @@ impl Read {
     }
 }
 
-/// Rows (half-open, from 0) to read for `block`, so that an integration is in one block only. The
-/// start and the end of `block.rows`, if below row number `block.align`, move forward to the first
-/// row of an integration, at most to row `block.align`. Either one stays where it is if the next
-/// 16384 rows have the same TIME.
+/// Rows to read for `block`, so that an integration is in one block only. The start and the end of `block.rows`, if
+/// below row `block.align`, move forward to the first row of an integration, at most to row `block.align`. Either one
+/// stays where it is if the next 16384 rows have the same TIME.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

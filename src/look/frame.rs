@@ -10,7 +10,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
 use crate::publishing::IfExists;
 
-/// Elements of an array of a plot: 32-bit floats, 64-bit floats or unsigned 32-bit integers.
+/// Elements of an array of a plot.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named for the type of its elements in safetensors")]
 pub enum Numbers {
@@ -37,7 +37,7 @@ impl Numbers {
         }
     }
 
-    /// Names of the element type: that of safetensors (`F32`), then that of numpy (`<f4`).
+    /// Names of the element type: that of safetensors, `F32`, and that of numpy, `<f4`.
     fn names(&self) -> (&'static str, &'static str) {
         match self {
             Numbers::F32(_) => ("F32", "<f4"),
@@ -54,7 +54,7 @@ impl Numbers {
         }
     }
 
-    /// Element `index` as a JSON number; `null` if it is not finite.
+    /// `null` if the element is not finite.
     fn json(&self, index: usize) -> Json {
         match self {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
@@ -64,7 +64,7 @@ impl Numbers {
         .unwrap_or(Json::Null)
     }
 
-    /// Element `index` as text, as short as possible without losing precision; NaN is empty.
+    /// The shortest text without loss of precision; NaN is empty.
     fn text(&self, index: usize) -> String {
         match self {
             Numbers::F32(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f32::to_string),
@@ -180,8 +180,9 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Text for the HTTP header ETag of this plot. For one request, the text changes whenever the plot does (more rows
-    /// were read, or the file changed), and it differs between two [`Session`](super::Session)s of the same file.
+    /// Text for the HTTP header ETag of this plot. For one request, the text changes whenever the plot does, because
+    /// more rows were read or the file changed, and it differs between two [`Session`](super::Session)s of the same
+    /// file.
     pub fn revision(&self) -> String {
         let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
@@ -208,8 +209,8 @@ impl Frame {
         self.array("raster").or_else(|| self.array("y"))
     }
 
-    /// Encodes the plot (its description and all its arrays) as a safetensors document: the length of the header (8
-    /// bytes, little-endian), the header in JSON, and the bytes of all arrays.
+    /// Encodes description and arrays as a safetensors document: the length of the header (8 bytes, little-endian), the
+    /// header in JSON, and the bytes of all arrays.
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut header = Map::new();
         let plot = serde_json::to_string(&self.plot).unwrap_or_default();
@@ -360,8 +361,8 @@ impl Frame {
         Some(first)
     }
 
-    /// The arrays of the frame (a plot as arrays of numbers) as a JSON object of nested lists, by name, the slowest axis
-    /// outermost; `null` for numbers that are not finite.
+    /// The arrays as a JSON object of nested lists, by name, the slowest axis outermost; `null` for numbers that are
+    /// not finite.
     pub fn arrays_json(&self) -> Json {
         let array = |array: &Array| {
             let mut list: Vec<Json> = (0..array.numbers.len()).map(|at| array.numbers.json(at)).collect();
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn numpy_headers_end_where_they_should() {
+    fn numpy_headers_are_aligned() {
         for raster in [false, true] {
             let document = frame(raster).to_npy();
             let len = u16::from_le_bytes([document[8], document[9]]) as usize;

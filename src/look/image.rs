@@ -11,17 +11,17 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::source::Source;
 use crate::value::{Complex32, Complex64, DataType, Record, Region, Shape, Value, Values};
 
-/// Maximum number of pixels along each axis of an image plot; if a plane is larger, each pixel of the plot is the mean of a
-/// square of image pixels.
+/// Most pixels along each axis of a plot; if a plane is larger, each pixel of the plot is the mean of a square of image
+/// pixels.
 const MAX_PIXELS: u64 = 1024;
 
 /// Approximate number of image pixels that are read at a time.
 const STRIP: u64 = 1 << 20;
 
-/// Keyword of an image with the name of its default mask, which is applied to the plot.
+/// Keyword with the name of the default mask, which is applied to the plot.
 const DEFAULT_MASK: &str = "Image_defaultmask";
 
-/// Kinds of coordinates of an image. The fields of its keyword `coords` are named after them, with a number: `direction0`,
+/// Kinds of coordinates. The fields of the keyword `coords` are named after them, with a number: `direction0`,
 /// `spectral1`.
 const KINDS: [&str; 6] = ["direction", "spectral", "stokes", "linear", "tabular", "quality"];
 
@@ -43,11 +43,11 @@ impl std::fmt::Debug for Image {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane(pub Vec<u64>);
 
-/// Linear conversion of pixel numbers along one axis of an image to world coordinates, with the label and unit of the axis.
+/// Linear conversion of pixel numbers along one axis to world coordinates.
 struct World {
     label: String,
     unit: String,
-    /// Number of the reference pixel along the axis, from 0.
+    /// Number of the reference pixel, from 0.
     pixel: f64,
     /// World coordinate of the reference pixel, in the unit of the axis; 0 on an axis of a direction, whose coordinates
     /// are offsets from the reference position.
@@ -128,9 +128,9 @@ impl Image {
         self.frame_of(plane, raster.collect(), (columns, lines), each)
     }
 
-    /// Finds the default mask of the image: its name, and the indices of the table and of the Bool column (true: the
-    /// pixel is valid) that hold it. Outer `None`: the image has no default mask; inner `None`: the mask cannot be
-    /// read, or has another shape than the image.
+    /// The default mask: its name, and the indices of the table and of the Bool column (true: the pixel is valid) that
+    /// hold it. Outer `None`: the image has no default mask; inner `None`: the mask cannot be read, or has another
+    /// shape than the image.
     fn mask(&self) -> Option<(String, Option<(usize, usize)>)> {
         let keywords = self.source.tables()[0].keywords().ok()?;
         let name = keywords.string(DEFAULT_MASK)?.to_string();
@@ -213,7 +213,7 @@ fn numbers<T: Copy>(array: ndarray::ArrayD<T>, number: impl Fn(T) -> f64) -> Vec
     array.iter().map(|&value| number(value)).collect()
 }
 
-/// The numbers in the field `name` of a record, a scalar or an array; empty if it is missing or not numeric.
+/// The numbers in a field, a scalar or an array; empty if it is missing or not numeric.
 fn doubles(record: &Record, name: &str) -> Vec<f64> {
     match record.get(name) {
         Some(Value::Scalar(Values::Double(values)) | Value::Array(_, Values::Double(values))) => values.clone(),
@@ -228,8 +228,8 @@ fn strings(record: &Record, name: &str) -> Vec<String> {
     record.strings(name).unwrap_or_default().iter().map(|string| string.to_str_lossy().into_owned()).collect()
 }
 
-/// Finds the coordinate of an image axis: its kind (`direction`, `spectral` …), its record, and the index of the image
-/// axis among the axes of this coordinate; `None` if no coordinate has this axis.
+/// The coordinate of an image axis: its kind, its record, and the index of the image axis among the axes of this
+/// coordinate; `None` if no coordinate has this axis.
 fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Record, usize)> {
     let coordinates = coordinates?;
     for field in &coordinates.fields {
@@ -244,8 +244,8 @@ fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Recor
     None
 }
 
-/// Makes the linear conversion of an image axis (number from 0) to world coordinates; for a direction, to offsets from
-/// the reference position. An axis that is rotated or lacks a linear coordinate keeps pixel numbers.
+/// The conversion of an image axis; for a direction, to offsets from the reference position. An axis that is rotated or
+/// lacks a linear coordinate keeps pixel numbers.
 fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let pixels = |label: String| World { label, unit: String::new(), pixel: 0., value: 0., increment: 1. };
     let Some((kind, record, at)) = coordinate(coordinates, axis) else {
@@ -292,8 +292,8 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     World { label, unit: unit.to_owned(), pixel, value: 0., increment: increment * degrees * factor }
 }
 
-/// Describes in words the reference position of an image on the sky, from which the plot counts its direction offsets;
-/// `None` if the first axis is not a direction.
+/// The reference position on the sky in words, from which the plot counts its direction offsets; `None` if the first
+/// axis is not a direction.
 fn centre(coordinates: Option<&Record>) -> Option<String> {
     let (_, record, _) = coordinate(coordinates, 0).filter(|(kind, ..)| *kind == "direction")?;
     let (values, units) = (doubles(record, "crval"), strings(record, "units"));
@@ -312,7 +312,7 @@ fn centre(coordinates: Option<&Record>) -> Option<String> {
     Some(format!("centre {} {}{system}{projection}", sexagesimal(longitude / 15., 1), sexagesimal(latitude, 0)))
 }
 
-/// Formats hours or degrees as `12:30:49.4`; `digits` is the number of decimals of the seconds.
+/// Hours or degrees as `12:30:49.4`; `digits` is the number of decimals of the seconds.
 fn sexagesimal(value: f64, digits: usize) -> String {
     let sign = if value < 0. { "-" } else { "" };
     let scale = 10f64.powi(digits as i32);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_and_pixels_that_do_not_exist() {
+    fn missing_planes_and_pixels_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let image = |name: &str, data_type: DataType| {
             let path = folder.path().join(name);

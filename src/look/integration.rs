@@ -1,16 +1,16 @@
-//! Summarizes the newest integration (the rows with the newest TIME) of a MeasurementSet: flagged fraction by antenna, and
-//! mean amplitude.
+//! Summarizes the newest integration, the rows with the newest TIME, of a MeasurementSet: flagged fraction by antenna,
+//! and mean amplitude.
 
 use super::describe::Description;
 use super::rows::Rows;
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
-/// Counts of rows at the end of the table that are searched, one count after the other, for the first row of the newest
-/// integration: the next count is tried if all searched rows have the same TIME.
+/// Rows at the end of the table that are searched, one count after the other, for the first row of the integration: the
+/// next count is tried if all searched rows have the same TIME.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
-/// Antennas with this number or a higher one are left out of the summary of an integration.
+/// Antennas with this number or a higher one are left out.
 const MAX_ANTENNAS: usize = 1024;
 
 /// Summary of the newest integration: of all rows with the newest TIME or, if they are too large for one poll, of a part of
@@ -39,15 +39,15 @@ pub struct AntennaFlags {
     pub fraction: f64,
 }
 
-/// The rows of the newest integration: the number of the first one, and the numbers of the two antennas of each.
+/// The rows of the integration: the number of the first one, and the two antennas of each.
 struct Baselines {
     first_row: u64,
     pairs: Vec<(usize, usize)>,
 }
 
 impl Integration {
-    /// Reads and summarizes the newest integration, from at most `bytes` of each column; `None` if the main table has no
-    /// rows, or lacks TIME, ANTENNA1 or ANTENNA2.
+    /// Reads and summarizes the integration, from at most `bytes` of each column; `None` if the main table has no rows,
+    /// or lacks TIME, ANTENNA1 or ANTENNA2.
     pub(super) fn take(main: &Rows, known: &Description, bytes: u64) -> Result<Option<Self>> {
         let is = |name: &str, data_type: DataType| main.column(name).is_some_and(|info| info.data_type() == data_type);
         let has_antennas = ["ANTENNA1", "ANTENNA2"].iter().all(|name| main.column(name).is_some());
@@ -67,8 +67,8 @@ impl Integration {
     }
 }
 
-/// Finds the newest integration: TIME of the last row of the table in seconds of MJD, and the number (from 0) of the
-/// first row of the run of rows with this TIME that ends the table.
+/// TIME of the last row in seconds of MJD, and the number of the first row of the run of rows with this TIME that ends
+/// the table.
 fn beginning(main: &Rows) -> Result<(f64, u64)> {
     let rows = main.rows();
     let mut found = (f64::NAN, rows);
@@ -134,9 +134,9 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// Reads the flags of some rows of the integration, given by their indices from its first row: 0 or 1 (flagged). The
-    /// list of each row has the elements of FLAG (none if the cell is undefined), or a single number if the table has no
-    /// FLAG. In a row whose FLAG_ROW is set all are 1; if its cell of FLAG is undefined, the list has a single 1.
+    /// The flags, 0 or 1, of some rows, given by their indices from the first row. The list of each row has the
+    /// elements of FLAG (none if the cell is undefined), or a single number if the table has no FLAG. In a row whose
+    /// FLAG_ROW is set all are 1; if its cell of FLAG is undefined, the list has a single 1.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];
@@ -164,13 +164,13 @@ impl Baselines {
     }
 }
 
-/// Whether element `index` of a cell is flagged; if `flags` has a single number, that applies to the whole cell.
+/// If `flags` has a single number, that applies to the whole cell.
 fn is_flagged(flags: &[f64], index: usize) -> bool {
     flags.get(index).or(flags.first().filter(|_| flags.len() == 1)).is_some_and(|&flag| flag != 0.)
 }
 
-/// Chooses `count` of the baselines `pairs`, or all if they are fewer, so that every antenna occurs about equally often;
-/// returns their indices in ascending order.
+/// Chooses `count` of the baselines `pairs`, or all if they are fewer, so that every antenna occurs about equally
+/// often; their indices in ascending order.
 fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
     let mut left = count;
     if left >= pairs.len() {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flag_may_stand_for_a_row() {
+    fn a_single_flag_applies_to_the_whole_row() {
         assert!(is_flagged(&[1.], 7) && !is_flagged(&[0.], 0) && !is_flagged(&[], 0));
         assert!(is_flagged(&[0., 1.], 1) && !is_flagged(&[0., 1.], 2));
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A [`Session`] reads a live file, a closed native HDF5 file or a table directory through one interface (`rows.rs`). A
-//! [`Request`] names a plot and its parameters (`request.rs`); together with what the subtables say (`describe.rs`) it
+//! [`Request`] names a plot and its parameters (`request.rs`); together with the subtables (`describe.rs`) it
 //! becomes a selection of rows, correlations and channels (`selection.rs`). `fold.rs` reads blocks of rows once for all
 //! selections that wait for them, and `accumulate.rs` adds them to the sums of each plot. `plots/` has a file for each
 //! [`Kind`] of plot, with its sums and the [`Frame`] that is made of them. docs/plots.md describes every plot.

@@ -1,4 +1,5 @@
-//! The part of a row that a plot uses, and sums of its visibilities and flags.
+//! The part of a row that a plot uses, and sums of its visibilities and flags. Selections of correlations and channels
+//! count from 0.
 
 use std::ops::Range;
 
@@ -9,46 +10,41 @@ use crate::value::Complex32;
 /// Antennas with this number or a higher one are left out of plots by antenna or by baseline.
 const MAX_ANTENNAS: usize = 1024;
 
-/// One row of a MeasurementSet to be added to the sums of a plot. In its arrays the correlation varies fastest, then the
-/// channel.
+/// One row to be added to the sums of a plot. In its arrays the correlation varies fastest, then the channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) key: RowKey,
     pub(super) flag_row: bool,
-    /// UVW of the row in metres; NaN if the plot does not need it or the table does not have it.
+    /// Metres; NaN if the plot does not need it or the table does not have it.
     pub(super) uvw: [f64; 3],
     /// Empty if the plot does not need them.
     pub(super) data: &'a [Complex32],
-    /// Flags of the row's visibilities; empty if the table has no FLAG, or its cell has another shape than that of the
-    /// visibilities.
+    /// Empty if the table has no FLAG, or its cell has another shape than that of the visibilities.
     pub(super) flags: &'a [bool],
     pub(super) correlations: usize,
     pub(super) channels: usize,
 }
 
-/// Selection within the cell of a row: which correlations and channels a plot uses, and how many channels share a bin.
+/// Which correlations and channels of a cell a plot uses, and how many channels share a bin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
-    /// Number of correlations and number of channels in the cell (the visibilities) of each row.
+    /// Number of correlations and number of channels in the cell of each row.
     pub(super) cell: (usize, usize),
-    /// Indices of the selected correlations among those of a cell, from 0.
     pub(super) correlations: Vec<usize>,
-    /// Range (half-open, from 0) of the selected channels of a cell.
     pub(super) channels: Range<usize>,
-    /// Number of neighbouring channels that are combined in one frequency bin of the plot.
+    /// Neighbouring channels that are combined in one frequency bin.
     pub(super) each: usize,
-    /// Whether flagged visibilities are added like others.
     pub(super) include_flagged: bool,
 }
 
 impl Part {
-    /// Number of frequency bins of the plot: the selected channels divided by the channels per bin, rounded up.
+    /// Number of frequency bins: the selected channels divided by the channels per bin, rounded up.
     pub(super) fn places(&self) -> usize {
         self.channels.len().div_ceil(self.each)
     }
 
-    /// Calls `each` for every selected visibility of a row that is finite and not left out as flagged, with its
-    /// frequency bin, the index of its correlation in the selection, and its value.
+    /// Calls `each` for every selected visibility that is finite and not left out as flagged, with its frequency bin,
+    /// the index of its correlation in the selection, and its value.
     #[inline]
     pub(super) fn good(&self, row: &Row<'_>, mut each: impl FnMut(usize, usize, Complex32)) {
         if row.flag_row && !self.include_flagged {
@@ -69,7 +65,7 @@ impl Part {
         }
     }
 
-    /// Calls `each` for every selected visibility of a row, with its frequency bin and its [`Flags`] by FLAG and FLAG_ROW.
+    /// Calls `each` for every selected visibility, with its frequency bin and its [`Flags`] by FLAG and FLAG_ROW.
     pub(super) fn flags(&self, row: &Row<'_>, mut each: impl FnMut(usize, Flags)) {
         for (place, channels) in self.chunks() {
             for channel in channels {
@@ -82,15 +78,14 @@ impl Part {
         }
     }
 
-    /// Number of flagged visibilities and of all visibilities, among the selected ones of a row.
+    /// The [`Flags`] of all selected visibilities of a row.
     pub(super) fn all_flags(&self, row: &Row<'_>) -> Flags {
         let mut flagged = 0;
         self.flags(row, |_, flags| flagged += flags.flagged);
         Flags { flagged, all: (self.channels.len() * self.correlations.len()) as u64 }
     }
 
-    /// The frequency bins of the plot: the index of each, and the range (half-open) of the channels that it combines, which
-    /// are counted from 0 in the cell.
+    /// The index of each frequency bin, and the range of the channels that it combines.
     fn chunks(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let range = |place: usize| {
             let start = self.channels.start + place * self.each;
@@ -100,7 +95,7 @@ impl Part {
     }
 }
 
-/// Number of flagged visibilities, and of all visibilities, in one bin of a plot.
+/// Number of flagged visibilities, and of all visibilities, in one bin.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flags {
     pub(super) flagged: u64,
@@ -108,7 +103,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Percentage of flagged visibilities; NaN without visibilities.
+    /// NaN without visibilities.
     pub(super) fn percent(&self) -> f32 {
         if self.all == 0 { f32::NAN } else { (100. * self.flagged as f64 / self.all as f64) as f32 }
     }
@@ -121,16 +116,16 @@ impl Merge for Flags {
     }
 }
 
-/// Sums of the amplitudes and of the complex visibilities in one bin of a plot, with their number and their extreme values.
+/// Sums of the amplitudes and of the complex visibilities in one bin, with their number and their extreme values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sum {
     pub(super) amplitude: f64,
     pub(super) re: f64,
     pub(super) im: f64,
     pub(super) count: u64,
-    /// Smallest amplitude, real part and imaginary part in the bin; infinite if the bin is empty.
+    /// Smallest amplitude, real part and imaginary part; infinite if the bin is empty.
     pub(super) low: [f32; 3],
-    /// Largest amplitude, real part and imaginary part in the bin; minus infinity if the bin is empty.
+    /// Largest amplitude, real part and imaginary part; minus infinity if the bin is empty.
     pub(super) high: [f32; 3],
 }
 
@@ -168,20 +163,20 @@ impl Merge for Sum {
     }
 }
 
-/// Amplitude (absolute value) of a finite complex number. Computed in 64 bits, where the squares of 32-bit numbers do
-/// not overflow, and rounded once. The method `norm` is not used because it calls the C library for each value.
+/// Computed in 64 bits, where the squares of 32-bit numbers do not overflow, and rounded once. The method `norm` is not
+/// used because it calls the C library for each value.
 #[inline]
 pub(super) fn amplitude(value: Complex32) -> f32 {
     let (re, im) = (f64::from(value.re), f64::from(value.im));
     (re * re + im * im).sqrt() as f32
 }
 
-/// An antenna number as an index; `None` if the antenna is left out of plots by antenna.
+/// `None` if the antenna is left out of plots by antenna.
 pub(super) fn antenna(number: i64) -> Option<usize> {
     usize::try_from(number).ok().filter(|&number| number < MAX_ANTENNAS)
 }
 
-/// Mutable reference to element `number` of a list; a list that is too short is extended with default elements.
+/// Element `number` of a list; a list that is too short is extended with default elements.
 pub(super) fn slot<T: Default + Clone>(list: &mut Vec<T>, number: usize) -> &mut T {
     if list.len() <= number {
         list.resize(number + 1, T::default());

@@ -25,17 +25,17 @@ pub const PARAMETERS: [&str; 15] = [
     "more",
 ];
 
-/// Maximum number of words in the value of a parameter that is a list, such as names of antennas.
+/// Most words in the value of a parameter that is a list.
 const MAX_WORDS: usize = 4096;
 
-/// Quantity of visibilities that a plot shows: amplitude, phase …
+/// Quantity of visibilities that a plot shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     Amp,
     Phase,
     Real,
     Imag,
-    /// Percentage of visibilities that are flagged.
+    /// Percentage of flagged visibilities.
     Flagged,
 }
 
@@ -51,14 +51,14 @@ impl Quantity {
     }
 }
 
-/// How several values in one bin of a plot are combined: mean or maximum.
+/// How several values in one bin are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
     Mean,
     Max,
 }
 
-/// How visibilities are averaged: by their amplitudes, or as complex numbers.
+/// How visibilities are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Average {
     /// Mean of the amplitudes of the visibilities.
@@ -67,7 +67,7 @@ pub(super) enum Average {
     Vector,
 }
 
-/// What is added up in each bin of a plot.
+/// The quantity that is added up in each bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Amplitude,
@@ -76,7 +76,7 @@ pub(super) enum Measure {
     Flags,
 }
 
-/// The baselines that a request for a plot selects, as the user named them.
+/// The selected baselines, as the user named them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BaselineWords {
     Cross,
@@ -104,12 +104,12 @@ pub struct Request {
     pub(super) quantity: Quantity,
     pub(super) statistic: Statistic,
     pub(super) average: Average,
-    /// Whether flagged visibilities are plotted like others; otherwise they are left out.
+    /// Otherwise flagged visibilities are left out.
     pub(super) include_flagged: bool,
-    /// Whether u and v are in kilowavelengths instead of metres.
+    /// Unit of u and v, instead of metres.
     pub(super) kilowavelengths: bool,
-    /// Number of times that reading for a plot may continue after it has stopped at the limit of bytes; at most (1 +
-    /// `more`) times the limit is read.
+    /// How often reading may continue after it has stopped at the limit of bytes; at most (1 + `more`) times the limit
+    /// is read.
     pub(super) more: u32,
 }
 
@@ -228,7 +228,7 @@ fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> 
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
-/// Splits a list of words at commas: `A,B,C`; an empty word is an error.
+/// `A,B,C`; an empty word is an error.
 fn words(value: &str) -> Result<Vec<String>> {
     let words: Vec<String> = value.split(',').map(|word| word.trim().to_owned()).collect();
     if words.len() > MAX_WORDS {
@@ -240,7 +240,7 @@ fn words(value: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// Splits a range `A..B` into its ends, `None` for one that is missing; `name` is the parameter, for the error message.
+/// Ends of `A..B`, `None` for one that is missing; `name` is the parameter, for the error message.
 fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a str>)> {
     let wrong = || Error::usage(format!("{name}: {value:?} is not a range, expected A..B: from A up to but without B"));
     let (start, end) = value.split_once("..").ok_or_else(wrong)?;
@@ -248,7 +248,7 @@ fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a 
     Ok((part(start), part(end)))
 }
 
-/// Parses a selection of baselines: `cross`, `auto`, `all`, or pairs such as `m000-m001`, `0&1`.
+/// `cross`, `auto`, `all`, or pairs such as `m000-m001`, `0&1`.
 fn baselines(value: &str) -> Result<BaselineWords> {
     match value {
         "cross" => return Ok(BaselineWords::Cross),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_refused() {
+    fn unknown_parameters_and_values_are_refused() {
         for (kind, query) in [
             ("histogram", ""),
             ("uv", "color=red"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_an_end() {
+    fn length_of_lists_is_limited() {
         let words = vec!["XX"; MAX_WORDS + 1].join(",");
         parse("waterfall", &format!("corr={words}")).fails(ErrorKind::Usage, "a list of 4097 words; 4096 can be");
     }

@@ -1,5 +1,5 @@
-//! Reads rows of a main table for plots, from a live file (an HDF5 file that may grow), a file that does not grow, or a
-//! table directory.
+//! Reads rows of a main table for plots, from a live file, a file that does not grow, or a table directory. A live file
+//! is an HDF5 file that may grow while it is read. Ranges of rows are half-open.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -14,60 +14,61 @@ use crate::source::Source;
 use crate::table::{ColumnInfo, Snapshot, Watch, between_writes};
 use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
 
-/// Maximum bytes of a cell that is read for plots; a larger one is an error.
+/// Most bytes of a cell that is read; a larger one is an error.
 const MAX_CELL_BYTES: u64 = 256 << 20;
 
-/// Maximum number of newest rows that a poll reads of a column whose cells have one shape.
+/// Most newest rows that a poll reads of a column whose cells have one shape.
 pub(super) const SAMPLE_ROWS: u64 = 4096;
-/// Maximum number of newest rows that a poll reads of a column whose cells have several shapes.
+/// Most newest rows that a poll reads of a column whose cells have several shapes.
 const SAMPLE_CELLS: u64 = 256;
 
 /// Function that decides, by the path of a table, whether it may be opened because a plotted file or table refers to it.
 pub type Served = Arc<dyn Fn(&Path) -> bool + Send + std::marker::Sync>;
 
-/// The main table of a file or directory that is plotted, and how it is read.
+/// The main table, and how it is read.
 pub(super) struct Rows {
     path: PathBuf,
     served: Served,
     place: Place,
-    /// Number of rows of the main table when it was opened or last refreshed.
+    /// Number at the last refresh.
     rows: u64,
 }
 
 enum Place {
-    /// A live file: an HDF5 file that may grow while it is read.
     Live(Reader),
-    /// A file that does not grow: a native HDF5 file, or a container with a packed table.
+    /// A native HDF5 file, or a container with a packed table.
     File(Source),
-    /// A table directory. `watch` observes its lock file, which shows changes; `None` without a usable lock file. `seen` has
-    /// the number of rows and the counters of changes in the lock file when the table was last read; `None` if unknown.
-    Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
+    /// `watch` observes the lock file, which shows changes; `None` without a usable lock file. `seen` has the number of
+    /// rows and the counters of changes in the lock file when the table was last read; `None` if unknown.
+    Table {
+        source: Source,
+        watch: Option<Watch>,
+        seen: Option<Sync>,
+    },
 }
 
-/// What has changed in a file or table since it was last refreshed.
+/// Changes since the last refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Change {
-    /// Whether rows were added to the main table since the last refresh.
+    /// Whether rows were added.
     pub(super) grew: bool,
-    /// Whether cells of a table directory were overwritten since the last refresh, while its number of rows stayed the
-    /// same; false for files.
+    /// Whether cells of a table directory were overwritten while its number of rows stayed the same; false for files.
     pub(super) rewritten: bool,
 }
 
 /// Cells of one column with the same shape, out of those that were read for a list of rows.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Index of each cell's row in the list of rows that was asked for, ascending.
+    /// Index of each cell's row in that list, ascending.
     pub(super) places: Vec<usize>,
-    /// Shape of each cell, first axis fastest.
+    /// First axis fastest.
     pub(super) shape: Shape,
-    /// Elements of the cells of this group (cells of one column with the same shape), one cell after the other, first axis fastest.
+    /// One cell after the other, first axis fastest.
     pub(super) values: Values,
 }
 
 impl Group {
-    /// The elements of all cells in this [`Group`], one cell after the other, as doubles:
-    /// amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
+    /// Elements as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
     pub(super) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -111,8 +112,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Opens a live file (an HDF5 file made by this program, to which rows are appended while it is read) for plots;
-    /// any other file or directory is an error.
+    /// An error for any other file or directory.
     pub(super) fn open_live(path: &Path) -> Result<Self> {
         let place = Place::Live(Reader::open(path)?);
         let mut rows = Rows { path: path.to_owned(), served: Arc::new(|_| true), place, rows: 0 };
@@ -120,12 +120,11 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The function that decides which tables may be opened because this file or table refers to them.
     pub(super) fn served(&self) -> Served {
         Arc::clone(&self.served)
     }
 
-    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or `table` (table directory).
+    /// `live`, `hdf5` or `table`.
     pub(super) fn kind(&self) -> &'static str {
         match self.place {
             Place::Live(_) => "live",
@@ -134,13 +133,13 @@ impl Rows {
         }
     }
 
-    /// Device and inode of the file or directory at `path`, which differ if another one was put in its place.
+    /// Device and inode, which differ if another file or directory was put in the place of this one.
     pub(super) fn identity(path: &Path) -> Result<(u64, u64)> {
         let found = path.metadata().with_context(|| Context::path(path))?;
         Ok((found.dev(), found.ino()))
     }
 
-    /// Number of rows of the main table when it was opened or last refreshed.
+    /// Number at the last refresh.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
@@ -184,7 +183,7 @@ impl Rows {
         }
     }
 
-    /// Time at which the file, or the lock file of the table directory (without one, the directory), was last modified.
+    /// Modification time of the file, or of the lock file of the table directory, without one of the directory.
     pub(super) fn written(&self) -> Result<SystemTime> {
         let path = match &self.place {
             Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),
@@ -193,7 +192,7 @@ impl Rows {
         Ok(path.metadata().and_then(|metadata| metadata.modified())?)
     }
 
-    /// Reads how many rows the main table has now; returns what has changed since the last call.
+    /// Reads how many rows the main table has now; returns the changes since the last call.
     pub(super) fn refresh(&mut self) -> Result<Change> {
         let before = self.rows;
         let mut rewritten = false;
@@ -225,8 +224,8 @@ impl Rows {
         Ok(Change { grew: self.rows > before, rewritten })
     }
 
-    /// Runs `read` and returns its result; `None` if the table may have been written to during the read, so that the result
-    /// may be inconsistent.
+    /// The result of `read`; `None` if the table may have been written to during the read, so that the result may be
+    /// inconsistent.
     pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
         let Place::Table { watch: watch @ Some(_), .. } = &mut self.place else { return read(self).map(Some) };
         let Some(mut taken) = watch.take() else { return read(self).map(Some) };
@@ -245,7 +244,6 @@ impl Rows {
         result
     }
 
-    /// Description of the column `name` of the main table; `None` if it is missing.
     pub(super) fn column(&self, name: &str) -> Option<&ColumnInfo> {
         self.columns().into_iter().find(|info| info.desc.name == name)
     }
@@ -259,7 +257,7 @@ impl Rows {
         }
     }
 
-    /// Calls `read` with a [`Source`] of all tables of the file or directory, from which it can read subtables.
+    /// Calls `read` with all tables, from which it can read subtables.
     pub(super) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {
         match &self.place {
             Place::Live(_) => Ok(read(&open_source(&self.path, &self.served)?)),
@@ -267,7 +265,7 @@ impl Rows {
         }
     }
 
-    /// Reads all elements of the column `name`, which has scalars or arrays of one shape, in the half-open range of rows.
+    /// Reads all elements of a column with scalars or arrays of one shape.
     ///
     /// # Errors
     /// `NotFound` if a cell is undefined.
@@ -283,13 +281,12 @@ impl Rows {
         }
     }
 
-    /// Reads a column of integers of any width, for the rows `rows` (half-open).
+    /// Integers of any width.
     pub(super) fn integers(&self, name: &str, rows: Range<u64>) -> Result<Vec<i64>> {
         let values = self.all(name, rows)?.integers();
         values.ok_or_else(|| Error::format("the elements are not integers").context(Context::column(name)))
     }
 
-    /// Reads a column of doubles, for the rows `rows` (half-open).
     pub(super) fn doubles(&self, name: &str, rows: Range<u64>) -> Result<Vec<f64>> {
         match self.all(name, rows)? {
             Values::Double(values) => Ok(values),
@@ -305,8 +302,7 @@ impl Rows {
         info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
     }
 
-    /// Reads the cells of the column `name` in the listed rows (ascending), grouped by their shape; undefined cells are in
-    /// no group.
+    /// Reads the cells in the listed rows (ascending), grouped by their shape; undefined cells are in no group.
     pub(super) fn cells(&self, name: &str, rows: &[u64]) -> Result<Vec<Group>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -352,7 +348,7 @@ impl Rows {
         }
     }
 
-    /// Bytes of the cell of a column in a row; 0 if it is undefined or its elements have no fixed size.
+    /// 0 if the cell is undefined or its elements have no fixed size.
     pub(super) fn cell_bytes(&self, name: &str, row: u64) -> Result<u64> {
         let element = self.data_type(name)?.size() as u64;
         let shape = match &self.place {
@@ -362,9 +358,8 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell of a column. A live file (an HDF5 file that is read while it is written) declares all
-    /// shapes of a column's cells, of which the largest counts. In other files and in table directories, the cell of
-    /// the newest row is taken as the largest (0 without rows).
+    /// Bytes of the largest cell of a column. A live file declares all shapes of a column's cells, of which the largest
+    /// counts. In other sources, the cell of the newest row is taken as the largest, 0 without rows.
     pub(super) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
@@ -379,14 +374,13 @@ impl Rows {
         })
     }
 
-    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most 4096, or 256 if their
-    /// shapes differ.
+    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most 4096, or 256 if
+    /// their shapes differ.
     pub(super) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))
     }
 
-    /// Whether all cells of a column have the same shape.
     pub(super) fn has_one_shape(&self, name: &str) -> bool {
         match &self.place {
             Place::Live(reader) => main(reader).is_ok_and(|main| matches!(main.shapes(name), Ok(CellShapes::One(_)))),
@@ -413,7 +407,7 @@ impl Rows {
     }
 }
 
-/// Opens a file or table directory without acquiring a lock, so that a writer never waits for this reader.
+/// Opens without a lock, so that a writer never waits for this reader.
 fn open_source(path: &Path, served: &Served) -> Result<Source> {
     Source::open_served(path, &|path| served(path))
 }
@@ -422,8 +416,8 @@ fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
 }
 
-/// Bytes of the cells in one row of a live table. An array column whose cells may have several shapes counts with the
-/// size of its cell in the newest row.
+/// Bytes of the cells in one row of a live table. An array column whose cells may have several shapes counts with its
+/// cell in the newest row.
 fn row_bytes(table: &TableReader) -> Result<f64> {
     let mut bytes = 0;
     for info in table.columns() {
@@ -474,7 +468,6 @@ impl Groups {
     }
 }
 
-/// Which rows of a column to read: a range or a list.
 enum Wanted<'a> {
     Range(Range<u64>),
     List(&'a [u64]),
@@ -513,7 +506,7 @@ mod tests {
     use crate::value::BString;
 
     #[test]
-    fn columns_that_plots_cannot_have() {
+    fn unsupported_columns_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ms");
         let table = NewTable::new()

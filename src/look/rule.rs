@@ -8,15 +8,15 @@ use super::describe::Description;
 use super::selection::number;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Maximum number of characters of an alert rule.
+/// Most characters of a rule.
 const MAX_LENGTH: usize = 200;
 
-/// Maximum size of a file with alert rules, in bytes.
+/// Largest file with rules, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Maximum number of rules in a file with alert rules.
+/// Most rules in a file.
 const MAX_FILE_RULES: usize = 1000;
 
-/// Examples of alert rules, for error messages.
+/// Examples for error messages.
 const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 20 s, commit age > 1 min, rows/s < 100, \
                         no rows for 30 s, amplitude step > 3";
 
@@ -48,16 +48,15 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 pub struct Rule {
     pub(super) quantity: Quantity,
     pub(super) is_above: bool,
-    /// Limit with which the rule compares its quantity: in percent for flags, in seconds for times, in rows per second
-    /// for `rows/s`, and a ratio for `amplitude step`.
+    /// Percent for flags, seconds for times, rows per second for `rows/s`, and a ratio for `amplitude step`.
     pub(super) limit: f64,
 }
 
-/// Quantity that an alert rule compares with its limit.
+/// Quantity that a rule compares with its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Quantity {
     Flagged,
-    /// Percentage of flagged visibilities of the antenna with this name or number; `None`: of any antenna.
+    /// The antenna with this name or number; `None`: any antenna.
     AntennaFlagged(Option<String>),
     Lag,
     CommitAge,
@@ -66,7 +65,7 @@ pub(super) enum Quantity {
     AmplitudeStep,
 }
 
-/// The quantities that alert rules compare with a limit by `<` or `>`, with their names in the text of a rule.
+/// Quantities that are compared by `<` or `>`, with their names in the text of a rule.
 const QUANTITIES: [(&str, Quantity); 5] = [
     ("flagged", Quantity::Flagged),
     ("lag", Quantity::Lag),
@@ -75,15 +74,15 @@ const QUANTITIES: [(&str, Quantity); 5] = [
     ("amplitude step", Quantity::AmplitudeStep),
 ];
 
-/// Words before the limit in an alert rule about a lack of rows.
+/// Words before the limit in a rule about a lack of rows.
 const SILENCE: &str = "no rows for";
 
-/// Words before the name of an antenna in an alert rule.
+/// Words before the name of an antenna.
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {
-    /// Units in which a limit of this quantity can be given (`s`, `min`, `h`), each with the factor that converts it to
-    /// the first unit; empty for quantities without a unit.
+    /// Units in which a limit can be given, each with the factor that converts it to the first unit; empty for
+    /// quantities without a unit.
     fn units(&self) -> &'static [(&'static str, f64)] {
         match self {
             Quantity::Flagged | Quantity::AntennaFlagged(_) => &[("%", 1.)],
@@ -132,7 +131,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Name of the quantity that the alert rule limits, as in the words of the rule: `flagged`, `lag` …
+    /// Name of the quantity in the text of the rule.
     pub(super) fn name(&self) -> &'static str {
         let quantity = match &self.quantity {
             Quantity::AntennaFlagged(_) => &Quantity::Flagged,
@@ -141,12 +140,12 @@ impl Rule {
         QUANTITIES.iter().find(|(_, known)| known == quantity).map_or("no rows", |(name, _)| name)
     }
 
-    /// The rule's comparison in words, with its limit and unit: `> 40 %`.
+    /// The comparison with limit and unit: `> 40 %`.
     pub(super) fn condition(&self) -> String {
         format!("{} {}{}", if self.is_above { '>' } else { '<' }, self.limit, self.unit())
     }
 
-    /// The unit of the rule's limit, with a blank before it; empty if the quantity has no unit.
+    /// The unit with a blank before it; empty if the quantity has no unit.
     pub(super) fn unit(&self) -> String {
         self.quantity.units().first().map_or(String::new(), |(unit, _)| format!(" {unit}"))
     }
@@ -184,14 +183,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Removes `words`, in upper or lower case, from the beginning of a text; returns the rest, or `None` if it begins
-/// otherwise.
+/// Removes `words`, in upper or lower case, from the beginning of a text; returns the rest.
 fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let begin = text.get(..words.len()).filter(|begin| begin.eq_ignore_ascii_case(words))?;
     Some(text[begin.len()..].trim_start())
 }
 
-/// Parses an alert rule, in which single spaces separate the words. The error is a phrase that says what is expected.
+/// Parses a rule in which single spaces separate the words. The error is a phrase that says what is expected.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;
@@ -220,8 +218,8 @@ fn parse(text: &str) -> std::result::Result<Rule, String> {
     Ok(Rule { quantity, is_above, limit })
 }
 
-/// Parses the limit at the beginning of `text`, a number with or without a unit, and converts times to seconds; also
-/// returns the rest of the text.
+/// Parses the limit at the beginning of `text`, with or without a unit, and converts times to seconds; also returns the
+/// rest of the text.
 fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'a str), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().map_err(|_| format!("a number instead of {text:?}"))?;
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_have_no_rules() {
+    fn files_without_valid_rules_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rules.txt");
         let read = |bytes: &[u8]| {

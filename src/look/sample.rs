@@ -13,18 +13,16 @@ use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
 use crate::value::{DataType, Shape};
 
-/// Default maximum number of bytes that a poll reads of each column, in the cells of its newest rows.
+/// Default of the bytes that a poll reads of each column, in the cells of its newest rows.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Names of visibility columns; the summary of a poll shows amplitudes of the first of these columns that the table
-/// has.
+/// The summary shows amplitudes of the first of these columns that the table has.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
 
-/// Maximum number of lines of the small waterfall image in the summary of a poll; each line is the mean of consecutive
-/// rows.
+/// Most lines of the small waterfall; each line is the mean of consecutive rows.
 const WATERFALL: usize = 6;
 
-/// If the newest TIME differs from now by more than this, in seconds, no lag (age of the newest data) is reported.
+/// If the newest TIME differs from now by more than this, in seconds, no lag is reported.
 const LONGEST_LAG: f64 = 86400.;
 
 /// Summary of a file or table at one moment: number of rows, rates, and flags and amplitudes of the newest rows. Serialized,
@@ -149,9 +147,9 @@ impl serde::Serialize for Look {
 /// Limits and options of the data that a poll reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleOptions {
-    /// Maximum bytes of newest cells that are read of each column.
+    /// Most bytes of newest cells that are read of each column.
     pub(super) bytes: u64,
-    /// Whether a poll also reads all rows of the newest integration (rows of equal TIME).
+    /// Whether all rows of the newest integration are read as well.
     pub(super) integration: bool,
 }
 
@@ -161,7 +159,7 @@ impl Default for SampleOptions {
     }
 }
 
-/// Values of the newest rows of a main table, from which the summary of a poll ([`Look`]) is made.
+/// Values of the newest rows, from which a [`Look`] is made.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) newest: Option<NewestTime>,
@@ -169,7 +167,7 @@ pub(super) struct Sample {
     pub(super) amplitudes: Option<Amplitudes>,
     pub(super) integration: Option<Integration>,
     pub(super) scan: Option<i64>,
-    /// Number of the newest row's field, from FIELD_ID; `None` if the table does not have it.
+    /// Number of the newest row's field; `None` if the table does not have FIELD_ID.
     pub(super) field: Option<i64>,
 }
 
@@ -228,8 +226,8 @@ impl Sample {
         Ok(sample)
     }
 
-    /// Makes the summary ([`Look`]) of `file` from this sample of its newest rows. `kind` is `live`, `hdf5` or `table`. Fields that the
-    /// sample does not determine, such as `rows`, are empty for the caller to set.
+    /// The summary of this sample. `kind` is `live`, `hdf5` or `table`. Fields that the sample does not determine, such
+    /// as `rows`, are empty for the caller to set.
     pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),
@@ -253,8 +251,8 @@ impl Sample {
     }
 }
 
-/// Reads the newest `count` cells of a column: their shapes, and their elements as numbers (amplitudes of complex ones, 1
-/// for true). An undefined cell has no elements.
+/// Reads the newest `count` cells: their shapes, and their elements as numbers (amplitudes of complex ones, 1 for
+/// true). An undefined cell has no elements.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
     let end = main.rows();
     let rows: Vec<u64> = (end - count.min(end)..end).collect();
@@ -270,7 +268,7 @@ fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)
     Ok(cells)
 }
 
-/// Absolute values of the elements of cells; `None` for those that are flagged or not finite.
+/// Absolute values; `None` for those that are flagged or not finite.
 fn good(cells: Vec<Vec<f64>>, flags: Option<Vec<Vec<f64>>>) -> Vec<Vec<Option<f64>>> {
     let of_cell = |(row, cell): (usize, Vec<f64>)| {
         let flags = flags.as_ref().map(|flags| &flags[row]);
@@ -283,7 +281,6 @@ fn good(cells: Vec<Vec<f64>>, flags: Option<Vec<Vec<f64>>>) -> Vec<Vec<Option<f6
     cells.into_iter().enumerate().map(of_cell).collect()
 }
 
-/// Sum and number of the values of a mean that is being computed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -301,7 +298,7 @@ impl Mean {
     }
 }
 
-/// Antennas with this number or a higher one are left out of the mean amplitudes by antenna.
+/// Antennas with this number or a higher one are left out of the means.
 const MAX_ANTENNAS: usize = 1024;
 
 fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
@@ -316,8 +313,7 @@ fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> 
     means.into_iter().map(Mean::get).collect()
 }
 
-/// Makes a small waterfall image of cells: each line has the means over consecutive rows, by channel (the last axis of a
-/// cell).
+/// Each line has the means over consecutive rows, by channel, the last axis of a cell.
 fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
     let per_line = cells.len().div_ceil(WATERFALL).max(1);
     let line = |(shapes, cells): (&[Shape], &[Vec<Option<f64>>])| {
@@ -350,7 +346,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn means_are_of_what_is_finite_and_not_flagged() {
+    fn flagged_and_infinite_values_are_left_out_of_means() {
         let cells = vec![vec![1., 3.], vec![5., f64::NAN], vec![-7., 9.]];
         let flags = vec![vec![0., 0.], vec![0., 0.], vec![0., 1.]];
         let good = good(cells, Some(flags));

@@ -9,34 +9,32 @@ use super::request::{Average, BaselineWords, Request, Statistic};
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
-/// The baselines that a plot selects: all, those of two different antennas (cross), autocorrelations, or listed pairs of
-/// antenna numbers.
+/// The baselines that a plot selects; cross are those of two different antennas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Baselines {
     Cross,
     Auto,
     All,
-    /// Pairs of numbers of antennas, the smaller number first.
+    /// The smaller antenna number first.
     Pairs(Vec<(i64, i64)>),
 }
 
-/// The rows, correlations and channels that a plot selects, as numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Selection {
     pub(super) column: String,
-    /// The selected DATA_DESC_ID (SPECTRAL_WINDOW_ID in calibration tables); `None`, which selects all rows, if the
-    /// table has no rows or lacks the column.
+    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables; `None`, which selects all rows, if the table has no
+    /// rows or lacks the column.
     pub(super) spw: Option<i64>,
-    /// Numbers of the selected fields (FIELD_ID); empty for all.
+    /// Empty for all.
     pub(super) fields: Vec<i64>,
-    /// Numbers of the selected scans (SCAN_NUMBER); empty for all.
+    /// Empty for all.
     pub(super) scans: Vec<i64>,
-    /// Indices of the selected correlations in a cell; `None` for the defaults of the kind of plot.
+    /// Indices in a cell; `None` for the defaults of the kind of plot.
     pub(super) corr: Option<Vec<usize>>,
     pub(super) baselines: Baselines,
-    /// Numbers of antennas: only baselines with at least one of them are selected; empty: all antennas.
+    /// Only baselines with at least one of these antennas are selected; empty: all.
     pub(super) antennas: Vec<i64>,
-    /// Selected TIMEs in seconds of MJD: from the first up to but without the second; `None`: no limit.
+    /// TIMEs in seconds of MJD: from the first up to but without the second; `None`: no limit.
     pub(super) time: (Option<f64>, Option<f64>),
     pub(super) chan: (Option<u64>, Option<u64>),
     pub(super) include_flagged: bool,
@@ -62,9 +60,7 @@ pub(super) struct RowKey {
 }
 
 impl Selection {
-    /// Translates the words of a request for a plot (names or numbers of antennas, fields, spectral windows,
-    /// correlations) into the numbers by which the plotted table refers to them, such as FIELD_ID. `known` describes
-    /// this table.
+    /// Translates names to the numbers by which the table that `known` describes refers to them, such as FIELD_ID.
     ///
     /// # Errors
     /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name; `Unsupported` if
@@ -125,7 +121,7 @@ impl Selection {
         })
     }
 
-    /// Whether the selection includes a row, by its antennas, spectral window, field, scan and TIME.
+    /// Whether the selection includes a row.
     pub(super) fn has(&self, row: &RowKey) -> bool {
         let pair = (row.antenna1.min(row.antenna2), row.antenna1.max(row.antenna2));
         let on_baseline = match &self.baselines {
@@ -145,8 +141,8 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices (from 0) of the correlations that a plot shows: the selected ones, or else the `default` of the plot. `count`
-    /// is the number of correlations in a cell, `names` has their names.
+    /// Indices of the selected correlations, or else the `default` of the plot. `count` is the number of correlations
+    /// in a cell, `names` has their names.
     pub(super) fn correlations(&self, default: Correlations, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, default) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
@@ -156,14 +152,14 @@ impl Selection {
         }
     }
 
-    /// Range (half-open) of the selected channels in cells with `count` channels.
+    /// The selected channels in cells with `count` channels.
     pub(super) fn channels(&self, count: usize) -> std::ops::Range<usize> {
         let end = self.chan.1.map_or(count, |end| usize::try_from(end).map_or(count, |end| end.min(count)));
         let start = self.chan.0.map_or(0, |start| usize::try_from(start).map_or(end, |start| start.min(end)));
         start..end
     }
 
-    /// The selection as JSON, for the metadata of the plot, with names where they are known.
+    /// Selection for the metadata of the plot, with names where they are known.
     pub(super) fn to_json(&self, request: &Request, known: &Description, correlations: &[String]) -> Json {
         let name = |number: &i64| usize::try_from(*number).map_or_else(|_| number.to_string(), |at| known.antenna(at));
         let baseline: Json = match &self.baselines {
@@ -210,9 +206,9 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a user means by `word`: `#5` is row 5; else the word is a name of `names`, or, where it cannot be mistaken for
-/// one, a number. Without names (the subtable is missing, or not written yet) any number is accepted. `what` (`antenna`) is for
-/// the error.
+/// The number that a user means by `word`: `#5` is row 5; else the word is a name of `names`, or, where it cannot be
+/// mistaken for one, a number. Without names, because the subtable is missing or not written yet, any number is
+/// accepted. `what` (`antenna`) is for the error.
 pub(super) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     let rows: Vec<(i64, &str)> = names.iter().enumerate().map(|(row, name)| (row as i64, name.as_str())).collect();
     find(what, word, &rows)
@@ -249,7 +245,7 @@ fn find(what: &str, word: &str, known: &[(i64, &str)]) -> Result<i64> {
     Ok(id)
 }
 
-/// Formats a number with the name that belongs to it: `1 (target)`.
+/// `1 (target)`.
 fn numbered(number: i64, name: &str) -> String {
     match name.is_empty() || name == number.to_string() {
         true => number.to_string(),
@@ -257,8 +253,8 @@ fn numbered(number: i64, name: &str) -> String {
     }
 }
 
-/// The error for a `word` that is not the name or number of any `what` (such as `antenna`) in the file; it suggests a
-/// similar name, or lists those that exist.
+/// The error for a `word` that is not the name or number of any `what`; it suggests a similar name, or lists those that
+/// exist.
 pub(super) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
     // a number is not misspelt; names follow their numbers: `0 (m000)`
@@ -284,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_have_to_exist() {
+    fn unknown_names_and_numbers_are_refused() {
         let names = ["m000", "", "m002"].map(str::to_owned);
         let found = ["m000", "0", "1", "2", "#2", "#0"].map(|word| number("antenna", word, &names).unwrap());
         assert_eq!(found, [0, 0, 1, 2, 2, 0]);

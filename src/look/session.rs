@@ -1,5 +1,6 @@
-//! Sessions: a session polls a file or table that may grow, reports its state, and keeps the sums of requested plots up to
-//! date.
+//! Sessions: a session polls a file or table that may grow, reports its state, and keeps the sums of requested plots up
+//! to date. A selection is one of rows, correlations and channels; a live file is an HDF5 file that is read while rows
+//! are appended to it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,19 +19,18 @@ use super::selection::Selection;
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Maximum number of selections (of rows, correlations and channels) whose sums are kept, unless a larger one is set;
-/// the least recently used sums are discarded.
+/// Most selections whose sums are kept, unless a larger number is set; the least recently used sums are discarded.
 const SELECTIONS: usize = 8;
-/// Average memory in bytes for the sums of one selection: all sums together are limited to this
-/// size times the maximum number of selections.
+/// Average bytes of the sums of one selection: all sums together are limited to this size times the number of
+/// selections.
 const SUMS_BYTES: usize = 12 << 20;
-/// Number of recent requests for plots: rows that are read for one plot are added to the sums of other plots only if
-/// one of these requests has used those sums.
+/// Number of recent requests: rows that are read for one plot are added to the sums of other plots only if one of these
+/// requests has used those sums.
 const RECENT: u64 = 32;
 /// Default limit of the bytes that are read for a plot; the parameter `more` of a request multiplies the limit by 1 +
 /// `more`.
 const READ_LIMIT: u64 = 8 << 30;
-/// Number of rows whose scan numbers are read at a time.
+/// Rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
 /// Default time limit for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
@@ -60,38 +60,37 @@ impl Ended {
     }
 }
 
-/// Polls (checks for changes) a file or table, to report its state and to plot it: a live file (an HDF5 file that is
-/// read while rows are appended to it), a native HDF5 file (columns as datasets) that does not grow, or a table
-/// directory. It does not acquire any lock that a writer would wait for.
+/// Polls a file or table, to report its state and to plot it: a live file, a native HDF5 file that does not grow, or a
+/// table directory. It does not acquire any lock that a writer would wait for.
 pub struct Session {
     path: PathBuf,
     identity: (u64, u64),
     rows: Rows,
     known: Description,
     folds: Vec<Fold>,
-    /// How the rows are divided into blocks, which are read one at a time; `None` before the first plot.
+    /// `None` before the first plot.
     layout: Option<BlockLayout>,
-    /// Number of requests for plots so far.
+    /// Number of requests so far.
     requests: u64,
-    /// Unix time in milliseconds at which the session began. Plots state it beside their revision (number of changes seen),
-    /// to distinguish equal revisions of different sessions.
+    /// Unix time in milliseconds at which the session began, by which equal revisions of different sessions are told
+    /// apart.
     session: u64,
     revision: u64,
     state: WrittenState,
     before: Option<Before>,
-    /// Modification time of the file when it was last seen with new rows; `None` before the first poll.
+    /// Modification time of the file when it was last seen with new rows.
     committed: Option<SystemTime>,
     ended: Option<Ended>,
     budget: Duration,
     limit: u64,
     block_bytes: Option<u64>,
-    /// Maximum number of selections whose sums are kept.
+    /// Most selections whose sums are kept.
     selections: usize,
     sample: SampleOptions,
     clock: Clock,
 }
 
-/// State of the file or table at the previous poll, and the values that were read from its newest rows.
+/// State at the previous poll, and the values that were read from the newest rows.
 struct Before {
     taken: SystemTime,
     rows: u64,
@@ -102,14 +101,12 @@ struct Before {
     options: SampleOptions,
 }
 
-/// Times of writes to a table that is being watched, by which writes that add no rows, and have thus overwritten cells, are
-/// detected.
+/// Times of writes, by which writes that add no rows, and have thus overwritten cells, are detected.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
-    /// Time at which a write was seen that no new row has followed so far; `None` without such a write.
+    /// Time at which a write was seen that no new row has followed so far.
     suspect: Option<Instant>,
-    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums of plots are up to
-    /// date.
+    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums are up to date.
     stale: Option<Instant>,
 }
 
@@ -120,9 +117,8 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a file or table for polls and plots: a native HDF5 file (tables in this project's
-    /// layout), a live file (one that is read while rows are appended to it), a table directory, or
-    /// a container (a file that holds other files) with a packed table.
+    /// Opens a file or table for polls and plots: a native HDF5 file, a live file, a table directory, or a container
+    /// with a packed table.
     ///
     /// # Errors
     /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
@@ -139,8 +135,8 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file (an HDF5 file to which rows are appended in SWMR mode while others read it) to plot its rows
-    /// and poll for new ones; any other kind of source is an error.
+    /// Opens a live file, to which rows are appended in SWMR mode while others read it; any other kind of source is an
+    /// error.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.
@@ -334,9 +330,9 @@ impl Session {
         Ok(look)
     }
 
-    /// Detects that cells were overwritten, and discards the sums of all plots ten seconds after the last such write. The
-    /// arguments tell what has happened since the previous poll: `grew`: rows were added; `written`: the file was modified;
-    /// `rewritten`: cells of a table directory were overwritten.
+    /// Detects that cells were overwritten, and discards the sums of all plots ten seconds after the last such write.
+    /// Since the previous poll, `grew`: rows were added; `written`: the file was modified; `rewritten`: cells of a
+    /// table directory were overwritten.
     fn watch_writes(&mut self, grew: bool, written: bool, rewritten: bool) -> Result<()> {
         let now = self.clock.now();
         let is_file = self.rows.kind() == "hdf5";
@@ -362,8 +358,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the file or table again, after another one was put at its path or its cells were overwritten. Discards the
-    /// sums of all plots, for which the rows are then read again.
+    /// Opens the source again, after another one was put at its path or its cells were overwritten. Discards the sums
+    /// of all plots, for which the rows are then read again.
     ///
     /// # Errors
     /// Those of opening it; `Unsupported` if it is of another kind.
@@ -450,9 +446,8 @@ impl Session {
         Ok(plots::frame(request, plot, &self.folds[index], &self.known, &progress))
     }
 
-    /// Discards sums of plots, the least recently used first, until they are of at most
-    /// `self.selections` selections and take at most 12 MiB times this number. The sums at index
-    /// `kept` of `self.folds` always stay; returns their new index.
+    /// Discards sums, the least recently used first, until they are of at most `self.selections` selections and take at
+    /// most 12 MiB times this number. The sums at index `kept` always stay; returns their new index.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {
@@ -659,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_were_overwritten_are_folded_again() {
+    fn overwritten_cells_are_folded_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
         let mut writer = begin(&path);
@@ -689,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_sources_that_do_not_fit() {
+    fn unsupported_requests_and_sources_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
         let mut writer = begin(&path);

@@ -6,10 +6,10 @@ use bstr::ByteSlice;
 use crate::source::Source;
 use crate::value::Values;
 
-/// Maximum number of rows that are read of a subtable.
+/// Most rows that are read of a subtable.
 pub(super) const MAX_ROWS: u64 = 10_000;
 
-/// Maximum number of channels that are read, of all spectral windows together.
+/// Most channels that are read, of all spectral windows together.
 pub(super) const MAX_CHANNELS: usize = 1 << 22;
 
 /// Names of correlations by casacore's Stokes number, from 1 on.
@@ -48,7 +48,7 @@ const STOKES: [&str; 32] = [
     "Pangle",
 ];
 
-/// Name of the correlation with casacore's Stokes number `code`; the number itself if casacore has no name for it.
+/// Name of the correlation with this Stokes number; the number itself if casacore has no name for it.
 pub(super) fn correlation(code: i64) -> String {
     let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
     name.map_or_else(|| code.to_string(), ToString::to_string)
@@ -59,14 +59,14 @@ pub fn label(name: &str, row: usize) -> String {
     if name.is_empty() { format!("#{row}") } else { name.to_owned() }
 }
 
-/// Number of rows of a subtable, or `MAX_ROWS` (10,000) if it has more; 0 if the subtable is missing or unreadable.
+/// Number of rows, at most [`MAX_ROWS`]; 0 if the subtable is missing or unreadable.
 pub(super) fn rows(source: &Source, table: &str) -> usize {
     let table = source.tables().iter().find(|other| other.name == table);
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// Reads a column of a subtable and lists the result of `reduce` for each cell; `reduce` is called with `None` if the
-/// cell is undefined or unreadable. The list is empty if the subtable or its column is missing.
+/// The result of `reduce` for each cell of a column; `reduce` is called with `None` if the cell is undefined or
+/// unreadable. Empty if the subtable or its column is missing.
 pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
     let columns = source.tables()[number].columns().unwrap_or_default();
@@ -84,14 +84,12 @@ pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl F
     (0..content.rows().min(MAX_ROWS)).map(|row| reduce(read(row))).collect()
 }
 
-/// Reads the cells of a column of a subtable; `None` for those that are undefined or cannot be read. Empty if the column is
-/// missing.
+/// `None` for cells that are undefined or cannot be read. Empty if the column is missing.
 pub(super) fn cells(source: &Source, table: &str, column: &str) -> Vec<Option<Values>> {
     each(source, table, column, |values| values)
 }
 
-/// Reads the strings of a column of a subtable; empty strings for those that cannot be read. The list is empty if the column
-/// is missing.
+/// Empty strings for cells that cannot be read. Empty if the column is missing.
 pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String> {
     let text = |values: Option<Values>| match values {
         Some(Values::String(strings)) => strings.first().map(|string| string.to_str_lossy().into_owned()),
@@ -100,7 +98,7 @@ pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String>
     each(source, table, column, |values| text(values).unwrap_or_default())
 }
 
-/// The elements of a cell of doubles; `None` if it is of another type or could not be read.
+/// `None` if the cell is of another type or could not be read.
 pub(super) fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
     match values.as_ref()? {
         Values::Double(values) => Some(values.clone()),
@@ -108,7 +106,7 @@ pub(super) fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
     }
 }
 
-/// Reads the integers of a column of a subtable; -1 for those that cannot be read.
+/// -1 for cells that cannot be read.
 pub(super) fn integers(source: &Source, table: &str, column: &str) -> Vec<i64> {
     let first = |values: Option<Values>| values?.integers()?.first().copied();
     each(source, table, column, |values| first(values).unwrap_or(-1))

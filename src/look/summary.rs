@@ -14,30 +14,29 @@ use crate::source::blocks::RowBlocks;
 use crate::stman::ColumnCells;
 use crate::value::{DataType, Values};
 
-/// Maximum number of rows of the main table that are read for its scans. A longer table is sampled: blocks at equal
-/// distances, with this number of rows together.
+/// Most rows of the main table that are read for its scans. A longer table is sampled: blocks at equal distances, with
+/// this number of rows together.
 const MAX_ROWS: u64 = 1 << 20;
 
-/// Number of blocks of rows that are read of a main table that is too long to be read as a whole.
+/// Blocks that are read of a sampled table.
 const SAMPLES: u64 = 256;
 
-/// Number of rows of the main table that are in memory at a time.
+/// Rows of the main table that are in memory at a time.
 const BLOCK_ROWS: u64 = 1 << 13;
 
-/// Maximum number of elements of FLAG that are read; if it has more, FLAG_ROW is read instead.
+/// Most elements of FLAG that are read; if it has more, FLAG_ROW is read instead.
 const MAX_FLAGS: u64 = 4 << 20;
 
 /// Bytes of flags that are read at a time.
 const FLAG_BYTES: u64 = 1 << 20;
 
-/// Maximum number of scans that are listed; further ones are left out.
+/// Most scans that are listed; further ones are left out.
 const MAX_SCANS: usize = 100_000;
 
-/// Scalar columns of the main table that a summary needs.
 const COLUMNS: [&str; 7] =
     ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
 
-/// Names of casacore's frequency reference frames by their codes, from 0.
+/// The codes of casacore are the indices.
 const FREQUENCY_FRAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOPO", "GALACTO", "LGROUP", "CMB"];
 
 /// Summary of a MeasurementSet or calibration table. Times are seconds of MJD.
@@ -153,7 +152,8 @@ pub struct ScanSummary {
 pub struct Flagged {
     /// Fraction of the elements of FLAG, or of the rows, that is flagged in the whole MeasurementSet, from 0 to 1.
     pub fraction: f64,
-    /// What was counted: `elements` of FLAG, including those of rows that FLAG_ROW flags; or `rows`, by FLAG_ROW alone.
+    /// Kind of the data that was counted: `elements` of FLAG, including those of rows that FLAG_ROW flags; or `rows`,
+    /// by FLAG_ROW alone.
     pub of: &'static str,
 }
 
@@ -193,7 +193,7 @@ impl Summary {
         Some(summary)
     }
 
-    /// Adds the times, scans, row counts and flags of the main table to the summary.
+    /// Adds the times, scans, row counts and flags of the main table.
     fn read_main(&mut self, main: &Main<'_>) {
         let blocks = row_blocks(self.rows);
         self.rows_read = blocks.iter().map(|block| block.end - block.start).sum();
@@ -233,18 +233,16 @@ impl Summary {
     }
 }
 
-/// The main table of the MeasurementSet or calibration table that is summarized.
 struct Main<'a> {
     source: &'a Source,
 }
 
 impl Main<'_> {
-    /// The index of the main table's column `name`; `None` if it is missing.
     fn column(&self, name: &str) -> Option<usize> {
         self.source.tables().first()?.columns().ok()?.iter().position(|info| info.desc.name == name)
     }
 
-    /// The first element of the column `name` of doubles; `None` if the table lacks the column or the element cannot be read.
+    /// The first element of a column of doubles; `None` if the column is missing or the element cannot be read.
     fn first(&self, name: &str) -> Option<f64> {
         let (_, cells) = self.source.cells_at(0, self.column(name)?).ok()?;
         let mut values = Values::new(DataType::Double);
@@ -252,9 +250,8 @@ impl Main<'_> {
         doubles(&Some(values))?.first().copied()
     }
 
-    /// Fraction of the elements of FLAG that are flagged, themselves or by FLAG_ROW of their row (`flag_row`, which may be
-    /// empty). `None` if FLAG is missing, unreadable, empty or too large to be read, or if `flag_row` has only some of the
-    /// `rows` rows.
+    /// Fraction of the elements of FLAG that are flagged, themselves or by `flag_row`, which may be empty. `None` if
+    /// FLAG is missing, unreadable, empty or too large to be read, or if `flag_row` has only some of the `rows` rows.
     fn flagged(&self, rows: u64, flag_row: &[bool]) -> Option<Flagged> {
         let index = self.column("FLAG")?;
         let (content, cells) = self.source.cells_at(0, index).ok()?;
@@ -294,7 +291,7 @@ impl Main<'_> {
     }
 }
 
-/// The blocks of rows that a summary reads of a main table with `rows` rows: all rows, or a sample if they are too many.
+/// The blocks that are read of `rows` rows: all, or a sample if they are too many.
 fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     if rows <= MAX_ROWS {
         return (0..rows.div_ceil(BLOCK_ROWS))
@@ -306,35 +303,32 @@ fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     (0..SAMPLES).map(|block| start(block)..start(block) + length).collect()
 }
 
-/// Results of reading the main table block by block: range of TIME, number of rows of each field and spectral window,
-/// scans, and FLAG_ROW.
+/// Results of reading the main table block by block.
 #[derive(Debug, Default)]
 struct MainRows {
-    /// Smallest and largest finite TIME of the rows read so far, in seconds of MJD; `None` without finite TIMEs.
+    /// Smallest and largest finite TIME so far, in seconds of MJD.
     time_range: Option<[f64; 2]>,
     /// Number of rows of each FIELD_ID.
     fields: BTreeMap<i64, u64>,
-    /// Number of rows of each spectral window. The key is SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0), or -1
-    /// for the rows whose window is unknown.
+    /// Number of rows of each SPECTRAL_WINDOW_ID, -1 for the rows whose window is unknown.
     windows: BTreeMap<i64, u64>,
     scans: Scans,
-    /// FLAG_ROW of all rows that were read; empty if the table lacks it.
+    /// Flags of all rows that were read; empty if the table lacks it.
     flag_row: Vec<bool>,
 }
 
-/// A scalar column of the main table, of which a block of rows is in memory.
+/// A scalar column, of which a block of rows is in memory.
 struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// This column's elements in the block of rows that was read last, if the column has integers;
-    /// else empty. Each element of DATA_DESC_ID is replaced by the SPECTRAL_WINDOW_ID to which it
+    /// Elements of a column of integers. Each element of DATA_DESC_ID is replaced by the SPECTRAL_WINDOW_ID to which it
     /// leads, -1 if unknown.
     ids: Vec<i64>,
 }
 
 impl MainRows {
-    /// Reads the columns `names` of the main table, if it has them, in some blocks of rows. `windows` has the spectral window of
+    /// Reads the columns `names`, as far as they exist, in some blocks of rows. `windows` has the spectral window of
     /// each row of DATA_DESCRIPTION, or is `None` if the main table itself refers to windows.
     ///
     /// # Errors
@@ -368,8 +362,8 @@ impl MainRows {
         Ok(found)
     }
 
-    /// Adds the rows of the block in memory to the range of TIME, the counts, scans and flags. In `columns`, the
-    /// elements of DATA_DESC_ID are already replaced by numbers of spectral windows.
+    /// Adds the block in memory. In `columns`, the elements of DATA_DESC_ID are already replaced by numbers of spectral
+    /// windows.
     fn add(&mut self, columns: &[BlockColumn<'_>]) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let ids = |name: &str| column(name).map_or(&[][..], |column| &column.ids);
@@ -390,22 +384,22 @@ impl MainRows {
     }
 }
 
-/// Columns of a block of rows of the main table from which scans are summarized; those that the table lacks are empty.
+/// Columns of a block from which scans are summarized; those that the table lacks are empty.
 struct ScanColumns<'a> {
     scans: &'a [i64],
     times: &'a [f64],
     fields: &'a [i64],
-    /// Spectral window of each row of the block: its SPECTRAL_WINDOW_ID, -1 if unknown.
+    /// SPECTRAL_WINDOW_ID of each row, -1 if unknown.
     windows: &'a [i64],
     states: &'a [i64],
 }
 
-/// The scans of a main table by their numbers, each with the numbers of its states (rows of STATE).
+/// Scans by their numbers, each with the numbers of its states, which are rows of STATE.
 #[derive(Debug, Default)]
 struct Scans(BTreeMap<i64, (ScanSummary, BTreeSet<i64>)>);
 
 impl Scans {
-    /// Adds the rows of a block to the scans; scans beyond the limit of [`MAX_SCANS`] are left out.
+    /// Scans beyond [`MAX_SCANS`] are left out.
     fn add(&mut self, columns: &ScanColumns<'_>) {
         let mut start = 0;
         while start < columns.scans.len() {
@@ -425,7 +419,7 @@ impl Scans {
         }
     }
 
-    /// The summaries of the scans in the order of their numbers, with their intents; `modes` has OBS_MODE of each row of STATE.
+    /// The summaries with their intents; `modes` has OBS_MODE of each row of STATE.
     fn summaries(self, modes: &[String]) -> Vec<ScanSummary> {
         let with_intents = |(mut scan, states): (ScanSummary, BTreeSet<i64>)| {
             let modes = states.into_iter().filter_map(|state| modes.get(usize::try_from(state).ok()?));
@@ -437,19 +431,18 @@ impl Scans {
     }
 }
 
-/// Adds to `counts` how often each number occurs.
 fn count(counts: &mut BTreeMap<i64, u64>, numbers: &[i64]) {
     for equal in numbers.chunk_by(|a, b| a == b) {
         *counts.entry(equal[0]).or_default() += equal.len() as u64;
     }
 }
 
-/// The elements of a column for a range of rows; empty if the table lacks the column.
+/// Empty if the table lacks the column.
 fn part<T>(values: &[T], rows: Range<usize>) -> &[T] {
     values.get(rows).unwrap_or_default()
 }
 
-/// Adds the numbers of a column to a set; negative ones, which mean that nothing is referred to, are left out.
+/// Negative numbers, which mean that nothing is referred to, are left out.
 fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
     let mut before = None;
     for &number in numbers {
@@ -460,7 +453,7 @@ fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
     }
 }
 
-/// The smallest and the largest finite number of a list; `None` without finite numbers.
+/// The smallest and the largest finite number.
 fn range(numbers: &[f64]) -> Option<[f64; 2]> {
     let finite = numbers.iter().copied().filter(|number| number.is_finite());
     finite.fold(None, |range, number| match range {
@@ -503,11 +496,9 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
 /// Reference frames, such as `J2000`, of the directions in a column of FIELD.
 #[derive(Default)]
 struct Frames {
-    /// Reference frame of the directions, such as `J2000`, that all rows of the column have; empty if it is not
-    /// recorded, or if each row has a frame of its own.
+    /// The frame of all rows; empty if it is not recorded, or if each row has a frame of its own.
     all: String,
-    /// Reference frame of the direction, such as `J2000`, in each row of the column; the list is empty if all rows have
-    /// the same frame, a name is empty if the frame is unknown.
+    /// The frame of each row, empty if it is unknown; the list is empty if all rows have the same frame.
     each: Vec<String>,
 }
 
@@ -572,8 +563,8 @@ fn windows(source: &Source) -> Vec<WindowSummary> {
     (0..rows(source, TABLE)).map(window).collect()
 }
 
-/// Names of the correlations, such as `XX`, of each spectral window, by its SPECTRAL_WINDOW_ID:
-/// those of all polarization setups that DATA_DESCRIPTION combines with the window, each name once.
+/// Names of the correlations of each SPECTRAL_WINDOW_ID: those of all polarization setups that DATA_DESCRIPTION
+/// combines with the window, each name once.
 fn correlations(source: &Source) -> BTreeMap<i64, Vec<String>> {
     let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
     let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");

@@ -1,8 +1,8 @@
-//! One interface to the content of a table: a casacore table, a table of a native HDF5 file (columns as datasets), or a
-//! view of these (salvaged, selected, averaged, joined).
+//! One interface to the content of a table: a casacore table, a table of a native HDF5 file, or a view of these:
+//! salvaged, selected, averaged, joined. Columns and rows are numbered from 0.
 //!
-//! To add a view, write a file with an `impl TableContent` that holds the content it shows as its `inner`. Whatever the
-//! view does not answer itself, the inner content answers.
+//! To add a view, write a file with an `impl TableContent` that holds the content it shows as its `inner`, which
+//! answers every question that the view does not answer itself.
 
 use std::ops::Range;
 
@@ -15,12 +15,13 @@ use crate::schema::TableInfo;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{Record, Shape, Values};
 
-/// The content of one table, wherever it lies. Columns are given by their numbers from 0.
+/// The content of one table, wherever it lies.
 pub(crate) type Content = dyn TableContent;
 
-/// What tables and their views answer, each in its own way; the rest is told of any [`Content`] by its methods.
+/// The questions that tables and their views answer, each in its own way; the methods of [`Content`] answer others from
+/// these.
 pub(crate) trait TableContent: Send + Sync {
-    /// The content that this one is a view of, the first of several; `None` if it is not a view.
+    /// The first of several for joined tables; `None` if this is not a view.
     fn inner(&self) -> Option<&Content>;
 
     /// The table that the values come from, the first of several.
@@ -28,18 +29,18 @@ pub(crate) trait TableContent: Send + Sync {
 
     fn rows(&self) -> u64;
 
-    /// Description, fixed shape and data manager of each column, in the order of the table description.
+    /// The order is that of the table description.
     fn columns(&self) -> &[ColumnInfo];
 
-    /// Opens the cells of a column; the cells of a column of type Record are decoded to records.
+    /// The cells of a column of type Record are decoded to records.
     fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>>;
 
-    /// Opens the cells of a column as [`cells`](Self::cells) does, also if only a part of them can be read.
+    /// As [`cells`](Self::cells), also if only a part of them can be read.
     fn cells_in_part(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         self.cells(index)
     }
 
-    /// The table of a native HDF5 file that the content is read from; `None` for a casacore table and for joined files.
+    /// `None` for a casacore table and for joined files.
     fn as_native(&self) -> Option<&NativeTable> {
         match self.origin() {
             Origin::Casacore(_) => None,
@@ -47,20 +48,19 @@ pub(crate) trait TableContent: Send + Sync {
         }
     }
 
-    /// Converts a row number of this view to the row number in the whole table, both counted from 0. The two are equal
-    /// unless rows are selected.
+    /// The row number in the whole table; another one only if rows are selected.
     fn original_row(&self, row: u64) -> u64 {
         self.inner().map_or(row, |inner| inner.original_row(row))
     }
 
-    /// The number (from 0) that each row has in the table it was selected from; `None` if no rows were selected, or no numbers
+    /// The number that each row has in the table it was selected from; `None` if no rows were selected, or no numbers
     /// are known.
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         self.inner().map_or(Ok(None), Content::row_numbers)
     }
 
-    /// Describes how the rows of the table were averaged: `time=10s,chan=4`. If they were averaged when the HDF5 file
-    /// was made and are averaged again on reading, both are given, separated by `; `. `None` without averaging.
+    /// How the rows were averaged: `time=10s,chan=4`. If they were averaged when the HDF5 file was made and are
+    /// averaged again on reading, both are given, separated by `; `.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -68,16 +68,15 @@ pub(crate) trait TableContent: Send + Sync {
         self.inner().map_or(Ok(None), Content::averaging)
     }
 
-    /// Frees the memory in which a casacore table keeps what it has decoded of a column; later reads decode it again.
-    /// The cells of an HDF5 file free theirs when they are dropped.
+    /// Frees the memory in which a casacore table keeps decoded parts of a column; later reads decode them again. The
+    /// cells of an HDF5 file free theirs when they are dropped.
     fn forget(&self, index: usize) {
         if let Some(inner) = self.inner() {
             inner.forget(index);
         }
     }
 
-    /// The error that reading a column would return, as far as it is known without opening the column; `None` if none is
-    /// known.
+    /// The error that reading a column would return, as far as it is known without opening the column.
     fn unreadable(&self, index: usize) -> Option<Error> {
         self.inner()?.unreadable(index)
     }
@@ -88,19 +87,19 @@ pub(crate) trait TableContent: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The datasets of the joined files that together form a virtual dataset of shape `dataset` (fastest axis first)
-    /// with the elements of a column. `None` if the table is not joined, or the elements must be copied.
+    /// The datasets of the joined files that form a virtual dataset of shape `dataset` (fastest axis first) with the
+    /// elements of a column. `None` if the table is not joined, or the elements must be copied.
     fn virtual_sources(&self, _index: usize, _dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         Ok(None)
     }
 
-    /// The first and the last row of each of several joined tables, as half-open ranges of one row.
+    /// The first and the last row of each of several joined tables, as ranges of one row.
     fn edges_of_parts(&self) -> Vec<Range<u64>> {
         Vec::new()
     }
 
-    /// What users have changed in the HDF5 file of the table since it was made, and what they have added to it that no table
-    /// has, in sentences; nothing for a casacore table. `coordinates` gives those of its axes as it is in the file.
+    /// Sentences about changes of users in the HDF5 file since it was made, and about their additions that no table
+    /// has; empty for a casacore table. `coordinates` gives those of its axes as it is in the file.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -129,12 +128,12 @@ impl dyn TableContent {
         self.origin().group(stored)
     }
 
-    /// How the casacore table is or was stored (byte order, table description, data managers), as far as that is known.
+    /// How the casacore table is or was stored, as far as that is known.
     pub(crate) fn layout(&self) -> Layout {
         self.origin().layout()
     }
 
-    /// The casacore table that the content is read from; `None` if the content is in an HDF5 file.
+    /// `None` if the content is in an HDF5 file.
     pub(crate) fn as_table(&self) -> Option<&Table> {
         match self.origin() {
             Origin::Casacore(table) => Some(table),
@@ -142,28 +141,27 @@ impl dyn TableContent {
         }
     }
 
-    /// The attributes of the root group, if the table is in one HDF5 file; `None` for casacore tables and joined files.
+    /// `None` for casacore tables and joined files.
     pub(crate) fn root_attributes(&self) -> Result<Option<Vec<(String, Attribute)>>> {
         self.as_native().map(NativeTable::root_attributes).transpose()
     }
 
-    /// Opens the cells of a column so that they do not borrow from this table; `None` if it is not in an HDF5 file.
+    /// Cells that do not borrow from this table; `None` if it is not in an HDF5 file.
     pub(crate) fn owned_cells(&self, index: usize) -> Result<Option<Box<dyn ColumnCells>>> {
         self.as_native().map(|table| table.cells(index)).transpose()
     }
 
-    /// The damaged parts that were left out when the native HDF5 file of this main table was made; empty for all other tables.
+    /// The damaged parts that were left out when the HDF5 file of this main table was made; empty for all other tables.
     pub(crate) fn damage(&self) -> &[Damage] {
         self.as_native().map_or(&[], NativeTable::damage)
     }
 
-    /// Describes how each dataset of a column is stored; empty if the table is not in an HDF5 file.
+    /// Empty if the table is not in an HDF5 file.
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
     }
 
-    /// The digests of the table that were stored in its native HDF5 file when the file was made; `None` if the table is
-    /// not in such a file, or the file has no digests of it.
+    /// The digests that were stored when the HDF5 file was made.
     pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
@@ -174,25 +172,23 @@ impl dyn TableContent {
         self.as_native()?.only_dataset(index)
     }
 
-    /// The path of the dataset of a dense column (all cells in one dataset), and the range of bytes in the file of each
-    /// chunk that has cells of `rows`. `None` for other columns, and if the table is not in an HDF5 file.
+    /// As [`NativeTable::chunks_of_rows`]; `None` if the table is not in an HDF5 file.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         self.as_native().map_or(Ok(None), |table| table.chunks_of_rows(index, rows))
     }
 
-    /// The datasets of a column: for each the kind of its data (all cells, a hypercube, offsets of cells …) and its path
-    /// from the root; empty if the table is not in an HDF5 file.
+    /// As [`NativeTable::dataset_paths`]; empty if the table is not in an HDF5 file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
 
-    /// The number (from 0) that the first row has in the table it was selected from; `None` if this is not an HDF5 file that
+    /// The number that the first row has in the table it was selected from; `None` if this is not an HDF5 file that
     /// records it.
     pub(super) fn first_row(&self) -> Result<Option<i64>> {
         self.as_native().map_or(Ok(None), NativeTable::first_row)
     }
 
-    /// Info and comments that the HDF5 file of the table was made with, if attributes have been edited since.
+    /// Info and comments that the HDF5 file was made with, if attributes have been edited since.
     ///
     /// # Errors
     /// Those of reading the attributes.

@@ -207,8 +207,8 @@ pub(crate) fn digest_cells(
     stream.finish()
 }
 
-/// Hashes what `read` returns, until that is nothing, with `update`; the next piece is read meanwhile, into memory that is
-/// no longer needed: a large column would otherwise keep one thread busy after all others.
+/// Hashes the pieces that `read` returns, until one is `None`, with `update`. The next piece is read concurrently, into
+/// memory that is no longer needed: a large column would otherwise keep one thread busy after all others.
 fn hash_while_reading<T: Send + Sync>(
     mut read: impl FnMut(Option<T>) -> Result<Option<T>> + Send,
     mut update: impl FnMut(&T) -> Result<()> + Send,

@@ -20,10 +20,9 @@ use crate::superchunk::Superchunk;
 /// Name of an array that is not the column of a table.
 pub const ARRAY: &str = "array";
 
-/// Most axes of an array, as in numpy.
 const MAX_AXES: usize = 32;
 
-/// Largest BLZ array in Fortran order that is read, in bytes: it is transposed in memory.
+/// Largest array in Fortran order that is read, in bytes: it is transposed in memory.
 const MAX_TRANSPOSED: u64 = 1 << 30;
 
 /// An array of BLZ, bcolz or bloscpack, or one whose rows come from elsewhere.
@@ -38,14 +37,14 @@ pub struct Array {
     pub shape: Vec<u64>,
     /// Number of rows in a chunk of the array, at least 1; a row is one index of the slowest axis.
     pub chunk_rows: u64,
-    /// The JSON document `meta/storage` of the array (element type, chunk length, compression, fill value), or the metadata
-    /// of a single file of chunks; `None` if the array has neither.
+    /// The JSON document `meta/storage` of the array, or the metadata of a single file of chunks; `None` if the array
+    /// has neither.
     pub storage: Option<Document>,
     /// The attributes that the user gave the array, a JSON object; `None` if the array has no document of attributes.
     pub attributes: Option<Document>,
     /// Size of a row of the array in bytes, decoded.
     pub row_bytes: u64,
-    /// Whether the chunks hold the elements with the first axis fastest (Fortran order).
+    /// Whether the chunks hold the elements with the first axis fastest.
     pub is_fortran: bool,
     pub stored: Stored,
 }
@@ -84,7 +83,7 @@ pub enum Stored {
     Nowhere,
 }
 
-/// Reads the JSON document `name` of an array's directory; `None` if it is missing.
+/// `None` if the document is missing.
 pub(crate) fn document(inside: &dyn Container, name: &str) -> Result<Option<Document>> {
     match inside.open(name) {
         Ok(file) => {
@@ -95,13 +94,12 @@ pub(crate) fn document(inside: &dyn Container, name: &str) -> Result<Option<Docu
     }
 }
 
-/// Reads the JSON document `name` of an array's directory; an error if it is missing.
+/// An error if the document is missing.
 fn required(inside: &dyn Container, name: &str) -> Result<Document> {
     document(inside, name)?.ok_or_else(|| Error::format("the document is missing").context(Context::member(name)))
 }
 
-/// Reads the attributes that the user gave an array or table in the directory `root`, a JSON object; `None` if the directory
-/// has no document of attributes.
+/// The document with the user's attributes of the array or table in the directory `root`; `None` if it is missing.
 pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
@@ -115,8 +113,8 @@ pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
 }
 
 impl Array {
-    /// Opens the BLZ array in the directory `root`. Returns one array, named `name`; or, for an array of records whose fields
-    /// have directories of their own, one array for each field, with the field's name.
+    /// Opens the array in the directory `root`. Returns one array, named `name`; or, for an array of records whose
+    /// fields have directories of their own, one array for each field, with the field's name.
     ///
     /// # Errors
     /// `Format` if a document is missing or damaged.
@@ -164,8 +162,8 @@ impl Array {
         Ok(vec![whole])
     }
 
-    /// Appends an array to `out` for each field of the record type `dtype`, stored in the field's directory in `inside`.
-    /// Field `a` of a nested record `b` is named `b/a`.
+    /// Appends an array to `out` for each field of the record type `dtype`, stored in the field's directory. Field `a`
+    /// of a nested record `b` is named `b/a`.
     fn fields(
         &self,
         dtype: &Dtype,
@@ -205,8 +203,8 @@ impl Array {
         Ok(())
     }
 
-    /// Opens the array in the single file of chunks `file` of the directory `inside`, such as bloscpack's. If the file has
-    /// no metadata of a numpy array, its content is an array of bytes.
+    /// Opens the array in a single file of chunks. If the file has no metadata of a numpy array, its content is an
+    /// array of bytes.
     pub(crate) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
@@ -232,10 +230,11 @@ impl Array {
         })
     }
 
-    /// Makes an array of elements in memory, last axis fastest; `dtype` is their type in numpy's spelling.
+    /// An array of elements in memory, last axis fastest; `dtype` is their type in numpy's spelling.
     ///
     /// # Errors
-    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; those of [`Dtype::parse`].
+    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; those of
+    /// [`Dtype::parse`].
     pub(crate) fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
         if !(1..=MAX_AXES).contains(&shape.len()) {
             return Err(Error::usage(format!("an array has 1 to {MAX_AXES} axes, the shape has {}", shape.len())));
@@ -260,7 +259,7 @@ impl Array {
         Ok(Array { stored: Stored::Rows(Box::new(bytes)), ..array })
     }
 
-    /// The attributes that the user gave the array, as a JSON object; empty without any.
+    /// The user's attributes; empty without any.
     pub(crate) fn members(&self) -> Map<String, Json> {
         self.attributes.as_ref().and_then(Document::members).cloned().unwrap_or_default()
     }
@@ -366,8 +365,8 @@ impl Array {
         if batch.is_empty() { Ok(()) } else { flush(&mut batch, &mut start, found) }
     }
 
-    /// Makes the error for an array whose shape needs `bytes` bytes while its chunks have only `found`. `missing` is the
-    /// name of the next file of chunks, which does not exist, or empty.
+    /// The error for an array whose shape needs `bytes` bytes while its chunks have only `found`. `missing` is the name
+    /// of the next file of chunks, which does not exist, or empty.
     pub(crate) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
         let message = match missing {
             "" => format!("the shape takes {bytes} bytes, but the chunks have {found}"),
@@ -382,15 +381,14 @@ pub fn chunk_rows(storage: &Json) -> Option<u64> {
     storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
-/// Reads the extents of an array, slowest axis first, from the JSON list `shape` of its metadata; an error unless it has 1
-/// to 32 axes.
+/// Reads extents, slowest axis first, from the JSON list `shape`; an error unless it has 1 to 32 axes.
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=MAX_AXES).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
     extents.ok_or_else(|| Error::format("the shape is not a list of 1 to 32 extents"))
 }
 
-/// Reads the extents of a numpy array as bloscpack stores it: one without axes is one row of one element.
+/// As bloscpack stores them: an array without axes is one row of one element.
 fn stored_extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     match shape.and_then(Json::as_array) {
         Some(list) if list.is_empty() => Ok(vec![1]),
@@ -398,16 +396,15 @@ fn stored_extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     }
 }
 
-/// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this element type and shape
-/// (slowest axis first); an error from 4 GiB on.
+/// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this element type and
+/// shape, slowest axis first; an error from 4 GiB on.
 pub fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
     let bytes = shape[1..].iter().try_fold(dtype.size as u64, |bytes, &extent| bytes.checked_mul(extent));
     let bytes = bytes.filter(|&bytes| bytes <= u32::MAX.into());
     bytes.ok_or_else(|| Error::format(format!("rows of shape {:?} are longer than a chunk can be", &shape[1..])))
 }
 
-/// Reorders the elements of an array in Fortran order (first axis fastest) so that the last axis is fastest; `size` is the
-/// bytes of an element.
+/// Reorders elements of `size` bytes in Fortran order so that the last axis is fastest.
 fn transposed(stored: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
     let mut out = vec![0; stored.len()];
     let mut strides = vec![size; shape.len()];

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::suggest::instead;
 use crate::superchunk::{self, Superchunk};
 
-/// Name of the JSON document that makes a directory a table of BLZ or bcolz arrays; it lists the columns.
+/// The JSON document that makes a directory a table; it lists the columns.
 const COLUMNS: &str = "__rootdirs__";
 
 /// The BLZ, bcolz or bloscpack arrays at a path, or an array in memory: a single one, or the columns of a table.
@@ -292,14 +292,13 @@ impl Arrays {
     }
 }
 
-/// Opens `path` as the plain directory of a BLZ array or table; `None` if it is not one. The directory is not listed, as it
-/// may have millions of files.
+/// `None` if `path` is not such a directory. The directory is not listed, as it may have millions of files.
 fn directory(path: &Path) -> Option<Arc<dyn Container>> {
     let root: Arc<dyn Container> = Arc::new(Directory::new(path));
     (path.is_dir() && is_array_or_table(&*root)).then_some(root)
 }
 
-/// Whether the directory `root` is that of a BLZ array, with the JSON document `meta/storage` or `meta/sizes`, or of a table.
+/// The JSON document `meta/storage` or `meta/sizes`, or that of a table, tells.
 fn is_array_or_table(root: &dyn Container) -> bool {
     let is_array = |meta: &dyn Container| meta.open("storage").is_ok() || meta.open("sizes").is_ok();
     root.enter("meta").is_ok_and(|meta| is_array(&*meta)) || root.open(COLUMNS).is_ok()

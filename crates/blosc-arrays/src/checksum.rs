@@ -1,4 +1,5 @@
-//! Computes and verifies the checksums of chunks and metadata in files of Blosc chunks.
+//! Computes and verifies the checksums of chunks and metadata in files of Blosc chunks. The header of a file has the
+//! number of their kind: from 0 for none to 8 for SHA-512.
 
 #[cfg(feature = "zlib")]
 use libdeflater::adler32;
@@ -10,11 +11,11 @@ use crate::error::{Error, Result};
 #[cfg(not(feature = "zlib"))]
 use plain_adler32 as adler32;
 
-/// Kind of the checksums in a file of Blosc chunks, by its number in the file's header: from 0 (none) to 8 (SHA-512).
+/// Number of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Checksum(u8);
 
-/// Name and size in bytes of each kind of checksum; the index is the number of the kind in the header of a file of chunks.
+/// Name and size in bytes of each kind, by its number.
 const KINDS: [(&str, usize); 9] = [
     ("none", 0),
     ("adler32", 4),
@@ -28,10 +29,9 @@ const KINDS: [(&str, usize); 9] = [
 ];
 
 impl Checksum {
-    /// The kind of checksum of a file whose chunks have none: number 0.
     pub(crate) const NONE: Self = Checksum(0);
 
-    /// The kind of checksum with this number, from 0 to 8, in the header of a file of chunks; an error for other numbers.
+    /// The kind with this number.
     ///
     /// # Errors
     /// `Format` for an unknown number.
@@ -46,12 +46,12 @@ impl Checksum {
         KINDS[usize::from(self.0)].0
     }
 
-    /// Size of a stored checksum of this kind in bytes, 0 for none.
+    /// Size of a checksum in bytes, 0 for none.
     pub(crate) fn len(self) -> usize {
         KINDS[usize::from(self.0)].1
     }
 
-    /// Computes the checksum of `bytes`, in the form in which a file stores it.
+    /// The checksum of `bytes` in the form in which a file stores it.
     pub(crate) fn of(self, bytes: &[u8]) -> Vec<u8> {
         match self.0 {
             0 => Vec::new(),
@@ -66,7 +66,7 @@ impl Checksum {
         }
     }
 
-    /// Computes the checksum of `bytes`; an error unless it equals `stored`, the checksum in a file of Blosc chunks.
+    /// Compares the checksum of `bytes` with the stored one.
     ///
     /// # Errors
     /// `Format` if they differ.
@@ -78,7 +78,7 @@ impl Checksum {
     }
 }
 
-/// The Adler-32 of `bytes`. libdeflate, where it is built, computes it with vector instructions.
+/// libdeflate, where it is built, computes this with vector instructions.
 #[cfg(any(test, not(feature = "zlib")))]
 fn plain_adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;

@@ -10,16 +10,14 @@ use crate::superchunk::{Place, Superchunk};
 /// held nevertheless.
 pub const BATCH_BYTES: u64 = 32 << 20;
 
-/// Largest number of chunks of an array that are held in memory at a time, since each may keep a file of its own open.
+/// Most chunks that are held in memory at a time, since each may keep a file of its own open.
 pub(crate) const BATCH_FILES: usize = 256;
 
-/// How the files of an array's chunks are named: numbered in one of two ways, or a single file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Naming {
-    /// Files are named `__0.blp`, `__1.blp`, … as blz and bcolz do, one for each chunk.
+    /// `__0.blp`, `__1.blp`, … as blz and bcolz do.
     Blp,
-    /// Files are named `__1__.bin`, `__2__.bin`, …, one for each chunk, counted from 1, as in the first description of the
-    /// BLZ format.
+    /// `__1__.bin`, `__2__.bin`, … as in the first description of the BLZ format.
     Bin,
     One(String),
 }
@@ -39,8 +37,8 @@ pub struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// The stored (compressed) bytes of the chunk, after its checksum was verified and each block of the Blosc chunk
-    /// was found to be present.
+    /// The stored bytes of the chunk, compressed, after its checksum was verified and each block of the Blosc chunk was
+    /// found to be present.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -64,8 +62,8 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl ChunkFiles {
-    /// Finds the numbered files of chunks in the directory `folder`; `None` if the first is missing. Only that one is looked
-    /// for, as there may be millions.
+    /// Finds the numbered files in the directory `folder`; `None` if the first is missing. Only that one is looked for,
+    /// as there may be millions.
     pub(crate) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
         for naming in [Naming::Blp, Naming::Bin] {
             let files = ChunkFiles { folder: folder.clone(), naming };
@@ -78,12 +76,12 @@ impl ChunkFiles {
         Ok(None)
     }
 
-    /// Describes the storage of an array whose chunks are all in the single file `name` of the directory `folder`.
+    /// All chunks are in the single file `name`.
     pub(crate) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
 
-    /// The name of the file that has the chunk `number` (from 0) of the array. Each chunk has a file of its own, or one file has all.
+    /// The name of the file that has the chunk `number`.
     pub(crate) fn name(&self, number: u64) -> String {
         match &self.naming {
             Naming::Blp => format!("__{number}.blp"),
@@ -98,13 +96,12 @@ impl ChunkFiles {
         Superchunk::open(file).with_context(|| Context::member(name))
     }
 
-    /// Opens the first file of the array's chunks.
     pub(crate) fn first(&self) -> Result<Superchunk> {
         self.open(&self.name(0))
     }
 
-    /// Calls `visit` with each chunk of the files, in order, until it returns false. Returns the name of the first numbered
-    /// file that is missing; `None` if `visit` returned false, or the array has a single file.
+    /// Calls `visit` with each chunk, in order, until it returns false. Returns the name of the first numbered file
+    /// that is missing; `None` if `visit` returned false, or the array has a single file.
     ///
     /// # Errors
     /// `Format` if a header is damaged; those of `visit`.

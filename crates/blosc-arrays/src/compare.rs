@@ -25,16 +25,15 @@ pub struct ArrayComparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDifference {
-    /// Name of the array that differs between the two compared [`Arrays`], or that only one of them has.
+    /// Name of the array.
     pub array: String,
-    /// Indices of the first element that differs, from 0, slowest axis first; `None` if type or shape differ, or only one of the
-    /// two compared [`Arrays`] has the array.
+    /// Indices of the first element that differs, from 0, slowest axis first; `None` if type or shape differ, or only
+    /// one side has the array.
     pub index: Option<Vec<u64>>,
-    /// What the first of the two compared [`Arrays`] has: the bytes of the element that differs in hexadecimal digits, or without
-    /// an `index` the type and shape of the array, or `missing`.
+    /// The value on the left side, [`Arrays`] that compare themselves: the bytes of the element that differs in
+    /// hexadecimal digits, or without an `index` the type and shape of the array, or `missing`.
     pub left: String,
-    /// What the second of the two compared [`Arrays`] has: the bytes of the element that differs in hexadecimal digits, or
-    /// without an `index` the type and shape of the array, or `missing`.
+    /// The value on the right side, the [`Arrays`] that are compared with: as in `left`.
     pub right: String,
 }
 
@@ -96,8 +95,7 @@ fn index_of(mut element: u64, shape: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Sends the elements of an array, in the form of [`Dtype::convert`](crate::dtype::Dtype::convert), to the thread that compares;
-/// each message has whole elements.
+/// Sends the elements of an array in their neutral form to the thread that compares; each message has whole elements.
 fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Result<()> {
     let size = array.dtype.size;
     let mut held = Vec::new();
@@ -114,8 +112,8 @@ fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Res
     })
 }
 
-/// Compares two arrays of one type and shape; returns the offset in bytes of the first element that differs, and its bytes on
-/// each side in hexadecimal digits. `None`: they are equal.
+/// Compares two arrays of one type and shape; returns the offset in bytes of the first element that differs, and its
+/// bytes on each side in hexadecimal digits. `None`: they are equal.
 fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<Option<(u64, [String; 2])>> {
     let [(left, _), (right, _)] = arrays;
     let size = left.dtype.size;
@@ -147,7 +145,7 @@ fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<O
         let mut failed: Option<Error> = None;
         for (thread, (array, place)) in sending.into_iter().zip(arrays) {
             let sent = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // one that failed makes the other end, too
+            // one that failed makes the other end as well
             if let Err(error) = sent.context(Context::member(&array.name)).context(place.clone())
                 && failed.as_ref().is_none_or(|failed| failed.kind() == ErrorKind::Interrupted)
             {
@@ -161,7 +159,7 @@ fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<O
     })
 }
 
-/// Elements of one of two compared arrays that are received but not yet compared.
+/// Received elements of one array that are not yet compared.
 struct Side {
     from: Receiver<Vec<u8>>,
     bytes: Vec<u8>,
@@ -173,8 +171,8 @@ impl Side {
         Side { from, bytes: Vec::new(), at: 0 }
     }
 
-    /// Waits for more elements of this array if all received ones were compared; returns the number of bytes that can be
-    /// compared now, 0 at the end of the array.
+    /// Waits for more elements if all received ones were compared; returns the number of bytes that can be compared
+    /// now, 0 at the end of the array.
     fn fill(&mut self) -> usize {
         while self.at == self.bytes.len() {
             let Ok(bytes) = self.from.recv() else { return 0 };
@@ -184,8 +182,7 @@ impl Side {
     }
 }
 
-/// Progress receiver for reading the second of two compared arrays: forwards cancellation of the comparison, but
-/// reports no bytes, so that they are counted only for the first array.
+/// Forwards cancellation, but reports no bytes, so that they are counted only for the first array.
 struct Quiet<'a>(&'a dyn Progress);
 
 impl Progress for Quiet<'_> {

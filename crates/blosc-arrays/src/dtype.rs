@@ -11,7 +11,7 @@ pub struct Dtype {
     pub kind: Kind,
     /// Size of an element of this type as stored, in bytes.
     pub size: usize,
-    /// Whether the numbers or characters of the element are stored big-endian.
+    /// Whether numbers or characters are stored big-endian.
     big: bool,
 }
 
@@ -41,10 +41,10 @@ fn unknown(text: &str) -> Error {
     Error::format(format!("the element type {text:?} is not known"))
 }
 
-/// Largest size of an array's element type that is accepted, in bytes.
+/// Largest element that is accepted, in bytes.
 const MAX_BYTES: usize = 1 << 24;
 
-/// Largest accepted number of levels of records within records in an element type.
+/// Most levels of records within records that are accepted.
 const MAX_DEPTH: usize = 16;
 
 impl Dtype {
@@ -165,7 +165,7 @@ impl Dtype {
         }
     }
 
-    /// The element type by numpy's code, `<f8`, or for a record the list of its fields, as Python shows it.
+    /// numpy's code, `<f8`, or for a record the list of its fields, as Python shows it.
     pub(crate) fn code(&self) -> String {
         let order = match (&self.kind, self.size, self.big) {
             (Kind::Bool | Kind::Bytes | Kind::Void, _, _) | (Kind::Int | Kind::UInt, 1, _) => '|',
@@ -203,7 +203,7 @@ impl Dtype {
         format!("{order}{letter}{count}")
     }
 
-    /// The code of the element type as a Python literal: a list of fields for a record, else a quoted string.
+    /// The code as a Python literal: a list of fields for a record, else a quoted string.
     pub(crate) fn literal(&self) -> String {
         if let Kind::Record(_) = self.kind { self.code() } else { format!("'{}'", self.code()) }
     }
@@ -237,8 +237,8 @@ impl Dtype {
         }
     }
 
-    /// Converts a JSON value, such as `dflt` in the metadata of an array, to the bytes of an element of a BLZ array, by the
-    /// rules of numpy; `None` if the type cannot hold it.
+    /// Converts a JSON value, such as `dflt` in the metadata of an array, to the bytes of an element by the rules of
+    /// numpy; `None` if the type cannot hold it.
     fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
         let named = || match value.as_str() {
             Some("NaN") => Some(f64::NAN),
@@ -249,7 +249,7 @@ impl Dtype {
         let number = || value.as_f64().or_else(|| value.as_bool().map(f64::from)).or_else(named);
         let integer = || {
             value.as_i64().map(i128::from).or(value.as_u64().map(i128::from)).or_else(|| {
-                // numpy cuts off what follows the point
+                // numpy cuts off the digits after the point
                 number().filter(|number| number.is_finite()).map(|number| number.trunc() as i128)
             })
         };
@@ -395,8 +395,8 @@ impl Dtype {
     }
 }
 
-/// The value that all elements of a JSON list, or of lists in it, have in common; the value itself if it is not a list. `None`
-/// if they differ.
+/// The value that all elements of a JSON list, or of lists in it, have in common; the value itself if it is not a list.
+/// `None` if they differ.
 fn uniform(value: &Json) -> Option<&Json> {
     let Json::Array(list) = value else { return Some(value) };
     let mut values = list.iter().map(uniform);
@@ -404,8 +404,8 @@ fn uniform(value: &Json) -> Option<&Json> {
     values.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Rounds a number to an IEEE 754 float of 16 bits and returns its bits; a number halfway between two floats is rounded to
-/// the one with an even last bit.
+/// Bits of the IEEE 754 float of 16 bits nearest to a number; one halfway between two floats is rounded to the one with
+/// an even last bit.
 fn half(number: f64) -> u16 {
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let size = number.abs();
@@ -421,7 +421,7 @@ fn half(number: f64) -> u16 {
     sign | bits.min(0x7c00) as u16
 }
 
-/// A parser of the Python literal of a record type: a list of tuples such as `[('a', '<i4'), …]`.
+/// A parser of the Python literal of a record type.
 struct Literal<'a> {
     rest: &'a str,
     depth: usize,
@@ -443,7 +443,7 @@ impl Literal<'_> {
         if self.eat(token) { Ok(()) } else { Err(unknown(self.rest)) }
     }
 
-    /// Parses the list of fields of a record type: `[('a', '<i4'), …]`
+    /// `[('a', '<i4'), …]`
     fn fields(&mut self) -> Result<Dtype> {
         self.expect('[')?;
         self.depth += 1;
@@ -477,7 +477,7 @@ impl Literal<'_> {
         Ok(Dtype { kind: Kind::Record(fields), size, big: false })
     }
 
-    /// Parses a string literal of Python in a record type: `'a'`, `u'a'`
+    /// `'a'`, `u'a'`
     fn string(&mut self) -> Result<String> {
         self.rest = self.rest.trim_start();
         self.rest = self.rest.strip_prefix(['u', 'b']).unwrap_or(self.rest);
@@ -491,7 +491,7 @@ impl Literal<'_> {
         Ok(text.to_owned())
     }
 
-    /// Parses the extents of an array in a Python literal, slowest axis first: `(2,)`, `(2, 3)`, `2`
+    /// Extents, slowest axis first: `(2,)`, `(2, 3)`, `2`
     fn extents(&mut self) -> Result<Vec<u64>> {
         let is_tuple = self.eat('(');
         let mut extents = Vec::new();

@@ -38,8 +38,7 @@ impl ArrayFormat {
         }
     }
 
-    /// Finds which program wrote the directories of `arrays`: blz if the document `meta/storage` of the first one has the
-    /// key `bparams`, else bcolz.
+    /// blz if the document `meta/storage` of the first array has the key `bparams`, else bcolz.
     pub(crate) fn of_storage(arrays: &[Array]) -> Self {
         let storage = arrays.first().and_then(|array| array.storage.as_ref());
         let is_blz = storage.is_some_and(|storage| storage.value.get("bparams").is_some());

@@ -34,7 +34,7 @@ impl Document {
     }
 }
 
-/// Appends a JSON value to `out` in the form in which Python writes it.
+/// Appends a value in the form in which Python writes it.
 fn encode(value: &Value, out: &mut String) {
     match value {
         Value::Array(list) => {
@@ -61,8 +61,7 @@ fn encode(value: &Value, out: &mut String) {
     }
 }
 
-/// Reads JSON text as Python writes it. The numbers `NaN`, `Infinity` and `-Infinity`, which JSON does not have, become
-/// strings. A text of white space alone becomes an empty object.
+/// The numbers `NaN`, `Infinity` and `-Infinity` become strings. A text of white space alone becomes an empty object.
 ///
 /// # Errors
 /// `Format`.

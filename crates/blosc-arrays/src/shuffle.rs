@@ -1,7 +1,7 @@
 //! Shuffles data for compression: sorts the bytes of elements by their position in the element. Reverses shuffles of
-//! bytes and of bits.
+//! bytes and of bits. Plane `k` of shuffled bytes has byte `k` of all elements.
 
-/// Number of elements that are shuffled at a time: the bytes at the same position of each make a 64-bit word.
+/// Elements that are shuffled at a time: the bytes at the same position of each make a 64-bit word.
 const BLOCK: usize = 8;
 
 /// Shuffles `input` into `out`, which is as long: first the first bytes of all elements of `size` bytes, then the second bytes,
@@ -67,8 +67,8 @@ fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Reverses a byte shuffle of elements of `SIZE` bytes: element n consists of byte n of each of the `SIZE` planes in
-/// `input`; plane k holds byte k of all elements. Compilers make vector code of this loop if `SIZE` is small.
+/// Reverses a byte shuffle of elements of `SIZE` bytes: element n consists of byte n of each plane. Compilers make
+/// vector code of this loop if `SIZE` is small.
 fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -79,11 +79,11 @@ fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Number of elements that [`gather_words`] unshuffles at a time.
+/// Elements that [`gather_words`] unshuffles at a time.
 const GATHERED: usize = 64;
 
-/// Reverses a byte shuffle of elements of 8 or 16 bytes (`SIZE`): joins the bytes of four planes to words first, then
-/// the words to elements; plane k holds byte k of all elements.
+/// Reverses a byte shuffle of elements of 8 or 16 bytes: joins the bytes of four planes to words first, then the words
+/// to elements.
 fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -112,7 +112,7 @@ fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Splits shuffled bytes into `SIZE` planes of `len` bytes each; plane k holds byte k of all elements.
+/// Splits shuffled bytes into planes of `len` bytes each.
 fn planes_of<const SIZE: usize>(planes: &[u8], len: usize) -> [&[u8]; SIZE] {
     std::array::from_fn(|byte| &planes[byte * len..][..len])
 }

@@ -10,21 +10,21 @@ use crate::io::{ReadAt, read_array, read_bytes};
 use crate::json::Document;
 use crate::limits;
 
-/// First bytes of every file of Blosc chunks (bloscpack).
+/// First bytes of every file of chunks.
 pub(crate) const MAGIC: [u8; 4] = *b"blpk";
 
-/// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that version was released,
-/// lack it.
+/// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that version was
+/// released, lack it.
 pub(crate) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
 const HAS_METADATA: u8 = 2;
 const IS_METADATA_DEFLATED: u8 = 4;
 
-/// Largest size of the decoded metadata of a bloscpack file that is accepted, in bytes.
+/// Largest decoded metadata that are accepted, in bytes.
 const MAX_METADATA: u64 = 1 << 26;
 
-/// Number of chunk offsets of a bloscpack file that are read at a time.
+/// Number of chunk offsets that are read at a time.
 const OFFSETS: u64 = 1 << 12;
 
 /// Number, position and header of a chunk in a file of Blosc chunks.
@@ -42,7 +42,7 @@ impl Place {
         self.header.bytes.into()
     }
 
-    /// Size of the chunk in bytes as stored, without its checksum.
+    /// Without the checksum.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.header.stored.into()
     }
@@ -60,26 +60,22 @@ impl Place {
 #[derive(Debug)]
 pub struct Superchunk {
     file: Arc<dyn ReadAt>,
-    /// Size of the file of chunks in bytes.
     len: u64,
     pub(crate) version: u8,
     pub(crate) checksum: Checksum,
-    /// The JSON metadata of the file of chunks, with the keys `dtype` and `shape` if an array was stored; `None` if it has
-    /// none.
+    /// The keys are `dtype` and `shape` if an array was stored; `None` if the file has no metadata.
     pub(crate) metadata: Option<Document>,
-    /// Number of chunks that the header of the file states; `None` if it states no number: the file then has chunks up to its
-    /// end.
+    /// Number of chunks that the header states; without it the file has chunks up to its end.
     count: Option<u64>,
-    /// Decoded size in bytes of every chunk but the last, and of the last, as the header of the file states them; `None` for a
-    /// size that it does not state.
+    /// Decoded size in bytes of every chunk but the last, and of the last, as the header states them.
     sizes: [Option<u32>; 2],
-    /// Offset in the file of the list of chunk offsets, in bytes; `None` if it has no such list.
+    /// Offset of the list of chunk offsets.
     offsets: Option<u64>,
     first: u64,
 }
 
 impl Superchunk {
-    /// Reads the header of a file of Blosc chunks; the chunks are found by [`walk`](Self::walk).
+    /// Reads the header; the chunks are found by [`walk`](Self::walk).
     ///
     /// # Errors
     /// `Format` if the header is damaged or of an unknown version.
@@ -94,7 +90,7 @@ impl Superchunk {
         Ok(opened)
     }
 
-    /// Iterates over the chunks of the file in their order, and gives the position and header of each.
+    /// Position and header of each chunk, in their order.
     pub(crate) fn walk(&self) -> Walk<'_> {
         Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
     }
@@ -107,7 +103,7 @@ impl Superchunk {
         self.walk().next().transpose()
     }
 
-    /// The stored (compressed) bytes of a chunk, after comparing them with its checksum.
+    /// The stored bytes of a chunk, compressed, after comparing them with its checksum.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -122,8 +118,7 @@ impl Superchunk {
         read().with_context(|| place.place())
     }
 
-    /// The stored (compressed) bytes of a chunk, after its checksum was verified and each block of the Blosc chunk was
-    /// found to be present.
+    /// As [`stored`](Self::stored), after each block of the Blosc chunk was found to be present.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -133,7 +128,7 @@ impl Superchunk {
         Ok(bytes)
     }
 
-    /// Verifies a stored chunk against its checksum, decodes it, and appends the decoded bytes to `out`.
+    /// Verifies a chunk against its checksum, and appends the decoded bytes to `out`.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -141,7 +136,7 @@ impl Superchunk {
         blosc::decode(&self.stored(place)?, place.bytes(), out).with_context(|| place.place())
     }
 
-    /// Size of all chunks of the file together in bytes, decoded: as the header states it, else the sum over the chunks.
+    /// Decoded size of all chunks together: as the header states it, else the sum over the chunks.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -157,13 +152,13 @@ impl Superchunk {
     }
 }
 
-/// Iterator over the chunks of a file of Blosc chunks; each step reads the header of one chunk.
+/// Each step reads the header of one chunk.
 pub(crate) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
-    /// Offsets in the file, in bytes, of the next chunks; -1 for a chunk that begins where the previous one ends. Several
-    /// are read at once from the file's list of offsets and kept here reversed, the next chunk last.
+    /// Offsets of the next chunks, the next one last; -1 for a chunk that begins where the previous one ends. Several
+    /// are read at once from the file's list of offsets.
     offsets: Vec<i64>,
     is_over: bool,
 }
@@ -207,7 +202,7 @@ impl Walk<'_> {
 impl Iterator for Walk<'_> {
     type Item = Result<Place>;
 
-    /// Position and header of the next chunk of the file; `None` at the end and after an error.
+    /// `None` at the end and after an error.
     fn next(&mut self) -> Option<Result<Place>> {
         let Superchunk { count, len, .. } = self.file;
         if self.is_over || count.map_or(self.at + HEADER_BYTES as u64 > *len, |count| self.number >= count) {
@@ -297,8 +292,7 @@ fn count(stored: i64) -> Result<Option<u64>> {
     }
 }
 
-/// Reads the metadata, with their header, of a bloscpack file of version 3; returns the metadata and the byte offset in
-/// the file of their end.
+/// Reads the metadata, with their header, of a file of version 3; returns them and the offset of their end.
 fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
@@ -330,9 +324,8 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Reads the metadata of a bloscpack file from 2012, before version 3 was released: `stored` bytes from byte 32 on,
-/// zlib data if bit 2 (value 4) of `options`, the options byte of the file's header, is set. Returns the metadata and
-/// the byte offset in the file of their end.
+/// Reads the metadata of a file from 2012, before version 3 was released: `stored` bytes from byte 32 on, zlib data if
+/// bit 2 of `options`, the options byte of the file's header, is set. Returns them and the offset of their end.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;
@@ -342,7 +335,7 @@ fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(D
     Ok((read().context(Context::offset("metadata", 32))?, 32 + stored))
 }
 
-/// Decompresses zlib data of `len` bytes.
+/// Decompresses zlib data of `len` decoded bytes.
 fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
     let mut out = vec![0; len as usize];
     match inflate_into(bytes, &mut out)? {
@@ -351,7 +344,7 @@ fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// Decompresses zlib data of unknown decompressed length.
+/// Decompresses zlib data of unknown decoded length.
 fn inflate_any(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = vec![0; (4 * bytes.len()).clamp(1 << 12, MAX_METADATA as usize)];
     loop {
@@ -373,7 +366,7 @@ fn cannot_be_decoded() -> Error {
     Error::format("the zlib data cannot be decoded")
 }
 
-/// Decompresses zlib data into `out`; returns the number of bytes, `None` if `out` is too short for them.
+/// Decompresses into `out`; returns the number of bytes, `None` if `out` is too short.
 #[cfg(feature = "zlib")]
 fn inflate_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
     use libdeflater::{DecompressionError, Decompressor};

@@ -130,9 +130,8 @@ fn defaults_are_elements() {
     assert_eq!(fill("[('a', '<i2'), ('b', '|S2')]", json!([1])), None);
 }
 
-/// What HDF5 has of an element becomes the element again.
 #[test]
-fn elements_come_back() {
+fn elements_round_trip_through_their_neutral_form() {
     for (text, element) in [
         (">i4", &[1, 2, 3, 4][..]),
         (">c8", &[1, 2, 3, 4, 5, 6, 7, 8]),
@@ -159,7 +158,7 @@ fn documents_are_written_as_python_does() {
     assert_eq!(Document::decode(document.text.as_bytes()).unwrap(), document);
 }
 
-/// A file of chunks of version 3 with these metadata, in their stored form.
+/// `metadata` are in their stored form.
 fn with_metadata(codec: u8, plain: u32, stored: &[u8], space: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
     let mut file = vec![b'b', b'l', b'p', b'k', 3, 2, 0, 1];
     file.extend([-1i32; 2].into_iter().flat_map(i32::to_le_bytes));
@@ -183,7 +182,7 @@ fn refused<T>(result: Result<T>, kind: ErrorKind, says: &str) {
 }
 
 #[test]
-fn documents_that_lie_are_errors() {
+fn inconsistent_documents_are_errors() {
     use ErrorKind::{Format, Unsupported};
     let dir = tempfile::tempdir().unwrap();
     let (path, out) = (dir.path().join("a"), dir.path().join("out"));
@@ -262,7 +261,7 @@ fn documents_that_lie_are_errors() {
 }
 
 #[test]
-fn what_a_format_of_arrays_cannot_store_is_refused() {
+fn unsupported_arrays_are_refused() {
     use ErrorKind::{Format, Unsupported, Usage};
     let dir = tempfile::tempdir().unwrap();
     let (path, out) = (dir.path().join("a"), dir.path().join("out"));
@@ -367,9 +366,8 @@ fn types_of_one_form_are_compared() {
     record.is_like(&record).fails(ErrorKind::Unsupported, "the elements have 0 bytes, which HDF5 does not have");
 }
 
-/// Arrays in memory are written in each format, and read again to the same.
 #[test]
-fn arrays_in_memory_come_back() {
+fn arrays_in_memory_round_trip() {
     let dir = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..3000u32).flat_map(u32::to_be_bytes).collect();
     let arrays = Arrays::of_bytes(">i4", &[1000, 3], 64, bytes.clone()).unwrap();

@@ -21,14 +21,14 @@ use crate::json::Document;
 use crate::progress::{Phase, Progress};
 use crate::superchunk::{MAGIC, METADATA_MAGIC};
 
-/// Compression level of chunks if nothing names one, as in blz and bcolz.
+/// Level of chunks if nothing names one, as in blz and bcolz.
 const LEVEL: u8 = 5;
 
-/// Factor of the spare space in exported bloscpack files, the same as bloscpack's own: 10 unused chunk offsets for each
-/// chunk, and 10 times the size of the metadata reserved for it.
+/// Spare space in bloscpack files, as in bloscpack's own: 10 unused chunk offsets for each chunk, and 10 times the size
+/// of the metadata reserved for it.
 const SPARE: u64 = 10;
 
-/// Number of the kind of checksum in exported bloscpack files: Adler-32, which bloscpack uses by default.
+/// Number of Adler-32, which bloscpack uses by default.
 const CHECKSUM: u8 = 1;
 
 /// Writes arrays as directories of blz or bcolz, or as a bloscpack file.
@@ -46,7 +46,7 @@ const CHECKSUM: u8 = 1;
 pub struct Writer<'a> {
     arrays: &'a Arrays,
     format: Option<ArrayFormat>,
-    /// Codec and level of the chunks; `None`: those of each array's metadata.
+    /// `None`: as the metadata of each array say.
     compression: Option<(BloscCodec, u8)>,
     is_behind: bool,
 }
@@ -63,8 +63,8 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// Sets the codec of the chunks and its level from 0 (plain copies) to 9, by default 5. Without this call each array keeps
-    /// what its metadata name, else LZ4 at level 5.
+    /// Sets the codec of the chunks and its level from 0, plain copies, to 9, by default 5. Without this call each
+    /// array keeps what its metadata name, else LZ4 at level 5.
     pub fn compression(mut self, codec: BloscCodec, level: Option<u8>) -> Self {
         self.compression = Some((codec, level.map_or(LEVEL, |level| level.min(9))));
         self
@@ -188,8 +188,8 @@ impl<'a> Writer<'a> {
         put(path, "__attrs__", &attributes(array.attributes.as_ref()))
     }
 
-    /// The text of the JSON document `meta/storage` of an exported array. The text that was read is kept if it is in
-    /// the exported format and no compression was set.
+    /// The JSON document `meta/storage`. The text that was read is kept if it is in the written format and no
+    /// compression was set.
     fn storage(&self, array: &Array, format: ArrayFormat, settings: &ChunkSettings) -> String {
         let key = if format == ArrayFormat::Blz { "bparams" } else { "cparams" };
         let before = array.storage.as_ref();
@@ -221,7 +221,7 @@ impl<'a> Writer<'a> {
         )
     }
 
-    /// Writes an array as a bloscpack file of version 3, with offsets and a checksum of each chunk.
+    /// Writes a file of version 3, with offsets and a checksum of each chunk.
     fn write_file(&self, array: &Array, path: &Path, progress: &dyn Progress) -> Result<()> {
         let settings = self.settings(array)?;
         let checksum = Checksum::of_number(CHECKSUM)?;
@@ -267,8 +267,8 @@ impl<'a> Writer<'a> {
         file.write_at(list, &offsets)
     }
 
-    /// The JSON metadata of an exported bloscpack file: kept if the array came from bloscpack in C order, else made
-    /// from its type and shape; `None` if it came from a bloscpack file without metadata.
+    /// The JSON metadata of a bloscpack file: kept if the array came from bloscpack in C order, else made from its type
+    /// and shape; `None` if it came from a bloscpack file without metadata.
     fn metadata(&self, array: &Array) -> Option<Document> {
         let before = array.storage.as_ref().filter(|_| self.arrays.format == Some(ArrayFormat::Bloscpack));
         match before {
@@ -284,10 +284,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Size in bytes of the header of a file of Blosc chunks, in version 1 of the format.
+/// Header of a file of chunks in version 1 of the format.
 const HEADER_BYTES: usize = 16;
 
-/// Size in bytes of a decoded chunk of an exported array; that of the whole array if it is shorter than a chunk.
+/// Size of a decoded chunk; that of the whole array if it is shorter than a chunk.
 fn chunk_bytes(array: &Array) -> Result<u64> {
     let bytes = array.chunk_rows.min(array.shape[0].max(1)).checked_mul(array.row_bytes);
     bytes
@@ -295,12 +295,10 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks have 2^64 bytes or more, which Blosc cannot store"))
 }
 
-/// A function that is called with the decoded bytes of several consecutive chunks, and the number (from 0) of the first of
-/// them.
+/// Called with the decoded bytes of several consecutive chunks, and the number of the first of them, from 0.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
-/// Cuts the decoded bytes of an array into chunks for export, and calls `each` with several consecutive chunks at a time and
-/// the number, from 0, of the first of them.
+/// Cuts the decoded bytes of an array into chunks.
 fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
     let chunk = usize::try_from(chunk_bytes)
@@ -321,7 +319,7 @@ fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachC
     each(number, &chunks)
 }
 
-/// The text of a JSON document of an exported array, with a line feed added if it does not end with one.
+/// The text of a document, with a line feed at its end.
 fn lines(document: &Document) -> String {
     let text = &document.text;
     if text.ends_with('\n') { text.clone() } else { format!("{text}\n") }
@@ -337,7 +335,7 @@ fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
     write().context(Context::member(name))
 }
 
-/// Appends the metadata `text` of a bloscpack file to `out`: its header, the text, reserved space and the checksum.
+/// Appends metadata: header, the text, reserved space and the checksum.
 fn put_metadata(text: &str, checksum: Checksum, out: &mut Vec<u8>) {
     let (len, space) = (text.len(), SPARE as usize * text.len());
     out.extend(METADATA_MAGIC);

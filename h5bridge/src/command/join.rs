@@ -43,17 +43,17 @@ pub(crate) struct Args {
     publishing: Publishing,
 }
 
-/// Error message if `join` is called without `--virtual`: why the option is required, and other ways to read files with ranges of rows as one table.
+/// Message without `--virtual`: why the option is required, and other ways to read files with ranges of rows as one
+/// table.
 const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so, because HDF5 reads missing parts as fill values without an error: \
                       join with --virtual; xarray.open_mfdataset reads the parts as one; `h5bridge shard plan` of the table makes one file \
                       that has everything";
 
-/// Warning that `join` prints: HDF5 does not report an error if a file that a virtual dataset refers to is missing.
+/// Warning that HDF5 does not report an error if a file that a virtual dataset refers to is missing.
 const HAZARD: &str = "where a part is missing, HDF5 reads NaN, true and the integers farthest from 0 without an error: move the parts with the \
                       file, and look for them before it is read";
 
-/// Runs `h5bridge join`: writes one HDF5 file in which several files with ranges of rows appear as one table, and prints
-/// which of its columns are virtual datasets (their elements stay in the several files).
+/// Prints which columns are virtual datasets.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.is_virtual {
@@ -94,8 +94,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending { warnings: &warnings, summary: lines(target, &joined), fields, ..Ending::default() }.print(global, out)
 }
 
-/// Paths of the native HDF5 files (HDF5 files in the layout of docs/layout.md) that the argument `part` of `join`
-/// names: `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split` has written.
+/// `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split` has written.
 fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     if part.extension().is_none_or(|end| end != "ndjson") {
         return Ok(vec![part.to_owned()]);
@@ -113,7 +112,7 @@ fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     Ok(parts)
 }
 
-/// The lines of the summary of `h5bridge join` about the joined file `target`.
+/// Summary of the joined file `target`.
 fn lines(target: &Path, joined: &JoinSummary) -> Vec<String> {
     let JoinSummary { parts, rows, tables, virtual_columns, virtual_bytes, copied_bytes, cells, file_bytes, .. } =
         joined;

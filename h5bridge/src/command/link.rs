@@ -37,11 +37,10 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Warning about a thin table (one whose data is in an HDF5 file) that casacore may write to.
 const HAZARD: &str = "the table can be written to: a program that adds rows to it fails and leaves it unreadable, and what is written to \
                       linked columns changes the HDF5 file";
 
-/// Runs `h5bridge link`: makes a thin table, whose files with large tiles are symbolic links to a native HDF5 file.
+/// Makes a thin table.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.publishing.overwrite)?;
@@ -66,16 +65,14 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .print(global, out)
 }
 
-/// Options of `to-hdf5 --replace`, which replaces the source by a thin table: a table directory whose files with large
-/// tiles are symbolic links to the new HDF5 file.
+/// Options of `to-hdf5 --replace`.
 pub(super) struct Replacement {
     pub(super) writable: bool,
     pub(super) threads: usize,
     pub(super) publishing: Publishing,
 }
 
-/// Converts a table to HDF5, and then replaces the table directory by a thin table, whose files with large tiles are
-/// symbolic links to the HDF5 file.
+/// Converts a table to HDF5, and then replaces the table directory by a thin table.
 pub(super) fn replace(
     table: &Path,
     hdf5: &Path,

@@ -44,8 +44,7 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Runs `h5bridge manifest`: writes the kerchunk JSON (offsets and lengths of tiles or chunks, for Zarr libraries) and, for a
-/// table directory, an HDF5 file with its Bools and the numbers that are not in tiles.
+/// Writes the JSON and, for a table directory, an HDF5 file with its Bools and the numbers that are not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.publishing.overwrite)?;

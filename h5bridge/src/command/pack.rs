@@ -65,15 +65,15 @@ pub(crate) struct Args {
     follow_references: bool,
 }
 
-/// The format of the output of `h5bridge pack`: a container of files, or a format of arrays (BLZ, bcolz or bloscpack).
+/// A container of files, or a format of arrays.
 #[derive(Debug, Clone, Copy)]
 enum Format {
-    /// A container, which is a file that holds other files, such as casacore's MultiFile.
+    /// Such as casacore's MultiFile.
     Container(PackFormat),
     Arrays(ArrayFormat),
 }
 
-/// Parser of `--format`: accepts the names of all container and array formats that the library ctds-hdf5 writes.
+/// Names of all container and array formats that the library writes.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let names = PackFormat::all().map(PackFormat::name).chain(ArrayFormat::ALL.map(ArrayFormat::name));
     PossibleValuesParser::new(names).try_map(|name| {
@@ -90,8 +90,7 @@ fn compress_help() -> String {
     format!("{}; multihdf5, and formats of arrays but for lzf and their default", Compression::forms())
 }
 
-/// Runs `h5bridge pack`: packs the files of a table or directory into containers, or writes arrays in Blosc chunks, and prints a
-/// summary.
+/// Packs files into containers, or writes arrays in Blosc chunks, and prints a summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let format = match args.format {
         Some(Format::Arrays(format)) => {
@@ -139,8 +138,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Writes arrays to `target` in a format with Blosc chunks, and prints a summary; `options`
-/// configures the export.
+/// Writes arrays in Blosc chunks, and prints a summary; `options` configures the export.
 pub(super) fn export(
     source: &Path,
     target: &Path,
@@ -183,8 +181,7 @@ pub(super) fn export(
     .print(global, out)
 }
 
-/// Packs a table or file tree into containers at `target`, compressed by `compression`, and prints a summary; `options`
-/// sets all further options.
+/// Packs a table or file tree, and prints a summary; `options` sets all options but the compression.
 pub(super) fn write(
     source: &Path,
     target: &Path,
@@ -215,7 +212,7 @@ pub(super) fn write(
     finish(&summary, target, started, &next, compression, "packed; --follow-references packs it as well", global, out)
 }
 
-/// Reports that with `--strict` nothing was packed, because the source needs tables that would be left out.
+/// Nothing was packed, with `--strict`, because the source needs tables that would be left out.
 fn refuse(elsewhere: &[Elsewhere], global: &Global, out: &mut impl Write) -> Result<Status> {
     let warnings = left_out(elsewhere, "packed; --follow-references packs it as well");
     Ending {
@@ -228,7 +225,7 @@ fn refuse(elsewhere: &[Elsewhere], global: &Global, out: &mut impl Write) -> Res
     .print(global, out)
 }
 
-/// Warnings about tables that the files need but that were not treated with them; `how` says what was done with the files.
+/// Warnings about tables that the files need but that were not treated with them; `how` names the treatment.
 pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
     let warning = |table: &Elsewhere| match table.is_missing {
         true => format!("{table}, which is missing"),
@@ -237,14 +234,14 @@ pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
     elsewhere.iter().map(warning).collect()
 }
 
-/// Adds the hint to use `--salvage` to an error of packing or unpacking a damaged source; not if the source is a single file whose list of files
-/// cannot be read.
+/// Adds the hint to use `--salvage` to an error of a damaged source; not if the source is a single file whose list of
+/// files cannot be read.
 pub(super) fn suggest(error: ctds_hdf5::Error, is_given: bool, source: &Path) -> anyhow::Error {
     let helps = !is_given && (source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source));
     report::suggest(error, Salvaging { is_given: false, helps }, report::SALVAGE_FILES)
 }
 
-/// Prints the summary of packed or unpacked files, and names those that were left out; `how` says what was done with the files.
+/// Prints the summary of packed or unpacked files, and names those that were left out; `how` names the treatment.
 #[expect(clippy::too_many_arguments, reason = "each is a fact of one call")]
 pub(super) fn finish(
     summary: &PackSummary,

@@ -129,14 +129,14 @@ pub(crate) struct Args {
     block_bytes: Option<u64>,
 }
 
-/// Name of the kind of plot that shows a plane of an image; an image has no other plots.
+/// An image has no other plots.
 const IMAGE: &str = "image";
 
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(Kind::ALL.iter().map(|kind| kind.name()).chain([IMAGE]))
 }
 
-/// Parses a size of a picture in pixels, width first: `960x640`.
+/// `960x640`.
 fn pixels(text: &str) -> Result<(usize, usize), String> {
     let read = || -> Option<(usize, usize)> {
         let (width, height) = text.split_once('x')?;
@@ -146,7 +146,7 @@ fn pixels(text: &str) -> Result<(usize, usize), String> {
     read().filter(fits).ok_or_else(|| "expected WIDTHxHEIGHT, from 320x240 to 8192x8192".to_owned())
 }
 
-/// File format in which `plot` writes a frame (the data of one plot).
+/// Format in which a frame, the data of one plot, is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Png,
@@ -177,7 +177,7 @@ impl Form {
 }
 
 impl Args {
-    /// The parameters of the plot that the command line gives (`--column`, `--spw` …), as names and values.
+    /// The parameters of the plot that are given, `--column`, `--spw` …
     fn parameters(&self) -> Vec<(String, String)> {
         let parameters = [
             ("column", &self.column),
@@ -198,13 +198,12 @@ impl Args {
         parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// Whether the command line does not say which kind of plot to draw, so that it depends on SOURCE: a MeasurementSet, a
-    /// calibration table or an image.
+    /// Whether the kind of plot depends on SOURCE: a MeasurementSet, a calibration table or an image.
     fn leaves_kind(&self) -> bool {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
 
-    /// How the terminal shows the picture; `None` if it is not shown there.
+    /// `None` if the picture is not shown in the terminal.
     fn shown(&self, global: &Global) -> Option<Show> {
         let is_terminal = std::io::stdout().is_terminal() && global.caller.is_none();
         let show = match (self.show, &self.out) {
@@ -215,7 +214,7 @@ impl Args {
     }
 }
 
-/// One plot to draw: its kind, its parameters, and the lines that `--by` splits it into.
+/// One plot to draw, and the lines that `--by` splits it into.
 struct Drawing {
     kind: Kind,
     parameters: Vec<(String, String)>,
@@ -223,8 +222,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// The plots that the command line asks for; if it names no kind of plot, those that suit SOURCE, which `known`
-    /// describes.
+    /// The plots that are asked for; without a kind, those that suit SOURCE, which `known` describes.
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
@@ -276,8 +274,7 @@ impl Drawing {
         Ok(Request::parse(self.kind.name(), &parameters)?)
     }
 
-    /// Reads the frame (data) of the plot; with `--by`, it has one line for each antenna, baseline, field, scan or spectral
-    /// window with data.
+    /// The frame has, with `--by`, one line for each antenna, baseline, field, scan or spectral window with data.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
             return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
@@ -299,8 +296,8 @@ impl Drawing {
     }
 }
 
-/// Reads the data of all plots that the command line asks for. If `pictures` is true, also reads the percentage of flagged data
-/// in each cell of a waterfall or of a plot by baseline, if that plot omits flagged data.
+/// Reads the frames of all plots. With `pictures`, also the percentage of flagged data in each cell of a waterfall or
+/// of a plot by baseline that omits flagged data.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {
@@ -347,7 +344,7 @@ fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<V
     Ok(panels)
 }
 
-/// Runs `h5bridge plot`: reads all rows, or as many as `--max-read` allows, and writes or shows the plot.
+/// Reads all rows, or as many as `--max-read` allows, and writes or shows the plot.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     if args.describe {
@@ -420,8 +417,8 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
     png::encode(pixels.width, &pixels.bytes)
 }
 
-/// The characters and control sequences with which a terminal shows plots in the way `show`. `size`: width and height
-/// in pixels; a picture of Unicode characters has the size of the terminal instead.
+/// Characters and control sequences for the terminal. `size`: width and height in pixels; a picture of Unicode
+/// characters has the size of the terminal instead.
 fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     match show {
         Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),
@@ -436,7 +433,7 @@ fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     }
 }
 
-/// Writes a file under a temporary name and renames it to `path`, which may only exist if `overwrite` is true.
+/// Writes under a temporary name and renames the file to `path`, which may only exist if `overwrite` is true.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
     Ok(ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).map_err(|error| error.context(path.display()))?)
 }

@@ -45,16 +45,16 @@ use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report;
 
-/// First port that `h5bridge serve` tries if none is given.
+/// First port that is tried if none is given.
 const PORT: u16 = 5380;
 
-/// Number of ports that `h5bridge serve` tries if none is given.
+/// Number of ports that are tried.
 const PORTS: u16 = 10;
 
-/// How long the server waits on shutdown until answers that it has begun to send are complete.
+/// How long a shutdown waits until answers that were begun are complete.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Pause between two checks whether a signal has come.
+/// Pause between two checks for a signal.
 const SIGNAL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Command-line arguments of `h5bridge serve`.
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     threads: Option<usize>,
 }
 
-/// Parses `--base-path`, which begins with a slash and does not end with one.
+/// The path begins with a slash and does not end with one.
 fn base_path(text: &str) -> Result<String, String> {
     let path = text.trim_end_matches('/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
@@ -114,7 +114,7 @@ fn base_path(text: &str) -> Result<String, String> {
     if is_path { Ok(path.to_owned()) } else { Err("expected a path such as /h5".to_owned()) }
 }
 
-/// Runs `h5bridge serve`: answers requests until a signal comes.
+/// Answers requests until a signal comes.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();
@@ -192,7 +192,7 @@ impl Args {
     }
 }
 
-/// Prints the address of the server, and warns if other machines can reach it.
+/// Warns if other machines can reach the server.
 fn announce(url: &str, local: SocketAddr, global: &Global, out: &mut impl Write) -> Result<()> {
     if global.json {
         writeln!(out, "{}", json!({"event": "listening", "url": url, "port": local.port()}))?;
@@ -206,7 +206,7 @@ fn announce(url: &str, local: SocketAddr, global: &Global, out: &mut impl Write)
     Ok(())
 }
 
-/// Listens at the port that `--port` gives, or without it at the first free one of the default ports.
+/// The port of `--port`, or the first free one of the default ports.
 fn bind(args: &Args) -> Result<TcpListener> {
     let ports = match args.port {
         Some(port) => port..=port,
@@ -232,7 +232,7 @@ fn bind(args: &Args) -> Result<TcpListener> {
     Err(Error::new(ErrorKind::Locked, message).into())
 }
 
-/// Host and port of the server as they appear in the address that it prints.
+/// Host and port as they appear in the address that is printed.
 fn shown_host(local: SocketAddr, hosts: &[String]) -> String {
     match hosts.first() {
         Some(host) if !local.ip().is_loopback() && host.contains(':') => host.clone(),

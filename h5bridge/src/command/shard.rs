@@ -49,7 +49,6 @@ enum Step {
     Verify(verify::Args),
 }
 
-/// Runs one step of `h5bridge shard`.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match args.step {
         Step::Plan(args) => plan::run(&args, global, out),

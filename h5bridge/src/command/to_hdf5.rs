@@ -137,7 +137,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Restricts the conversion `convert` to the columns, rows and tables that the command-line options choose.
+    /// Restricts a conversion to the chosen parts.
     pub(crate) fn of<'a>(&self, convert: ToHdf5<'a>) -> ToHdf5<'a> {
         let convert = convert.columns(&self.columns).exclude(&self.exclude).tables(&self.tables);
         match &self.rows {
@@ -147,7 +147,7 @@ impl Chosen {
     }
 }
 
-/// Parser of `--reflink`: whether the HDF5 file shares bytes with the source by reflinks (auto, always or never).
+/// Whether the HDF5 file shares bytes with the source by reflinks: auto, always or never.
 fn reflink() -> impl TypedValueParser<Value = Reflink> {
     PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
         "always" => Reflink::Always,
@@ -156,7 +156,7 @@ fn reflink() -> impl TypedValueParser<Value = Reflink> {
     })
 }
 
-/// Parser of `--hdf5`: the oldest HDF5 that can read the file.
+/// The oldest HDF5 that can read the file.
 fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
     PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| Hdf5Version::parse(&word))
 }
@@ -177,20 +177,19 @@ impl From<ProfileName> for Profile {
     }
 }
 
-/// Parses a range of rows `A..B`: from row A, counted from 0, up to but without row B.
+/// `A..B`: from row A, counted from 0, up to but without row B.
 fn row_range(text: &str) -> Result<Range<u64>> {
     let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
     let range = start.trim().parse()?..end.trim().parse()?;
     if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }
 }
 
-/// Parses `--compress`: how data is compressed, such as `zstd` or `none`.
+/// `zstd`, `none` …
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     let more = |message: &str| if message.starts_with("expected ") { ", or auto, shared" } else { "" };
     Compress::parse(text).map_err(|error| format!("{}{}", error.message(), more(error.message())))
 }
 
-/// The help text of `--compress`.
 pub(crate) fn compress_help() -> String {
     format!(
         "{}; auto: what every HDF5 reader has, where it gains; shared: auto, but tiles of numbers stay as they are",
@@ -216,7 +215,7 @@ fn keep_help() -> String {
     format!("{}; keep, for arrays in Blosc chunks: as they are", compress_help())
 }
 
-/// Parses `--max-memory`: the memory in bytes that a conversion may hold.
+/// Bytes that a conversion may hold in memory.
 pub(crate) fn memory(text: &str) -> Result<u64> {
     let bytes = size(text)?;
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
@@ -234,7 +233,7 @@ impl Args {
         Ok(())
     }
 
-    /// The options of `--replace`, which replaces SOURCE by a thin table (a table directory whose large data files refer to the HDF5 file).
+    /// The options of `--replace`.
     fn replacement(&self) -> link::Replacement {
         link::Replacement { writable: self.writable, threads: self.threads, publishing: self.publishing }
     }
@@ -309,7 +308,6 @@ impl Args {
         }
     }
 
-    /// The conversion of a table.
     fn conversion<'a>(&self, compress: Compress, global: &Global) -> ToHdf5<'a> {
         let digest = match (self.digest, self.no_digest) {
             (true, _) => DigestPolicy::Always,
@@ -359,8 +357,7 @@ fn usage(message: impl Into<String>) -> anyhow::Error {
     ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into()
 }
 
-/// Runs `h5bridge to-hdf5`: converts the source, or with `--dry-run` prints the tables, columns and chunks that it
-/// would write.
+/// Converts the source, or with `--dry-run` prints the tables, columns and chunks that would be written.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     args.validate()?;
@@ -376,7 +373,6 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     tables_to_hdf5(&args, started, global, out)
 }
 
-/// Converts a table and its subtables.
 fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl Write) -> Result<Status> {
     let compress = args.compression_of_tables()?;
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
@@ -412,7 +408,7 @@ fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl
     .print(global, out)
 }
 
-/// Converts arrays in the formats BLZ, bcolz or bloscpack to HDF5 datasets, with the same chunks.
+/// The chunks of the datasets are those of the arrays.
 fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     args.check_no_table_options("an array")?;
@@ -469,7 +465,7 @@ fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Names of the columns that `--compress auto` leaves uncompressed because their samples did not shrink enough.
+/// Columns that `--compress auto` leaves uncompressed because their samples did not shrink enough.
 fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
     let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains().is_some();
     let of_table = |table: &TablePlan| -> Vec<String> {
@@ -479,7 +475,7 @@ fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
     plan.tables().iter().flat_map(of_table).collect()
 }
 
-/// Hint for the user after an error in a damaged source: the options of `to-hdf5` that leave out the damaged column or all damaged parts.
+/// The options that leave out the damaged column or all damaged parts.
 fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     if restorable {
         return "a restorable file needs an intact source; without --restorable, --salvage leaves out what is damaged"
@@ -497,7 +493,6 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     }
 }
 
-/// Prints the plan of a conversion: the tables, columns and chunks that it would write.
 fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let memory = plan.peak_memory();
     let expected = plan.prediction_at(target);

@@ -35,8 +35,7 @@ pub(crate) struct Args {
     salvage: bool,
 }
 
-/// Runs `h5bridge unpack`: extracts the files of a table or container, or writes the arrays of an HDF5 file in the format
-/// BLZ, bcolz or bloscpack; prints a summary.
+/// Prints a summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let is_for_arrays = !args.salvage && Arrays::are_at(&args.source);
     if is_for_arrays && Arrays::open(&args.source)?.are_datasets() {

@@ -46,8 +46,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Runs `h5bridge verify`: compares two sources (tables, arrays, containers of files), or checks a single one, mostly against
-/// the digests or checksums stored in it.
+/// Compares two sources, or checks a single one, mostly against the digests or checksums stored in it.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {
@@ -76,13 +75,13 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
 }
 
-/// Whether a source is a container whose files are not those of a table: such sources can only be compared byte by byte.
+/// Such sources can only be compared byte by byte.
 fn holds_files(source: &Path) -> bool {
     matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
-/// Compares two sources of arrays (BLZ, bcolz or bloscpack, or an HDF5 file that such arrays were converted to) and
-/// prints the first difference of each array. One of the sources may be any dataset of an HDF5 file.
+/// Compares two sources of arrays and prints the first difference of each. One of them may be any dataset of an HDF5
+/// file.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
@@ -116,7 +115,7 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
     .print(global, out)
 }
 
-/// Checks a manifest of `h5bridge manifest`: prints the files that are missing or have changed since it was made.
+/// Prints the files that are missing or have changed since the manifest was made.
 fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let check = CheckManifest::new(manifest).progress(&interrupts.stoppable(&())).run()?;
@@ -146,7 +145,7 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     .print(global, out)
 }
 
-/// Checks a thin table (whose tiles are in an HDF5 file) by opening it, which fails if the HDF5 file was moved or rewritten.
+/// Opens a thin table, whose tiles are in an HDF5 file, which fails if that file was moved or rewritten.
 fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let source = Source::open_with(table, global.open_options())?;
     let (mut links, mut bytes) = (0, 0);
@@ -165,8 +164,7 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     .print(global, out)
 }
 
-/// Checks the BLZ, bcolz or bloscpack arrays of `source`: decodes all their chunks and compares them with the stored
-/// checksums.
+/// Decodes all chunks of BLZ, bcolz or bloscpack arrays and compares them with the stored checksums.
 fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(source)?;
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
@@ -199,13 +197,13 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The first words of the summary of a comparison: `equal`, or `different: a.ms and b.h5` with the `names` of the compared sources.
+/// `equal`, or `different: a.ms and b.h5`.
 fn verdict(equal: bool, names: &[&Path]) -> String {
     let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
     if equal { "equal".to_owned() } else { format!("different: {}", names.join(" and ")) }
 }
 
-/// Prints what was compared and the first difference of each column.
+/// Prints the first difference of each column.
 fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: &mut impl Write) -> Result<Status> {
     let equal = result.differences.is_empty();
     let failed = (!equal).then_some(Status::Different);
@@ -236,7 +234,7 @@ fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: 
     .print(global, out)
 }
 
-/// Compares two sources byte by byte, and prints the first difference of each file.
+/// Prints the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(0, global.quiet || global.json);
@@ -272,7 +270,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     .print(global, out)
 }
 
-/// Checks all files of a source against the checksums stored with them, and prints which are damaged.
+/// Prints the files that differ from the checksums stored with them.
 fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let mut result = Check::open(source)?;
     let bytes = result.listing.as_ref().map_or(0, Listing::bytes);
@@ -323,7 +321,7 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     .print(global, out)
 }
 
-/// Describes what was compared with checksums and hashes: files, blocks and bytes.
+/// Number of files, blocks and bytes.
 fn compared(result: &Check) -> String {
     let bytes = report::bytes(result.bytes + result.block_bytes);
     format!("{} files with checksums, {} blocks, {bytes} compared", result.files, result.blocks)

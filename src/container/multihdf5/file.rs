@@ -191,8 +191,8 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Number of empty rows that a virtual file's dataset has after its `count` blocks: 1, as casacore makes them, if
-    /// the container is written for casacore and `count` is not 0; otherwise 0.
+    /// Empty rows of a dataset after its `count` blocks: 1, as casacore makes them, if the container is written for
+    /// casacore and `count` is not 0; otherwise 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -204,9 +204,9 @@ impl StoredFile {
         }
     }
 
-    /// Opens the dataset of the virtual file in the HDF5 file that the container has open now: the committed one, or a
-    /// copy with uncommitted changes. A dataset that is already open in it is kept. A missing dataset is an error if
-    /// bytes of the virtual file are stored.
+    /// Opens the dataset in the HDF5 file that the container has open now: the committed one, or a copy with
+    /// uncommitted changes. A dataset that is already open in it is kept. A missing dataset is an error if bytes are
+    /// stored.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {

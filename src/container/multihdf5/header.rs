@@ -8,7 +8,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, Group};
 use crate::value::Values;
 
-/// Largest number of file names that casacore reads from a MultiHDF5 header; it cuts off further ones.
+/// Most file names that casacore reads; it cuts off further ones.
 const MAX_NAMES: usize = 4000;
 
 /// The header of a MultiHDF5 container: the content of its group `__MultiHDF5_Header__`.
@@ -25,15 +25,15 @@ pub(super) struct Header {
     pub(super) block_bytes: u64,
     pub(super) counter: i64,
     pub(super) archive: bool,
-    /// Name and size in bytes of each file in the container; removed files are left out.
+    /// Name and size in bytes of each file; removed files are left out.
     pub(super) files: Vec<(String, u64)>,
 }
 
 impl Header {
-    /// Reads the header of the MultiHDF5 container in the group `container`.
+    /// Reads the header of the container in the group `container`.
     ///
     /// # Errors
-    /// `Format` if there is none, or what it says cannot be.
+    /// `Format` if there is none, or it contradicts itself.
     pub(super) fn read(container: &Group) -> Result<Self> {
         if !container.has(HEADER) {
             let path = container.path();
@@ -68,7 +68,7 @@ impl Header {
         read().with_context(|| format!("group {}", group.path()))
     }
 
-    /// Writes the header into the group `container`, in place of an existing one.
+    /// Writes the header in place of an existing one.
     pub(super) fn write(&self, container: &Group) -> Result<()> {
         let bounds = if self.archive { Bounds::V110 } else { Bounds::Earliest };
         if container.has(HEADER) {
@@ -96,7 +96,7 @@ impl Header {
         set("sizes", Attribute::Array(Values::Int64(sizes)))
     }
 
-    /// Describes a MultiHDF5 container whose header has this block size in bytes and counts `counter` changes.
+    /// `counter` is the number of changes.
     pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
         ContainerInfo {
             format: "multihdf5",
@@ -107,7 +107,7 @@ impl Header {
     }
 
     /// Fails if casacore could not read the new file `name` of a container that is written for casacore: the name is
-    /// not ASCII, or the container already has as many files (`count`) as casacore reads.
+    /// not ASCII, or the container already has as many files as casacore reads.
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());
@@ -122,7 +122,7 @@ impl Header {
     }
 }
 
-/// Paths of all files in the MultiHDF5 container in the group `container`, and in those nested in it.
+/// Paths of all files in the container, and in those nested in it.
 pub(super) fn file_paths(container: &Group) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for (name, _) in Header::read(container)?.files {
@@ -135,7 +135,7 @@ pub(super) fn file_paths(container: &Group) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// Names of the fields of the HDF5 compound that casacore stores in place of an empty array. formats/table.md 6.3.
+/// Fields of the compound that casacore stores in place of an empty array. formats/table.md 6.3.
 const EMPTY: [&str; 3] = ["emptyarray", "rank", "casatype"];
 
 fn is_empty_array(group: &Group, name: &str) -> Result<bool> {

@@ -1,4 +1,4 @@
-//! MultiHDF5 containers whose files grow while other processes read them. docs/containers.md.
+//! Live containers: MultiHDF5 containers whose files grow while other processes read them. docs/containers.md.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,8 +14,7 @@ use crate::hash::HashKind;
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Maximum number of bytes in whole blocks of a file in a live container (a MultiHDF5 container whose files grow while
-/// other processes read them) that are read at once; a larger block is read alone.
+/// Most bytes in whole blocks of a file that are read at once; a larger block is read alone.
 const READ_BYTES: u64 = 1 << 20;
 
 /// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
@@ -52,7 +51,7 @@ pub struct LiveContainer {
     commits: Commits,
     files: Vec<Appended>,
     numbers: HashMap<String, usize>,
-    /// The open HDF5 file of the container. It is the last field, and so dropped after the datasets in it.
+    /// The last field, and so dropped after the datasets in the file.
     file: h5::File,
 }
 
@@ -61,11 +60,9 @@ struct Appended {
     dataset: Dataset,
     block_bytes: u64,
     len: u64,
-    /// Bytes of the last block of this file, whose container is read by other processes while it grows; empty if that
-    /// block is full.
+    /// Bytes of the last block; empty if that block is full.
     tail: Vec<u8>,
-    /// Whether bytes of the last block of this file, a growing file of the container, are only in memory and not yet in
-    /// the HDF5 file.
+    /// Whether bytes of the last block are only in memory.
     dirty: bool,
 }
 
@@ -152,8 +149,7 @@ impl LiveContainer {
     }
 }
 
-/// Opens the list of commits of a MultiHDF5 container whose files grow while others read them, and returns it with the
-/// size in bytes of each file at the last commit.
+/// Opens the list of commits, and returns the size in bytes of each file at the last one.
 fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     let Some(commits) = Commits::open(root)? else {
         return Err(Error::unsupported("the files of this container cannot grow while others read them"));
@@ -165,8 +161,8 @@ fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     Ok((commits, sizes))
 }
 
-/// Opens the group of the virtual file at `path`; also returns the block size of the container and the length of the
-/// file, both in bytes, as the container's header states them.
+/// Opens the group of the file at `path`; also returns the block size of the container and the length of the file, both
+/// in bytes, as the header states them.
 fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -226,7 +222,7 @@ impl Appended {
         Ok(())
     }
 
-    /// Extends the dataset of this growing file of the container so that it can hold `len` bytes.
+    /// Extends the dataset so that it can hold `len` bytes.
     fn make_rows(&self, len: u64) -> Result<()> {
         let rows = len.div_ceil(self.block_bytes);
         match self.dataset.shape()?.last() {
@@ -235,8 +231,7 @@ impl Appended {
         }
     }
 
-    /// Writes the incomplete last block of this growing file of the container to its dataset. The committed bytes of
-    /// the block do not change, so concurrent readers see no difference.
+    /// Writes the incomplete last block. Its committed bytes do not change, so concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -250,8 +245,7 @@ impl Appended {
     }
 }
 
-/// Reads `count` bytes from each of `rows` rows of a dataset, from row `first` on, beginning at byte `start` of each
-/// row; both are counted from 0.
+/// Reads `count` bytes from each of `rows` rows, from row `first` on, beginning at byte `start` of each row.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };

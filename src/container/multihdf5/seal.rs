@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_byte_is_found_and_its_owner_named() {
+    fn check_names_the_owner_of_every_flipped_byte() {
         let bytes = sealed(1000, &["a", "b"], vec![extent(600..700, 0), extent(100..300, 0), extent(300..400, 1)]);
         let regions =
             [(0..100, None), (100..300, Some("a")), (300..400, Some("b")), (400..600, None), (600..700, Some("a"))];
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_have_none() {
+    fn files_without_a_seal_are_recognised() {
         for bytes in [vec![], b"short".to_vec(), vec![0; 100]] {
             assert_eq!(Seal::find(&bytes).unwrap(), None);
         }

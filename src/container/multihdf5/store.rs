@@ -35,8 +35,7 @@ pub(super) struct Store {
 #[derive(Debug, Default)]
 struct StoreState {
     file: Option<OpenFile>,
-    /// Incremented whenever another HDF5 file is opened in place of this one: datasets of the previous file cannot be
-    /// used any longer.
+    /// Incremented whenever another HDF5 file is opened: datasets of the previous file cannot be used any longer.
     generation: u64,
     /// HDF5's own lock on an existing container, shared: other processes may read it, but not change it.
     lock: Option<Flock<fs::File>>,

@@ -17,11 +17,11 @@ use crate::error::{Error, Result};
 /// Largest number of bytes that the variable-length strings and sequences of one read may take; more is an error.
 const MAX_SEQUENCE_BYTES: usize = 64 << 20;
 
-/// The memory for the variable-length strings and sequences of one read, which libhdf5 allocates through a callback.
+/// The memory for the strings and sequences of one read, which libhdf5 allocates through a callback.
 struct Arena {
     blocks: Vec<Vec<u64>>,
     bytes: usize,
-    /// Whether an allocation was refused because it exceeded the limit of one read.
+    /// Whether an allocation was refused because it exceeded the limit.
     full: bool,
 }
 
@@ -45,26 +45,26 @@ unsafe extern "C" fn allocate(size: usize, arena: *mut c_void) -> *mut c_void {
     start.cast()
 }
 
-/// The callback by which libhdf5 frees memory of strings and sequences (`H5MM_free_t`). It does nothing: all memory of one read
-/// is freed at once, with its [`Arena`].
+/// `H5MM_free_t`, by which libhdf5 frees memory. It does nothing: all memory of one read is freed at once, with its
+/// [`Arena`].
 unsafe extern "C" fn keep_block(_: *mut c_void, _: *mut c_void) {}
 
-/// Elements of any HDF5 type that were read into memory, with the strings and sequences they point to.
+/// Elements that were read, with the strings and sequences they point to.
 pub(crate) struct AnyValues<'a> {
     stored: &'a StoredType,
-    /// The bytes of the elements; pointers in them are null or lead into `memory`, which lives as long as this object.
+    /// Pointers in these bytes are null or lead into `memory`, which lives as long as this object.
     bytes: Vec<u8>,
     memory: PointerMemory,
 }
 
-/// The owner of the variable-length strings and sequences to which the elements that were read point.
+/// The owner of the strings and sequences to which the elements point.
 enum PointerMemory {
-    /// The elements do not contain pointers, so that no further memory is owned.
+    /// The elements do not contain pointers.
     None,
-    /// The pointers of the elements lead into this memory, which is freed together with the elements.
-    Arena { _arena: Box<Arena> },
-    /// libhdf5 allocated the memory of strings and sequences that were read, and must free it, for which it needs the dataspace of the
-    /// elements that were read.
+    Arena {
+        _arena: Box<Arena>,
+    },
+    /// Memory that libhdf5 allocated and must free, for which it needs the dataspace of the elements.
     Library(Dataspace),
 }
 
@@ -77,13 +77,11 @@ impl Drop for AnyValues<'_> {
 }
 
 impl AnyValues<'_> {
-    /// Returns the bytes of the elements; only for types without pointers, because the memory that pointers lead to is
-    /// freed.
+    /// Only for types without pointers, because the memory that pointers lead to is freed.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Passes every element that was read to `visitor`.
     pub(crate) fn visit(&self, visitor: &mut dyn Visitor) {
         for element in self.bytes.chunks_exact(self.stored.element.size.max(1)) {
             // SAFETY: libhdf5 has filled `bytes` with elements of the type that `element` describes; its pointers live
@@ -166,8 +164,8 @@ unsafe fn visit_array(extents: &[u64], element: &AnyType, bytes: &[u8], visitor:
     visitor.end();
 }
 
-/// Reads all elements of an attribute, or the selected ones of a dataset, without conversion: `stored` is the type that they
-/// have in the file.
+/// Reads all elements of an attribute, or the selected ones of a dataset, without conversion: `stored` is their type in
+/// the file.
 pub(crate) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Result<AnyValues<'a>> {
     let count = target.count()?;
     let bytes = count

@@ -43,13 +43,14 @@ pub(crate) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
     match call!(h5a::H5Aiterate2(owner.id(), order, increasing, ptr::null_mut(), Some(collect), data)) {
         Ok(_) => Ok(names),
-        // it opens the object again, which fails while a dataset is open with a prefix for its external files
+        // the iteration opens the object again, which fails while a dataset is open with a prefix for its external
+        // files
         Err(error) => attribute_names_by_number(owner, order)?.ok_or_else(|| from_hdf5(error)),
     }
 }
 
-/// The names of the attributes of an object, sorted by the index `order`, read one by one; `None` if the object has
-/// more than 1000 attributes, which would be slow, or their number is unknown.
+/// Reads the names one by one; `None` if the object has more than 1000 attributes, which would be slow, or their number
+/// is unknown.
 fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
     const MAX_ATTRIBUTES: usize = 1000;
     let count = match owner.loc_info() {

@@ -17,8 +17,8 @@ macro_rules! call {
     };
 }
 
-/// Makes a C call of libhdf5 that returns a new identifier, under the library's global lock, and wraps the identifier in the
-/// handle type `$handle`, which then owns it.
+/// Makes a C call of libhdf5 that returns a new identifier, under the global lock, and wraps it in the handle type
+/// `$handle`, which then owns it.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         hdf5::sync::sync(|| {

@@ -35,37 +35,37 @@ pub(crate) fn create_dataset(
     .h5()
 }
 
-/// Changes the extents of a dataset that can grow, slowest axis first.
+/// Slowest axis first.
 pub(crate) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
     call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr())).h5()?;
     Ok(())
 }
 
-/// Writes the changes of a dataset that are in memory to the file.
+/// Writes changes in memory to the file.
 pub(crate) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Dflush(dataset.id())).h5()?;
     Ok(())
 }
 
-/// Makes libhdf5 drop what it holds in memory of a dataset that another process writes, so that it is read from the file again.
+/// Drops all that libhdf5 holds in memory of a dataset that another process writes, so that it is read from the file
+/// again.
 pub(crate) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Drefresh(dataset.id())).h5()?;
     Ok(())
 }
 
-/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's header.
+/// A reference that is the address of an object's header; `H5R_OBJECT` before HDF5 1.12.
 const OBJECT_REFERENCE: c_int = 0;
 
-/// Offset of the header of a dataset from where libhdf5 counts addresses, in bytes.
+/// Offset of the header from where libhdf5 counts addresses, in bytes.
 pub(crate) fn header_address(dataset: &hdf5::Dataset) -> Result<u64> {
     let mut address = 0;
     call!(H5Rcreate(&mut address, dataset.id(), c".".as_ptr(), OBJECT_REFERENCE, h5i::H5I_INVALID_HID)).h5()?;
     Ok(address)
 }
 
-/// Sets the fill value of a new dataset in its creation properties: `element`, the bytes of the element that is read where
-/// nothing was written.
+/// `element`: the bytes of the element that is read where nothing was written.
 pub(crate) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
     if element.len() != datatype.size() {
         return Err(Error::usage(format!("the fill value has {} bytes, expected {}", element.len(), datatype.size())));
@@ -74,8 +74,8 @@ pub(crate) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
     Ok(())
 }
 
-/// The fill value of a dataset, which is read where nothing was written: the bytes of one element, converted to `datatype`;
-/// zeros if the file does not define it.
+/// The bytes of the element that is read where nothing was written, converted to `datatype`; zeros if the file does not
+/// define it.
 pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
     if has_pointers(datatype)? {
         return Err(Error::unsupported("the fill value has a variable length"));
@@ -85,8 +85,8 @@ pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<
     Ok(element)
 }
 
-/// Writes a chunk of a dataset: `bytes` have passed its filters already, except those set in `filter_mask`; `offset` is the
-/// index of the chunk's first element, slowest axis first.
+/// Writes a chunk: `bytes` have passed the filters already, except those set in `filter_mask`; `offset` is the index of
+/// the chunk's first element, slowest axis first.
 pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), offset.len());
     call!(h5d::H5Dwrite_chunk(
@@ -101,17 +101,17 @@ pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
     Ok(())
 }
 
-/// The place and size of the stored bytes of a chunk in the file.
+/// Stored bytes of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredChunk {
-    /// Offset of the chunk's stored bytes from the start of the file, in bytes.
+    /// Offset from the start of the file, in bytes.
     pub(crate) address: u64,
     pub(crate) bytes: u64,
-    /// Filters that were skipped when the chunk was stored: bit `i` stands for filter `i` of the dataset, from 0.
+    /// Filters that were skipped: bit `i` stands for filter `i` of the dataset, from 0.
     pub(crate) filter_mask: u32,
 }
 
-/// Finds the chunk of a dataset whose first element has the index `offset`, slowest axis first; `None` if it was never written.
+/// The chunk whose first element has the index `offset`, slowest axis first; `None` if it was never written.
 pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
     if dataset.ndim() != offset.len() {
         return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
@@ -122,15 +122,14 @@ pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
     Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
 }
 
-/// The kind of index by which the chunks of a dataset are found, as libhdf5's number (`H5D_chunk_index_t`).
+/// libhdf5's number, `H5D_chunk_index_t`.
 pub(crate) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     let mut index = 0;
     call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index)).h5()?;
     Ok(index)
 }
 
-/// The extents of a virtual dataset as recorded at its creation, slowest axis first; its sources are not opened. `None` if it
-/// has no source.
+/// The extents as recorded at the creation, slowest axis first; sources are not opened. `None` without any source.
 pub(crate) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
@@ -141,8 +140,7 @@ pub(crate) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64
     Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
 }
 
-/// The sources of a virtual dataset, as its file records them: file name and dataset path of each; `None` if it has more than
-/// `most` sources.
+/// File name and dataset path of each source, as the file records them; `None` if there are more than `most`.
 pub(crate) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;

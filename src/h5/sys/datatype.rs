@@ -14,8 +14,7 @@ use super::calls::c_name;
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// The little-endian HDF5 type of the casacore number, complex or Bool type `element`, used in files and in this program's
-/// buffers.
+/// The little-endian type of a casacore number, complex or Bool, in files and in this program's buffers.
 pub(crate) fn number_type(element: DataType) -> Result<Datatype> {
     let standard = match element {
         DataType::Bool => return bool_type(),
@@ -35,7 +34,7 @@ pub(crate) fn number_type(element: DataType) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
-/// HDF5 number types that this program writes (in attributes, counters and dimension scales), but that no casacore type
+/// Number types that this program writes in attributes, counters and dimension scales, but that no casacore type
 /// corresponds to.
 #[derive(Clone, Copy)]
 pub(crate) enum Foreign {
@@ -53,7 +52,7 @@ pub(crate) fn foreign_type(which: Foreign) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
-/// The HDF5 type of `element`, which must not be a record or an array.
+/// `element` must not be a record or an array.
 pub(crate) fn simple_type(element: &StoredElement) -> Result<Datatype> {
     let standard = match *element {
         StoredElement::Bool => return bool_type(),
@@ -85,7 +84,7 @@ pub(crate) fn simple_type(element: &StoredElement) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
-/// The HDF5 type of little-endian IEEE 754 numbers of 16 bits.
+/// Little-endian IEEE 754 numbers of 16 bits.
 fn half_type() -> Result<Datatype> {
     let half = create!(Datatype, h5t::H5Tcopy(*H5T_IEEE_F32LE)).h5()?;
     // sign at bit 15, 5 bits of the exponent from bit 10 on, 10 bits of the mantissa
@@ -95,7 +94,7 @@ fn half_type() -> Result<Datatype> {
     Ok(half)
 }
 
-/// The HDF5 type of Bools: `enum int8 {FALSE = 0, TRUE = 1}`, as h5py writes its bool.
+/// `enum int8 {FALSE = 0, TRUE = 1}`, as h5py writes its bool.
 fn bool_type() -> Result<Datatype> {
     let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE)).h5()?;
     for (name, value) in [(c"FALSE", 0i8), (c"TRUE", 1)] {
@@ -104,7 +103,7 @@ fn bool_type() -> Result<Datatype> {
     Ok(bool)
 }
 
-/// The HDF5 type of the complex type `element`: a packed compound `{r, i}`, as h5py writes it.
+/// A packed compound `{r, i}`, as h5py writes it.
 fn complex_type(element: DataType) -> Result<Datatype> {
     let size = element.size();
     let complex = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size)).h5()?;
@@ -114,7 +113,7 @@ fn complex_type(element: DataType) -> Result<Datatype> {
     Ok(complex)
 }
 
-/// The HDF5 type of a compound of 32-bit signed integers, packed, whose members are called `names`.
+/// A packed compound of 32-bit signed integers.
 pub(crate) fn int_record_type(names: &[&str]) -> Result<Datatype> {
     let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len())).h5()?;
     for (number, name) in names.iter().enumerate() {
@@ -124,7 +123,7 @@ pub(crate) fn int_record_type(names: &[&str]) -> Result<Datatype> {
     Ok(record)
 }
 
-/// The HDF5 type of a compound with these members (name and type), packed one after the other.
+/// A compound with these members, packed one after the other.
 pub(crate) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     let size = members.iter().map(|(_, member)| member.size()).sum();
     let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size)).h5()?;
@@ -137,7 +136,7 @@ pub(crate) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     Ok(record)
 }
 
-/// The HDF5 type of an array of `element` with these extents, slowest axis first.
+/// Extents are slowest axis first.
 pub(crate) fn array_type(element: &Datatype, extents: &[u64]) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr())).h5()
 }
@@ -149,8 +148,7 @@ pub(crate) enum Charset {
     Utf8,
 }
 
-/// The HDF5 type of variable-length strings with the character set `charset`; h5py stores Python's `str` as the type
-/// with UTF-8.
+/// Variable-length strings; h5py stores Python's `str` as the type with UTF-8.
 pub(crate) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1)).h5()?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE)).h5()?;
@@ -162,7 +160,7 @@ pub(crate) fn string_type(charset: Charset) -> Result<Datatype> {
     Ok(string)
 }
 
-/// The HDF5 type of UTF-8 strings with a fixed length of `bytes` bytes, padded with NUL.
+/// UTF-8 strings of a fixed length, padded with NUL.
 pub(crate) fn fixed_string_type(bytes: usize) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1)).h5()?;
     call!(h5t::H5Tset_size(string.id(), bytes)).h5()?;
@@ -176,8 +174,8 @@ pub(crate) fn class(datatype: &Datatype) -> H5T_class_t {
     sync(|| unsafe { h5t::H5Tget_class(datatype.id()) })
 }
 
-/// Whether values of an HDF5 type are or contain addresses in memory, as strings and sequences of variable length do.
-/// References count as well.
+/// Whether values are or contain addresses in memory, as strings and sequences of variable length do. References count
+/// as well.
 pub(super) fn has_pointers(datatype: &Datatype) -> Result<bool> {
     let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class)).h5()? > 0) };
     if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {

@@ -17,8 +17,8 @@ use super::super::error::{Hdf5Result, note_cause};
 use crate::error::{Error, Result};
 use crate::io::ReadAt;
 
-/// The C struct `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks its first field, the
-/// version. Null pointers stand for callbacks that a driver lacks.
+/// `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks the first field, the version.
+/// Null pointers stand for callbacks that a driver lacks.
 #[repr(C)]
 struct DriverClass {
     version: c_uint,
@@ -53,8 +53,7 @@ struct DriverClass {
     free_lists: [c_int; 7],
 }
 
-/// An open file of this program's own file driver: first the C struct `H5FD_t` of HDF5 2, which libhdf5 fills in, then the
-/// driver's own fields.
+/// An open file of the driver: first `H5FD_t` of HDF5 2, which libhdf5 fills in, then the driver's own fields.
 #[repr(C)]
 struct DriverFile {
     driver: hid_t,
@@ -68,20 +67,20 @@ struct DriverFile {
     alignment: u64,
     is_paged: bool,
     source: Arc<dyn ReadAt>,
-    /// The file descriptor of the source; -1 if it is not a file of the operating system.
+    /// -1 if the source is not a file of the operating system.
     descriptor: c_int,
     len: u64,
-    /// End of the addresses that libhdf5 uses in the file (EOA), in bytes.
+    /// End of the addresses that libhdf5 uses (EOA), in bytes.
     end: u64,
 }
 
 thread_local! {
-    /// The source of bytes of the file that this thread is opening, and its file descriptor or -1, for this program's file
-    /// driver, to which libhdf5 cannot pass it; `None` at other times.
+    /// The source of the file that this thread is opening, and its file descriptor or -1: libhdf5 cannot pass them to
+    /// the driver.
     static OPENING: RefCell<Option<(Arc<dyn ReadAt>, c_int)>> = const { RefCell::new(None) };
 }
 
-/// Calls `open`, which opens a file with this driver: its bytes come from `source`, given with its file descriptor or -1.
+/// Calls `open`, which opens a file of this driver with the bytes of `source`.
 pub(super) fn with_source<T>(source: (Arc<dyn ReadAt>, c_int), open: impl FnOnce() -> T) -> T {
     OPENING.set(Some(source));
     let opened = open();
@@ -89,7 +88,7 @@ pub(super) fn with_source<T>(source: (Arc<dyn ReadAt>, c_int), open: impl FnOnce
     opened
 }
 
-/// The identifier of the file driver by which libhdf5 reads from a [`ReadAt`]; the first call registers it.
+/// The identifier of the driver; the first call registers it.
 pub(super) fn source_driver() -> Result<hid_t> {
     static DRIVER: OnceLock<Result<hid_t>> = OnceLock::new();
     let register = || -> Result<hid_t> {

@@ -35,7 +35,6 @@ unsafe extern "C" {
     fn H5Fget_eoa(file: hid_t, end: *mut u64) -> c_int;
 }
 
-/// The mode in which an HDF5 file is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
@@ -61,8 +60,7 @@ pub(crate) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
     keep(create_memory_file(path, create, access)?)
 }
 
-/// Creates an HDF5 file with the driver that `access` sets; the file may be in memory, where it does not have a file
-/// descriptor.
+/// The file may be in memory, where it does not have a file descriptor.
 pub(crate) fn create_memory_file(name: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let name = c_path(name)?;
@@ -75,17 +73,18 @@ pub(crate) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
     keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), mode.flags(), access.id())).h5()?)
 }
 
-/// Opens for reading the HDF5 file whose bytes come from `source`; `name` appears only in messages.
+/// `name` appears only in messages.
 #[cfg(feature = "static-hdf5")]
 pub(crate) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAccess) -> Result<hdf5::File> {
     open_driven(&c_name(name)?, (source, -1), Mode::Read, access)
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `source`, at `path`.
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `source`, at
+/// `path`.
 ///
-/// What libhdf5 has in memory of the file is shared with no other that this process opens. Of a shared dataset with a new
-/// chunk libhdf5 would give zeros or other rows to all but one, without an error: `H5Drefresh` forgets the chunk index only of a dataset
-/// that is open once.
+/// The memory of libhdf5 for the file is shared with no other file that this process opens. Of a shared dataset with a
+/// new chunk libhdf5 would give zeros or other rows to all but one, without an error: `H5Drefresh` forgets the chunk
+/// index only of a dataset that is open once.
 #[cfg(feature = "static-hdf5")]
 pub(crate) fn open_live(path: &Path, source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
     let descriptor = source.raw(0).map_or(-1, |raw| raw.file.as_raw_fd());
@@ -101,7 +100,8 @@ fn open_driven(name: &CStr, source: (Arc<dyn ReadAt>, c_int), mode: Mode, access
     with_source(source, open).h5()
 }
 
-/// Always fails: the file driver that reads from a source exists only for the libhdf5 that the feature `static-hdf5` builds in.
+/// Always fails: the driver that reads from a source exists only for the libhdf5 that the feature `static-hdf5` builds
+/// in.
 #[cfg(not(feature = "static-hdf5"))]
 pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
     Err(Error::unsupported(
@@ -131,31 +131,30 @@ pub(crate) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -
     ))
 }
 
-/// Marks the descriptor of an open HDF5 file as close-on-exec and returns the file.
+/// Marks the descriptor as close-on-exec.
 fn keep(file: hdf5::File) -> Result<hdf5::File> {
     with_descriptor(&file, |descriptor| Ok(fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?))?;
     Ok(file)
 }
 
-/// Offset in bytes of the end of the HDF5 data in a file; later bytes of the file are not HDF5.
+/// Later bytes of the file are not HDF5.
 pub(crate) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
     call!(H5Fget_eoa(file.id(), &mut end)).h5()?;
     Ok(end)
 }
 
-/// Duplicates the file descriptor of an open HDF5 file; the duplicate stays valid after the file is closed.
+/// The duplicate stays valid after the file is closed.
 pub(crate) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// Whether an open HDF5 file has a file descriptor, as one on disk does, and those in memory and at an address do not.
+/// A file on disk has a descriptor; those in memory and at an address do not.
 pub(crate) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
     Ok(raw_descriptor(file)?.is_some())
 }
 
-/// Calls `call` with the file descriptor of an open HDF5 file; the error is `Unsupported` if it does not have one, as in
-/// memory.
+/// The error is `Unsupported` if the file does not have a descriptor.
 fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
     sync(|| {
         let descriptor = raw_descriptor(file)?;
@@ -165,7 +164,6 @@ fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> st
     })
 }
 
-/// The file descriptor of an open HDF5 file, if it has one.
 fn raw_descriptor(file: &hdf5::File) -> Result<Option<c_int>> {
     let access = file.access_plist().h5()?;
     let is_own = call!(h5p::H5Pget_driver(access.id())).h5()? == source_driver()?;

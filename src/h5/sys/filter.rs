@@ -18,11 +18,11 @@ use crate::error::Result;
 pub(crate) struct StoredFilter {
     pub(crate) id: i32,
     pub(crate) parameters: Vec<u32>,
-    /// The name of the filter as the file records it, or else as libhdf5 knows it; empty if neither has one.
+    /// The name in the file, or else that in libhdf5; empty if neither has a name.
     pub(crate) name: String,
 }
 
-/// The filters of a dataset, in the order in which a writer applies them.
+/// The order is that in which a writer applies them.
 pub(crate) fn filters(creation: &DatasetCreate) -> Result<Vec<StoredFilter>> {
     let count = call!(h5p::H5Pget_nfilters(creation.id())).h5()?;
     (0..count as c_uint).map(|number| filter(creation, number)).collect()
@@ -56,13 +56,13 @@ fn filter(creation: &DatasetCreate, number: c_uint) -> Result<StoredFilter> {
     }
 }
 
-/// Whether libhdf5 contains the filter with the number `id`, or finds it in a plugin, which it then loads.
+/// Whether libhdf5 contains the filter, or finds it in a plugin, which it then loads.
 pub(crate) fn is_filter_available(id: i32) -> Result<bool> {
     Ok(call!(h5z::H5Zfilter_avail(id)).h5()? > 0)
 }
 
-/// Registers with libhdf5, once per process, the compression codecs of this program that libhdf5 lacks, so that libhdf5
-/// can read and write elements of datasets that are compressed with them.
+/// Registers, once per process, the codecs of this program that libhdf5 lacks, so that it can read and write datasets
+/// that are compressed with them.
 pub(super) fn register_codecs() -> Result<()> {
     static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
     let register = || -> Result<()> {
@@ -89,8 +89,7 @@ pub(super) fn register_codecs() -> Result<()> {
 
 type Callback = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
 
-/// The callbacks by which libhdf5 runs this program's codecs, one for each in the order of [`CODECS`]: libhdf5 does not tell a
-/// callback which filter is meant.
+/// One callback for each codec, in the order of [`CODECS`]: libhdf5 does not tell a callback which filter is meant.
 const CALLBACKS: [Callback; 8] = [
     run_codec::<0>,
     run_codec::<1>,

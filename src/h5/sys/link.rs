@@ -16,26 +16,21 @@ use super::super::error::Hdf5Result;
 use super::calls::{c_name, c_path};
 use crate::error::{Error, Result};
 
-/// A link of an HDF5 group to one of its members, as the file stores it.
+/// A link, unresolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// A hard link: to an object of the same file.
+    /// A link to an object of the same file.
     Hard,
-    /// A soft link: a path in the same file.
+    /// A path in the same file.
     Soft(String),
-    /// An external link: to an object of another file.
-    External {
-        /// Name of the file to which the external link points, as the link records it.
-        file: String,
-        /// HDF5 path of the object to which the external link points, in the file that the link names.
-        path: String,
-    },
-    /// A user-defined link of this class (65 to 255), which only a program that registers the class can follow.
+    /// A link to an object of another file.
+    External { file: String, path: String },
+    /// A link of this class, 65 to 255, which only a program that registers the class can follow.
     UserDefined(c_int),
 }
 
-/// The fields that the C structs `H5L_info1_t` and `H5L_info2_t` have in common. The class of the link is a plain
-/// number instead of an enumeration, because a file may contain any value.
+/// The fields that `H5L_info1_t` and `H5L_info2_t` have in common. The class is a plain number instead of an
+/// enumeration, because a file may contain any value.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -43,15 +38,14 @@ struct LinkInfo {
     order_valid: c_uint,
     order: i64,
     charset: c_int,
-    /// A C union. Its first word is the size in bytes of the link's value (a path, or file and path); for a hard link it has
-    /// another meaning.
+    /// A union. Its first word is the size in bytes of the link's value; for a hard link it has another meaning.
     value: [u64; 2],
 }
 
-/// Largest size in bytes of the value of a link (a path, or a file name and a path) that is read; larger is an error.
+/// Largest value of a link, a path or a file name and a path, that is read, in bytes.
 const MAX_LINK_VALUE: u64 = 1 << 20;
 
-/// Reads the link `name` of `group` without following it. The link must exist, and `name` must not contain a slash.
+/// Reads a link without following it. It must exist, and `name` must not contain a slash.
 pub(crate) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     let name = c_name(name)?;
     let mut info = LinkInfo::default();
@@ -112,16 +106,15 @@ pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
     Ok(names)
 }
 
-/// Opens the dataset to which the hard link `name` of `group` leads; relative names of external storage files are taken from
-/// the directory `prefix`.
+/// Opens the dataset to which a hard link leads; relative names of external storage files are taken from the directory
+/// `prefix`.
 pub(crate) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
     let name = c_name(name)?;
     let access = dataset_access(Some(prefix))?;
     create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
 }
 
-/// Opens the dataset to which the hard link `name` of `group` leads, with a chunk cache of `cache_bytes` bytes; relative names
-/// of external storage files are taken from the directory `prefix`, if given.
+/// Like [`open_dataset`], with a chunk cache of `cache_bytes` bytes.
 pub(crate) fn open_cached_dataset(
     group: &hdf5::Group,
     name: &str,
@@ -135,7 +128,7 @@ pub(crate) fn open_cached_dataset(
     create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
 }
 
-/// Properties for opening a dataset whose external files have names relative to the directory `prefix`.
+/// Relative names of external files are taken from the directory `prefix`.
 fn dataset_access(prefix: Option<&Path>) -> Result<DatasetAccess> {
     let access = create!(DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS)).h5()?;
     if let Some(prefix) = prefix {
@@ -145,13 +138,13 @@ fn dataset_access(prefix: Option<&Path>) -> Result<DatasetAccess> {
     Ok(access)
 }
 
-/// Opens the object to which the hard link `name` of `group` leads, to read its attributes.
+/// Opens the object to which a hard link leads, to read its attributes.
 pub(crate) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
     let name = c_name(name)?;
     create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
 }
 
-/// Opens the committed (named) type to which the hard link `name` of `group` leads.
+/// Opens the committed type to which a hard link leads.
 pub(crate) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
     let name = c_name(name)?;
     create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()

@@ -1,4 +1,4 @@
-//! Dataspaces: extents of datasets and buffers, and selections of their elements.
+//! Dataspaces: extents of datasets and buffers, and selections of their elements. Extents are slowest axis first.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -9,18 +9,18 @@ use hdf5_sys::h5s::{self, H5S_UNLIMITED, H5S_seloper_t};
 use super::super::error::Hdf5Result;
 use crate::error::{Error, Result};
 
-/// Makes an HDF5 dataspace with `extents`, slowest axis first; if `unlimited`, the first axis may grow without limit.
+/// If `unlimited`, the first axis may grow without limit.
 pub(crate) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     dataspace_with(extents, |axis, _| unlimited && axis == 0)
 }
 
-/// Makes an HDF5 dataspace with `extents`, slowest axis first, for the elements of a chunked dataset: the first axis may grow
-/// without limit if `unlimited`, and so may axes without extent, because chunks are not larger than the limits of a dataset.
+/// As [`dataspace`], for a chunked dataset: axes without extent may grow as well, because chunks are not larger than
+/// the limits of a dataset.
 pub(crate) fn chunked_dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     dataspace_with(extents, |axis, extent| extent == 0 || unlimited && axis == 0)
 }
 
-/// Makes an HDF5 dataspace with `extents`; `is_unlimited` is called with the number of each axis and its extent.
+/// `is_unlimited` is called with the number of each axis and its extent.
 fn dataspace_with(extents: &[u64], is_unlimited: impl Fn(usize, u64) -> bool) -> Result<Dataspace> {
     let limit = |(axis, &extent): (usize, &u64)| if is_unlimited(axis, extent) { H5S_UNLIMITED } else { extent };
     let limits: Vec<u64> = extents.iter().enumerate().map(limit).collect();
@@ -28,19 +28,17 @@ fn dataspace_with(extents: &[u64], is_unlimited: impl Fn(usize, u64) -> bool) ->
     create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr())).h5()
 }
 
-/// Makes the dataspace of a memory buffer for selected elements of a dataset: `extents` are those of the selection,
-/// slowest axis first, axes of length 1 included. If the shapes of the two dataspaces differ, libhdf5 copies element by
-/// element, which is slow.
+/// The dataspace of a buffer for selected elements of a dataset: `extents` are those of the selection, axes of length 1
+/// included. If the shapes of the two dataspaces differ, libhdf5 copies element by element, which is slow.
 pub(crate) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }
 
-/// Makes the dataspace of a single value.
 pub(crate) fn scalar() -> Result<Dataspace> {
     create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR)).h5()
 }
 
-/// Selects a box of a dataspace by the index of its first element and its extents, slowest axis first.
+/// Selects a box by the index of its first element and its extents.
 pub(crate) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if start.len() != axes || extent.len() != axes {
@@ -60,8 +58,7 @@ pub(crate) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result
     Ok(())
 }
 
-/// Selects elements of a dataspace: on each axis `count` of them, from the index `start` on and `step` apart, slowest axis
-/// first.
+/// Selects on each axis `count` elements, from the index `start` on and `step` apart.
 pub(crate) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if [start, step, count].iter().any(|numbers| numbers.len() != axes) {

@@ -15,7 +15,7 @@ use super::super::error::Hdf5Result;
 use super::datatype::class;
 use crate::error::{Error, Result};
 
-/// The type of the elements of a dataset or attribute: the HDF5 handle, and a description in Rust.
+/// The HDF5 handle of a type, and its description.
 pub(crate) struct StoredType {
     // the two belong together: what is read as the one is decoded as the other
     pub(super) datatype: Datatype,
@@ -23,8 +23,7 @@ pub(crate) struct StoredType {
 }
 
 impl StoredType {
-    /// Describes in Rust the HDF5 type `datatype`: the type in the file of the elements of a dataset or attribute, or a
-    /// committed type. The result holds both the handle and the description.
+    /// Describes the type in the file of the elements of a dataset or attribute, or a committed type.
     pub(crate) fn new(datatype: Datatype) -> Result<Self> {
         let element = any_type(&datatype, 0)?;
         Ok(StoredType { datatype, element })
@@ -35,7 +34,7 @@ impl StoredType {
     }
 }
 
-/// Describes an HDF5 type in Rust; `depth` is the number of types that enclose it, which is limited.
+/// `depth` is the number of types that enclose this one, which is limited.
 fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     if depth > MAX_NESTED_TYPES {
         return Err(Error::limit(format!("types are nested too deeply: the limit is {MAX_NESTED_TYPES} levels")));
@@ -72,7 +71,7 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     Ok(AnyType { size, class })
 }
 
-/// Describes the type of which an array, enumeration, sequence or complex number consists.
+/// The type of which an array, enumeration, sequence or complex number consists.
 fn base_type(datatype: &Datatype, depth: usize) -> Result<Box<AnyType>> {
     Ok(Box::new(any_type(&create!(Datatype, h5t::H5Tget_super(datatype.id())).h5()?, depth + 1)?))
 }
@@ -116,7 +115,7 @@ fn reference_kind(datatype: &Datatype) -> Result<ReferenceKind> {
     })
 }
 
-/// The names of an enumeration, each with the bytes of an element that has its value.
+/// The names, each with the bytes of an element that has its value.
 fn enum_members(datatype: &Datatype) -> Result<Vec<(String, Vec<u8>)>> {
     let id = datatype.id();
     let member = |number: c_uint| -> Result<(String, Vec<u8>)> {
@@ -157,7 +156,7 @@ unsafe fn owned_text(text: *mut c_char) -> Option<String> {
     Some(owned)
 }
 
-/// The name of the member with this number (from 0) of a compound or an enumeration.
+/// The name of a member of a compound or an enumeration.
 fn member_name(datatype: &Datatype, number: c_uint) -> Result<String> {
     // SAFETY: the lock is held and the identifier is live
     let name = sync(|| unsafe { owned_text(h5t::H5Tget_member_name(datatype.id(), number)) });

@@ -1,4 +1,5 @@
-//! Reads and writes the values of attributes and the elements of datasets, numbers and strings.
+//! Reads and writes the values of attributes and the elements of datasets, numbers and strings. The **values** of a
+//! [`Target`] are all values of an attribute, or the selected elements of a dataset.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -14,16 +15,15 @@ use super::super::error::Hdf5Result;
 use super::datatype::{Charset, class, has_pointers, string_type};
 use crate::error::{Error, Result};
 
-/// The values that a call reads or writes: all values of an attribute, or those elements of a dataset that the dataspace `file`
-/// selects, laid out in a buffer as the dataspace `memory` says.
+/// The values of an attribute, or those elements of a dataset that the dataspace `file` selects, laid out in a buffer
+/// as the dataspace `memory` says.
 pub(crate) enum Target<'a> {
     Attribute(&'a hdf5::Attribute),
     Dataset { dataset: &'a hdf5::Dataset, memory: &'a Dataspace, file: &'a Dataspace },
 }
 
 impl Target<'_> {
-    /// Number of values in the attribute, or of selected elements of the dataset, that is read or written; a buffer for them
-    /// must hold as many.
+    /// Number of values; a buffer must hold as many.
     pub(super) fn count(&self) -> Result<usize> {
         match self {
             Target::Attribute(attribute) => Ok(attribute.space().h5()?.size()),
@@ -31,8 +31,7 @@ impl Target<'_> {
         }
     }
 
-    /// Reads all values of the attribute, or the selected elements of the dataset, into `buffer`, converted to the type
-    /// `datatype`.
+    /// Reads the values into `buffer`, converted to `datatype`.
     ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
@@ -46,8 +45,7 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Writes the values in `buffer`, which have the type `datatype`, to the whole attribute, or to the selected
-    /// elements of the dataset.
+    /// Writes the values in `buffer`, which have the type `datatype`.
     ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
@@ -61,8 +59,8 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Fails unless all values of the attribute, or the selected elements of the dataset, take exactly `bytes` bytes of
-    /// memory as values of the type `datatype`, and this type is free of pointers and references.
+    /// Fails unless the values take exactly `bytes` bytes of memory as `datatype`, and this type is free of pointers
+    /// and references.
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
@@ -72,24 +70,22 @@ impl Target<'_> {
     }
 }
 
-/// Reads the values of `target`, an attribute or selected elements of a dataset, into `out`, converted to the type
-/// `datatype`, whose size is fixed. `out` must have exactly the size of all values.
+/// Reads the values into `out`, converted to `datatype`, whose size is fixed. `out` must have exactly the size of all
+/// values.
 pub(crate) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
     unsafe { target.read(datatype, out.as_mut_ptr().cast()) }.h5()
 }
 
-/// Writes `bytes`, values of the type `datatype` with a fixed size, to `target`: an attribute or selected elements of a
-/// dataset. `bytes` must have exactly the size of all values.
+/// Writes values of the type `datatype`, whose size is fixed. `bytes` must have exactly the size of all values.
 pub(crate) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
     unsafe { target.write(datatype, bytes.as_ptr().cast()) }.h5()
 }
 
-/// Reads the strings of `target`, an attribute or selected elements of a dataset, stored as `datatype` with a variable
-/// or fixed length. Appends them to `out` without padding.
+/// Reads strings, stored as `datatype` with a variable or fixed length, and appends them to `out` without padding.
 pub(crate) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
         return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
@@ -148,14 +144,14 @@ fn unpadded(bytes: &[u8], padding: H5T_str_t) -> &[u8] {
     }
 }
 
-/// Strings in the form that libhdf5 needs to write them: one buffer for all, each string terminated by NUL.
+/// One buffer for all strings, each terminated by NUL.
 pub(crate) struct Strings {
     text: Vec<u8>,
     starts: Vec<usize>,
 }
 
 impl Strings {
-    /// Copies strings into one buffer, each terminated by NUL, as libhdf5 needs them.
+    /// Copies strings.
     ///
     /// # Errors
     /// `Usage` if a string contains NUL or is not UTF-8.
@@ -174,8 +170,7 @@ impl Strings {
     }
 }
 
-/// Writes `strings` to `target`, an attribute or selected elements of a dataset, as strings of variable length, marked
-/// with the character set `charset`.
+/// Writes strings of variable length, marked with a character set.
 pub(crate) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {

@@ -1,4 +1,4 @@
-//! Makes the plot of antenna positions (the array layout), in metres east and north of the centre of the array.
+//! Makes the plot of antenna positions, the array layout, in metres east and north of the centre of the array.
 
 use serde_json::json;
 
@@ -10,20 +10,20 @@ use crate::look::request::Quantity;
 /// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// If the mean of all antenna positions is one to two times this distance (in metres) from the origin, they are taken as
+/// If the mean of all positions is one to two times this distance in metres from the origin, they are taken as
 /// positions on the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
-/// Maximum number of antennas in the plot of positions; further ones are not shown.
+/// Most antennas of the plot; further ones are not shown.
 const MAX_ANTENNAS: usize = 1024;
 
 pub(super) static PLOT: PlotKind = PlotKind { name: "antennas", quantities: &[Quantity::Amp], rows: None };
 
-/// Makes the plot of antenna positions: each antenna is a series with one point, in metres east and north of the mean
-/// position. Positions that are not on the Earth are shown by their stored x and y.
+/// Each antenna is a series with one point, in metres east and north of the mean position. Positions that are not on
+/// the Earth are shown by their stored x and y.
 ///
-/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session (the watching of
-/// this file) began, number of changes of the file seen since then, and number of rows of its main table.
+/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session began, number of
+/// changes of the file seen since then, and number of rows of its main table.
 pub(in crate::look) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(String, [f64; 3])> = known

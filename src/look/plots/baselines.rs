@@ -35,7 +35,7 @@ struct Pairs<T> {
     unshown: u64,
 }
 
-/// What is added up of a baseline.
+/// The sums of a baseline.
 trait Cell: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     fn add(&mut self, row: &Row<'_>, part: &Part);
 
@@ -101,13 +101,12 @@ impl Cell for Flags {
     }
 }
 
-/// Index of the baseline of two antennas.
 fn index(first: usize, second: usize) -> usize {
     let (low, high) = (first.min(second), first.max(second));
     high * (high + 1) / 2 + low
 }
 
-/// Index of a row's baseline; `None` if an antenna number is negative, or 1024 or more.
+/// `None` if an antenna number is negative, or 1024 or more.
 fn pair(key: &RowKey) -> Option<usize> {
     Some(index(antenna(key.antenna1)?, antenna(key.antenna2)?))
 }

@@ -49,17 +49,17 @@ impl Drawing {
     }
 }
 
-/// What a plot is drawn from, besides its sums.
+/// The source of a plot, besides its sums.
 pub(in crate::look) struct Maker<'a> {
     pub(super) request: &'a Request,
     pub(super) selection: &'a Selection,
     pub(super) known: &'a Description,
-    /// Indices of the correlations in the plot, among those of a cell.
+    /// Indices of the plotted correlations in a cell.
     pub(super) correlations: Vec<usize>,
 }
 
 impl Maker<'_> {
-    /// Names of the correlations in the plot.
+    /// Names of the plotted correlations.
     pub(super) fn correlations(&self) -> Vec<String> {
         let window = self.selection.spw.and_then(|spw| self.known.window(spw));
         let names = window.map_or(&[][..], |window| &window.correlations);
@@ -72,7 +72,7 @@ impl Maker<'_> {
         at.and_then(|at| self.known.units.get(at)).map_or("", String::as_str)
     }
 
-    /// Axis of the plotted quantity, with its name, unit and scale (logarithmic for amplitudes).
+    /// Logarithmic for amplitudes.
     pub(super) fn quantity_axis(&self) -> Axis {
         match self.request.quantity {
             Quantity::Amp => Axis::new("amplitude", self.unit(), "log"),
@@ -107,14 +107,14 @@ impl Maker<'_> {
         value as f32
     }
 
-    /// Frequencies and widths in Hz of the channels of the spectral window; `None` if they are unknown.
+    /// Frequencies and widths in Hz; `None` if they are unknown.
     pub(super) fn window_frequencies(&self) -> Option<(&[f64], &[f64])> {
         let window = self.selection.spw.and_then(|spw| self.known.window(spw))?;
         (!window.frequencies.is_empty()).then_some((&window.frequencies[..], &window.widths[..]))
     }
 
-    /// Frequencies and widths in MHz of the channels that a plot uses (selected by `part`); `None` if the frequencies
-    /// are unknown, or neither ascending nor descending.
+    /// Frequencies and widths in MHz of the channels that `part` selects; `None` if the frequencies are unknown, or neither ascending nor
+    /// descending.
     fn frequencies(&self, part: &Part) -> Option<(Vec<f64>, Vec<f64>)> {
         let (frequencies, widths) = self.window_frequencies()?;
         let of_part =
@@ -130,10 +130,9 @@ impl Maker<'_> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// Frequency axis in MHz of the channels that a plot uses, or axis of channel numbers (from 0)
-    /// if frequencies are unknown or unordered. Also the edges of its bins, ascending, and for each
-    /// bin in this order the index (from 0) of its element in the list of sums by frequency bin,
-    /// which is in the order of the channels.
+    /// Frequency axis in MHz of the channels of `part`, or axis of channel numbers if frequencies are unknown or
+    /// unordered. Also the edges of its bins, ascending, and for each bin in this order the index of its element in the
+    /// list of sums by frequency bin, which is in the order of the channels.
     pub(super) fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -155,10 +154,7 @@ impl Maker<'_> {
         (axis, edges, places)
     }
 
-    /// Frequency axis in MHz of the channels that a plot uses, or axis of channel numbers (from 0)
-    /// if frequencies are unknown or unordered. Also the centres of its bins, ascending, and for
-    /// each bin in this order the index (from 0) of its element in the list of sums by frequency
-    /// bin, which is in the order of the channels.
+    /// As [`Self::channel_edges`], with the centres of the bins.
     pub(super) fn channel_centres(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let mut places: Vec<usize> = (0..part.places()).collect();
         let range = |place: usize| place * part.each..((place + 1) * part.each).min(part.channels.len());
@@ -179,17 +175,16 @@ impl Maker<'_> {
         }
     }
 
-    /// A value of each bin and correlation, of `sums`, which has the sums of the correlations for each bin: the bin varies
-    /// fastest.
+    /// A value of each bin and correlation, the bin fastest; `sums` has the sums of the correlations for each bin.
     pub(super) fn by_correlation(&self, sums: &[&[Sum]], value: impl Fn(&Sum) -> f32) -> Vec<f32> {
         let value = &value;
         let line = |number: usize| sums.iter().map(move |sums| value(&sums[number]));
         (0..self.correlations.len()).flat_map(line).collect()
     }
 
-    /// Makes a plot of one line for each correlation. `sums` has, for each bin along `x`, the sums of the visibilities
-    /// of each correlation; `places` is the position of each bin on the axis `x`. The lines show means (or maxima) and,
-    /// except for phases, the smallest and largest value.
+    /// One line for each correlation. `sums` has the sums of each correlation for each bin along `x`; `places` is the
+    /// position of each bin on that axis. The lines show means or maxima and, except for phases, the smallest and
+    /// largest value.
     pub(super) fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]]) -> Drawing {
         let series = self.correlations();
         let shape = [series.len(), places.len()];
@@ -218,7 +213,7 @@ pub(super) fn time_axis() -> Axis {
     Axis::new("time", "UTC", "time")
 }
 
-/// Makes a plot of one line of percentages.
+/// One line of percentages.
 pub(super) fn flag_line(axis: Axis, x: Vec<f64>, y: Vec<f32>) -> Drawing {
     Drawing {
         x: axis,
@@ -229,8 +224,8 @@ pub(super) fn flag_line(axis: Axis, x: Vec<f64>, y: Vec<f32>) -> Drawing {
     }
 }
 
-/// Makes an image of a two-dimensional histogram: `raster` is the number of points in each bin, x fastest; `x` and `y`
-/// are the edges of the bins.
+/// A two-dimensional histogram: `raster` is the number of points in each bin, x fastest; `x` and `y` are the edges of
+/// the bins.
 pub(super) fn points([x_axis, y_axis]: [Axis; 2], raster: Vec<u32>, x: Vec<f64>, y: Vec<f64>) -> Drawing {
     let shape = [y.len().saturating_sub(1), x.len().saturating_sub(1)];
     let counts: Vec<f32> = raster.iter().filter(|&&count| count > 0).map(|&count| count as f32).collect();

@@ -6,7 +6,7 @@ use crate::look::bins::{Merge, Times};
 use crate::look::part::{Flags, Part, Row};
 use crate::look::request::Quantity;
 
-/// Maximum number of time bins; if the data has more times, neighbouring ones are merged.
+/// Further times make neighbouring ones merge.
 const MAX_TIMES: usize = 4096;
 
 pub(super) static PLOT: PlotKind = PlotKind {

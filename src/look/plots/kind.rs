@@ -1,4 +1,4 @@
-//! What a kind of plot is made of.
+//! The parts of a kind of plot.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +9,6 @@ use crate::look::part::{Part, Row};
 use crate::look::request::{Quantity, Request};
 use crate::look::selection::Correlations;
 
-/// A kind of plot.
 pub(in crate::look) struct PlotKind {
     /// Name in requests.
     pub(in crate::look) name: &'static str,
@@ -25,13 +24,13 @@ pub(in crate::look) struct RowPlot {
     pub(in crate::look) sums: fn(&Request) -> &'static SumsKind,
     /// Title; `{quantity}` stands for the plotted quantity.
     pub(super) title: &'static str,
-    /// What was plotted, before the selected antennas, fields and spectral window.
+    /// Text of the note, before the selected antennas, fields and spectral window.
     pub(super) note: fn(&Words) -> String,
     /// The plot before any row was read, with the axis of the plotted quantity.
     pub(super) empty: fn(Axis) -> Drawing,
 }
 
-/// What rows are added up to. Plots with the same kind of sums and the same selection share them.
+/// The sums of rows. Plots with the same kind of sums and the same selection share them.
 pub(in crate::look) struct SumsKind {
     /// Differs from those of all other kinds of sums.
     pub(super) name: &'static str,

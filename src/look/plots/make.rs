@@ -8,8 +8,8 @@ use crate::look::frame::{Frame, Plot};
 use crate::look::request::{Average, Quantity, Request, Statistic};
 use crate::look::selection::Baselines;
 
-/// State of the plotted table that is reported with a plot: revision (number of changes seen), number of rows, whether
-/// cells were overwritten (`stale`), and whether reading has stopped at its limit of bytes (`stopped`).
+/// State of the plotted table: revision (number of changes seen), number of rows, whether cells were overwritten, and
+/// whether reading has stopped at its limit of bytes.
 pub(in crate::look) struct Progress {
     pub(in crate::look) session: u64,
     pub(in crate::look) revision: u64,
@@ -49,7 +49,7 @@ pub(in crate::look) fn frame(
     Frame { plot, arrays, session: progress.session }
 }
 
-/// Indices of the correlations in the plot; before any row is read, those that are expected from the selection and the
+/// Indices of the plotted correlations; before any row is read, those that are expected from the selection and the
 /// subtables.
 fn correlations(fold: &Fold, known: &Description) -> Vec<usize> {
     let window = fold.selection.spw.and_then(|spw| known.window(spw));
@@ -60,7 +60,6 @@ fn correlations(fold: &Fold, known: &Description) -> Vec<usize> {
     }
 }
 
-/// The plotted quantity in the title.
 fn quantity(request: &Request) -> &'static str {
     match (request.quantity, request.statistic) {
         (Quantity::Amp, Statistic::Max) => "Largest amplitude",
@@ -105,7 +104,6 @@ impl Maker<'_> {
         note
     }
 
-    /// The selected baselines.
     fn baselines(&self) -> String {
         match &self.selection.baselines {
             Baselines::Cross => "cross baselines".to_owned(),

@@ -6,7 +6,7 @@ use crate::look::bins::Times;
 use crate::look::part::{Part, Row, Sum};
 use crate::look::request::Quantity;
 
-/// Maximum number of time bins; if the data has more times, neighbouring ones are merged.
+/// Further times make neighbouring ones merge.
 const MAX_TIMES: usize = 4096;
 
 pub(super) static AMPLITUDE: PlotKind = PlotKind {

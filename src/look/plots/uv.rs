@@ -23,7 +23,7 @@ pub(super) static SUMS: SumsKind =
 
 #[derive(Debug)]
 struct Coverage {
-    /// Number of points by u and v: each row adds the points (u, v) and (-u, -v).
+    /// Each row adds the points (u, v) and (-u, -v).
     map: Map,
     /// Both axes extend from minus this one to this one, in metres.
     reach: f64,
@@ -60,8 +60,8 @@ impl Sums for Coverage {
     }
 }
 
-/// Factor from metres to the unit of the u and v axes, and the name of the unit: kλ at the centre frequency if the
-/// request asks for it, otherwise m.
+/// Factor from metres to the unit of the axes, and its name: kλ at the centre frequency if the request asks for it,
+/// otherwise m.
 fn scale(maker: &Maker<'_>) -> (f64, &'static str) {
     match maker.window_frequencies().filter(|_| maker.request.kilowavelengths) {
         Some((frequencies, _)) => {

@@ -10,9 +10,9 @@ use crate::look::part::{Part, Row, amplitude};
 use crate::look::request::Quantity;
 use crate::look::selection::Correlations;
 
-/// Number of bins per factor of two on the logarithmic amplitude axis.
+/// Bins per factor of two on the logarithmic amplitude axis.
 const OCTAVE: f64 = 8.;
-/// Index of the bin that begins at amplitude 1, on the logarithmic amplitude axis.
+/// Index of the bin that begins at amplitude 1.
 const UNITY: usize = MAP / 2;
 
 pub(super) static AMPLITUDE: PlotKind = PlotKind {
@@ -45,7 +45,7 @@ static PHASES: SumsKind =
 
 #[derive(Debug)]
 struct UvDistance {
-    /// Number of visibilities by uv distance (columns) and amplitude or phase (lines).
+    /// The columns are uv distances, the lines amplitudes or phases.
     map: Map,
     /// uv distances are from 0 to this one, in kilowavelengths, or in metres if the frequencies are unknown.
     reach: f64,

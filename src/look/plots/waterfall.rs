@@ -7,9 +7,8 @@ use crate::look::frame::{Array, Numbers};
 use crate::look::part::{Flags, Part, Row, amplitude};
 use crate::look::request::{Measure, Quantity, Request, Statistic};
 
-/// Maximum number of time bins (rows of pixels); if the data has more times, neighbouring ones are merged.
+/// Further times make neighbouring ones merge.
 const MAX_TIMES: usize = 1024;
-/// Maximum number of frequency bins (columns of pixels).
 const MAX_CHANNELS: usize = 512;
 
 pub(super) static PLOT: PlotKind = PlotKind {
@@ -50,7 +49,7 @@ fn of(request: &Request) -> &'static SumsKind {
 #[derive(Debug)]
 struct Waterfall<T>(Times<T>);
 
-/// What is added up in a pixel.
+/// The sums of a pixel.
 trait Pixel: Merge + std::fmt::Debug + Send + Sync + 'static {
     fn add(line: &mut [Self], row: &Row<'_>, part: &Part);
 
@@ -94,7 +93,7 @@ impl<T: Pixel> Sums for Waterfall<T> {
     }
 }
 
-/// Sum, maximum and number of the visibility amplitudes in a pixel.
+/// Sum, maximum and number of amplitudes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amplitude {
     sum: f64,
@@ -129,7 +128,7 @@ impl Pixel for Amplitude {
     }
 }
 
-/// Sum (real and imaginary part) and number of the complex visibilities in a pixel.
+/// Sum of real and of imaginary parts, and number.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vector {
     re: f64,

@@ -1,5 +1,5 @@
-//! What a user has edited in the attributes of a table and its columns, found by comparing them with those
-//! that the file was written with.
+//! The attributes of a table and its columns that a user has edited, found by comparing them with those that the file
+//! was written with.
 
 use bstr::{BStr, ByteSlice};
 
@@ -13,8 +13,9 @@ use crate::table::ColumnInfo;
 use crate::value::Values;
 
 impl NativeTable {
-    /// What the user is told: edits since the file was made, and what of it no table has. `coordinates` gives
-    /// those of the axes of the table, with the role of each axis; the values of other dimension scales are not compared.
+    /// Sentences for the user: edits since the file was made, and those parts of it that no table has. `coordinates`
+    /// gives those of the axes of the table, with the role of each axis; the values of other dimension scales are not
+    /// compared.
     ///
     /// # Errors
     /// Those of reading attributes, also when the table was opened.
@@ -28,12 +29,12 @@ impl NativeTable {
         Ok(notes)
     }
 
-    /// Info and comments that the file was made with, if attributes have been edited since.
+    /// `None` if no attributes have been edited.
     pub(crate) fn written(&self) -> Result<Option<&Written>> {
         self.written.as_ref().map(Option::as_ref).map_err(Error::clone)
     }
 
-    /// Applies what a user has changed in attributes to info, keywords and comments of the table, and notes it.
+    /// Applies edited attributes to info, keywords and comments of the table, and notes that.
     pub(super) fn apply_edits(&mut self) -> Result<Option<Written>> {
         let expressions: Vec<&str> = self.forms.iter().filter_map(|form| form.expression.as_deref()).collect();
         let object = Object::Group(self.group.clone());
@@ -74,13 +75,11 @@ impl NativeTable {
         Ok(Some(written))
     }
 
-    /// The attributes that the group of the table was written with.
     pub(super) fn written_attributes(&self) -> Attributes {
         let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
         Attributes::of_table(exact_name, &self.info, &self.keywords, &|stored| self.path_of(stored))
     }
 
-    /// The attributes that the dataset or group of a column was written with.
     pub(super) fn written_column_attributes(&self, info: &ColumnInfo, form: &StoredForm) -> Attributes {
         let desc = &info.desc;
         let exact_name = (form.link != desc.name.to_str_lossy()).then(|| desc.name.as_bstr());

@@ -1,5 +1,7 @@
-//! A table of a native HDF5 file: its keywords and its cells. `open.rs` opens it, `edits.rs` finds what a user
-//! has edited in attributes, `storage.rs` tells how cells are stored. docs/layout.md.
+//! A table of a native HDF5 file: its keywords and its cells. `open.rs` opens it, `edits.rs` finds edited attributes,
+//! `storage.rs` tells how cells are stored. docs/layout.md. Columns and rows are numbered from 0. The **source** is the
+//! table of the conversion that made the file, the **rows of the source** are recorded in the dimension scale of rows.
+//! A **live** file is read while it is written.
 
 mod edits;
 pub(super) mod open;
@@ -25,57 +27,49 @@ use crate::schema::TableInfo;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Record;
 
-/// What edits of attributes have replaced in a table.
+/// Info and comments that edits of attributes have replaced.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) info: TableInfo,
-    /// The comment of each column.
     pub(crate) comments: Vec<BString>,
 }
 
-/// An open table of a native HDF5 file: info, keywords and comments are those that a user may have edited in attributes.
+/// Info, keywords and comments are those that a user may have edited in attributes.
 pub(crate) struct NativeTable {
     rows: u64,
-    /// Number of rows that the file was written with; a user may have added or removed rows since.
+    /// Rows that the file was written with; a user may have added or removed rows since.
     written_rows: u64,
-    /// Name of the dimension scale of the table's rows.
     row: String,
-    /// Whether the file is live: it may have further rows that are not yet committed.
+    /// Whether there may be further rows that are not yet committed.
     live: bool,
-    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
-    /// empty except in the main table.
+    /// As [`NativeTable::damage`].
     damage: Vec<Damage>,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
-    /// Number of columns that the group `_ctds` describes. They are the first in the list of columns; a user has added
-    /// the columns after them.
+    /// Number of columns that the group `_ctds` describes, the first ones; a user has added the others.
     described: usize,
     forms: Vec<StoredForm>,
-    /// The last path component of each subtable (`ANTENNA`), by the reference that keywords store (`././ANTENNA`).
+    /// The last path component of each subtable, `ANTENNA`, by the reference that keywords store, `././ANTENNA`.
     table_names: HashMap<BString, String>,
-    /// The path of the group of each subtable that is in the file (`/ANTENNA`), by the reference that keywords store
-    /// (`././ANTENNA`).
+    /// The path of the group of each subtable that is in the file, by the reference that keywords store.
     groups: HashMap<BString, String>,
     layout: Layout,
-    /// The exact name of the table if the name of its group differs from it; `None` if both agree, and for the main
-    /// table.
+    /// `None` if the name of the group is that of the table, and for the main table.
     exact_name: Option<BString>,
-    /// What the user is told about columns that were added or removed after the file was written, and about parts of
-    /// the table that cannot be used.
+    /// Columns that were added or removed after the file was written, and parts of the table that cannot be used.
     notes: Notes,
-    /// What the edits of attributes have replaced; `None` without edits. An error is one of reading attributes.
+    /// `None` without edits. An error is one of reading attributes.
     written: Result<Option<Written>>,
     group: Group,
-    /// The group `/_ctds/TABLE` that describes the table exactly; `None` for a table that a user added to the file.
+    /// The group `/_ctds/TABLE`; `None` for a table that a user added to the file.
     exact: Option<Group>,
     source: Arc<dyn ReadAt>,
 }
 
 impl NativeTable {
-    /// Makes a reader for a dataset of the table that holds `part` of the column number `index` (from 0). In a live file
-    /// (an HDF5 file that is read while it is written) the dataset must have the table's rows as its slowest axis. Elements
-    /// of a type that the part does not have are converted.
+    /// Makes a reader for a dataset that holds `part` of a column. In a live file the dataset must have the table's
+    /// rows as its slowest axis. Elements of a type that the part does not have are converted.
     fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {
         let wanted = part.element(self.columns[index].data_type());
         match dataset.data_type() {
@@ -86,7 +80,7 @@ impl NativeTable {
         if self.live && matches!(part, Part::Cube(_)) { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
 
-    /// Makes a reader for a dataset of the table. In a live file the dataset must have the table's rows as its slowest axis.
+    /// As [`Self::part_reader`], for any dataset.
     fn reader(&self, dataset: Dataset) -> Result<Reader> {
         let source = self.source.clone();
         let chunks = if self.live {
@@ -97,26 +91,25 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset (from 0);
-    /// empty if it holds all.
+    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
-    /// Path from the root of each object in the group of the table, or of a subtable that cannot be one, that is left out,
-    /// and why.
+    /// Path from the root of each object in the group of the table, or of a subtable that cannot be one, that is left
+    /// out, and why.
     pub(crate) fn left_out(&self) -> &[(String, String)] {
         &self.notes.left_out
     }
 
-    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
-    /// empty except in the main table of a salvaged conversion.
+    /// The parts of the source, in any of its tables, that could not be read and are not in the file; empty except in
+    /// the main table of a salvaged conversion.
     pub(crate) fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Fails unless a dataset of a column has the expected number of rows, by its number `found`.
-    /// It may be larger in a live file, where rows may not be committed yet.
+    /// Fails unless a dataset has the expected number of rows. It may have more in a live file, where rows may not be
+    /// committed yet.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -134,16 +127,15 @@ impl NativeTable {
         self.rows
     }
 
-    /// Names and values of the root attributes of the native HDF5 file, without those whose type this program cannot
-    /// read.
+    /// Attributes whose type this program cannot read are left out.
     pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
         let root = self.group.root()?;
         let names = root.attributes()?.into_iter();
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The number (from 0) that each row had in the source of the conversion, as this table's dimension scale of rows
-    /// records it; `None` without such a scale, or if the scale of a file that is not live has another number of rows.
+    /// The row of the source of each row; `None` without a scale, or if the scale of a file that is not live has
+    /// another number of rows.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         // rows that a user has added have no numbers
         if !self.group.has(&self.row) || self.rows > self.written_rows && !self.live {
@@ -156,8 +148,7 @@ impl NativeTable {
         scale.integers(0..self.rows).map(Some)
     }
 
-    /// The number (from 0) that the first row had in the source of the conversion, as this table's dimension scale of
-    /// rows records it; `None` without such a scale, or if the scale or the table has no rows.
+    /// The row of the source of the first row; `None` without a scale, or without rows.
     pub(crate) fn first_row(&self) -> Result<Option<i64>> {
         if self.rows == 0 || !self.group.has(&self.row) {
             return Ok(None);
@@ -178,8 +169,7 @@ impl NativeTable {
         &self.columns
     }
 
-    /// The error to report when a column without cells in the file is read, with the reason; `None` if its cells are in the
-    /// file.
+    /// The error of reading a column without cells in the file, with the reason; `None` if its cells are in the file.
     pub(crate) fn missing(&self, index: usize) -> Option<Error> {
         let form = &self.forms[index];
         (form.kind == FormKind::Missing).then(|| form.open(0, |_| Ok(())).err()).flatten()
@@ -221,9 +211,8 @@ impl NativeTable {
         }
     }
 
-    /// Makes a reader of the cells of the column number `index` (from 0) that is one dataset, `data`: a dense column,
-    /// whose cells have one shape, or records as JSON strings. `flags` is the dataset that tells which cells are
-    /// defined, `None` if all are.
+    /// Makes a reader of a column that is one dataset: a dense column, whose cells have one shape, or records as JSON
+    /// strings. `flags` tells which cells are defined, `None`: all.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.part_reader(index, Part::Data, data)?;
@@ -243,7 +232,7 @@ impl NativeTable {
         Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
     }
 
-    /// Returns `reader` of a dataset of a column that is a group unchanged, or an error if it does not have the rows of the
+    /// Returns `reader` of a dataset of a column that is a group, or an error if it does not have the rows of the
     /// table. More are allowed in a live table, and rows that a user has added to the table may be missing.
     fn rows_of(&self, form: &StoredForm, reader: Reader) -> Result<Reader> {
         let is_short = self.written_rows < self.rows && reader.rows() == self.written_rows;
@@ -261,7 +250,7 @@ impl NativeTable {
         self.exact.as_ref().map_or(Ok(None), StoredDigests::read)
     }
 
-    /// The name of the dataset or group of the column number `index` (from 0), in the group of the table.
+    /// The name of the dataset or group of a column, in the group of the table.
     pub(crate) fn link(&self, index: usize) -> &str {
         &self.forms[index].link
     }
@@ -275,8 +264,8 @@ impl NativeTable {
     }
 }
 
-/// The number of rows of each dataset of a column that has an axis of the table's rows, by the dataset's path in the group
-/// of the table; none for a column without cells in the file.
+/// The number of rows of each dataset of a column that has an axis of rows, by its path in the group of the table; none
+/// for a column without cells in the file.
 fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
     if form.kind == FormKind::Missing {
         return Ok(Vec::new());
@@ -290,7 +279,7 @@ fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
     paths.map(count).collect()
 }
 
-/// Largest number of names that a message lists for each number of rows.
+/// Most names that a message lists for each number of rows.
 const LISTED: usize = 20;
 
 /// A sentence about columns with different numbers of rows: all numbers, and the columns that have each.

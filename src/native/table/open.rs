@@ -23,8 +23,7 @@ use crate::remote;
 use crate::table::{ColumnInfo, OpenOptions};
 use crate::value::{Record, Value};
 
-/// Whether the file at `path` is HDF5 but not a container of packed files. Always true for a URL, whose content is
-/// checked when it is opened.
+/// Always true for a URL, whose content is checked when it is opened.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
     if remote::is_remote(path) {
         return Ok(true);
@@ -34,14 +33,13 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
 }
 
-/// A table of a native HDF5 file, opened or with the error of opening it, with its name and its parent in the tree of
-/// tables.
+/// A table, opened or with the error of opening it, and its place in the tree of tables.
 pub(crate) struct NativeEntry {
-    /// Name of the table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// `.` for the main table, else the keywords that lead to the table, `ANTENNA` or `A/B`.
     pub(crate) name: String,
-    /// Index (from 0) of the table whose keyword names this one, in the list of the file's tables; `None` for the main table.
+    /// Index in the list of the file's tables; `None` for the main table.
     pub(crate) parent: Option<usize>,
-    /// The path of the table's group in the file.
+    /// Path in the file.
     pub(crate) group: String,
     pub(crate) table: Result<NativeTable>,
 }
@@ -111,7 +109,7 @@ fn find_more_tables(
     let mut next = 0;
     while next < tables.len() {
         let (name, path) = (tables[next].name.clone(), tables[next].group.clone());
-        // those of the main table lie beside it; all others inside their parents
+        // groups of subtables of the main table lie beside it; those of other tables lie inside their parents
         let inside = |group: &Group, prefix: &str| -> Result<Vec<String>> {
             Ok(undescribed::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}")).collect())
         };
@@ -351,9 +349,9 @@ fn exact_name(path: &str, document: &TableDocument) -> Option<BString> {
     (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into())
 }
 
-/// Adds the subtables to which `keywords` refer to `found`: the reference as a keyword stores it (`././ANTENNA`), and the path
-/// of the subtable's group, which the attribute of the keyword shows (`Table: /ANTENNA`). `attributes` are those made from
-/// the keywords, `read` reads one from the file.
+/// Adds the subtables to which `keywords` refer to `found`: the reference as a keyword stores it, and the path of the
+/// subtable's group, which the attribute of the keyword shows (`Table: /ANTENNA`). `attributes` are those made from the
+/// keywords, `read` reads one from the file.
 fn add_groups(
     keywords: &Record,
     attributes: &Attributes,
@@ -380,8 +378,8 @@ fn names_table(record: &Record) -> bool {
     })
 }
 
-/// Finds the datasets that tell which cells of dense columns are defined, where no document records them: those of files from
-/// before the names were recorded, or that a user has added. They are called `LINK__defined`, and no column's.
+/// Finds the datasets that tell which cells of dense columns are defined, where no document records them: those of
+/// older files, or that a user has added. They are called `LINK__defined`, and no column's.
 fn find_flags(group: &Group, forms: &mut [StoredForm]) {
     let claimed: HashSet<&str> =
         forms.iter().flat_map(|form| std::iter::once(form.link.as_str()).chain(form.flags.as_deref())).collect();
@@ -396,9 +394,9 @@ fn find_flags(group: &Group, forms: &mut [StoredForm]) {
     }
 }
 
-/// The number of rows of a table, other than the one that was `written`, if a user has added rows to all columns, or removed
-/// rows from all; `None` if nothing was changed, or not in all columns alike. Columns that are groups need not have the added
-/// rows. Columns that cannot be opened do not count.
+/// The number of rows of a table, if a user has added rows to all columns, or removed rows from all; `None` if nothing
+/// was changed, or not in all columns alike. Columns that are groups need not have the added rows. Columns that cannot
+/// be opened do not count.
 fn edited_rows(group: &Group, forms: &[StoredForm], written: u64) -> Option<u64> {
     let counts = |is_group: bool| {
         let forms = forms.iter().filter(move |form| form.has_group() == is_group);

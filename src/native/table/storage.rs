@@ -1,4 +1,5 @@
-//! How the columns of a table are stored: datasets, chunks, blocks and filters.
+//! How the columns of a table are stored: datasets, chunks, blocks and filters. A dense column is one dataset, whose
+//! cells have one shape.
 
 use std::ops::Range;
 
@@ -18,9 +19,8 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// For the column number `index` (from 0): the path of its dataset from the root, and the byte range in the file of
-    /// each chunk that has cells of `rows` (half-open, from 0). `None` unless the column is stored as dense (cells of
-    /// one shape, in one dataset) and has chunks.
+    /// The path of the dataset from the root, and the byte range in the file of each chunk that has cells of `rows`.
+    /// `None` unless the column is dense and has chunks.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         if *kind != FormKind::Dense {
@@ -38,8 +38,7 @@ impl NativeTable {
         Ok(Some((dataset.path().to_owned(), found)))
     }
 
-    /// The datasets of the column number `index` (from 0), each as its role (cells, one hypercube, offsets, flags …)
-    /// and its path from the root; empty if the cells are not in the file.
+    /// Role and path from the root of each dataset; empty if the cells are not in the file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         let form = &self.forms[index];
         if form.kind == FormKind::Missing {
@@ -50,9 +49,8 @@ impl NativeTable {
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
-    /// The hypercubes of the column number `index` (from 0), if the chunks of each are plain
-    /// little-endian elements in one contiguous block of the file; else empty. A dense column
-    /// counts as one hypercube.
+    /// The hypercubes of the column, if the chunks of each are plain little-endian elements in one contiguous block of
+    /// the file; else empty. A dense column counts as one hypercube.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if self.live {
@@ -91,7 +89,7 @@ impl NativeTable {
             });
             let dataset = match dataset {
                 Ok(dataset) => dataset,
-                // it is described, although it is refused
+                // a dataset in another file is described, although it is refused
                 Err(_) if elsewhere.is_some() => {
                     return Ok(DatasetInfo { name, elsewhere, index: "none".into(), ..DatasetInfo::default() });
                 }
@@ -112,8 +110,8 @@ impl NativeTable {
         self.datasets(index)?.into_iter().map(describe).collect()
     }
 
-    /// Lists the datasets of the column with the number `index` (from 0), each by its group, its name in that group,
-    /// and its path from the table's group. If the column's group is in another file, the list holds only that group.
+    /// Group, name in that group, and path from the table's group of each dataset of the column. If the column's group
+    /// is in another file, the list holds only that group.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
         let whole = |path: String| (self.group.clone(), path.clone(), path);
@@ -132,12 +130,12 @@ impl NativeTable {
     }
 }
 
-/// A hypercube of a column whose chunks are one contiguous block of the native HDF5 file.
+/// A hypercube whose chunks are one contiguous block of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredBlock {
-    /// Path of the hypercube's dataset from the root.
+    /// Path of the dataset from the root.
     pub(crate) path: String,
-    /// Size of all chunks of the hypercube in bytes; they are not compressed.
+    /// All chunks, which are not compressed.
     pub(crate) bytes: u64,
     pub(crate) cube: LinkedCube,
 }

@@ -1,14 +1,14 @@
-//! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes.
+//! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes. Lengths are in bytes.
 
-/// References in BloscLZ data to bytes at least this far back, in bytes, have a distance field that is two bytes longer.
+/// References at least this far back have a distance field that is two bytes longer.
 const FAR: usize = 8192;
 
-/// Largest number of literal bytes that follow one control byte in BloscLZ data.
+/// Most literal bytes that follow one control byte.
 const MAX_LITERALS: usize = 32;
-/// Number of bytes that decoding a BloscLZ reference copies at a time, if source and target do not overlap.
+/// Bytes that a reference copies at a time, if source and target do not overlap.
 const PIECE: usize = 16;
 
-/// Decodes BloscLZ data into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
+/// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
 pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     let Some((first, mut rest)) = data.split_first() else { return Some(0) };
     let (mut control, mut end) = (usize::from(first & 31), 0);

@@ -1,4 +1,5 @@
-//! Decodes one Blosc chunk: blocks that are split, compressed, and shuffled. docs/formats/blz.md, "A Blosc chunk".
+//! Decodes one Blosc chunk: blocks that are split, compressed, and shuffled. A split block has one part for each byte
+//! of an element, each a compressed stream; another block has a single part. docs/formats/blz.md, "A Blosc chunk".
 
 use std::cell::RefCell;
 
@@ -9,30 +10,29 @@ use crate::shuffle::{unshuffle, unshuffle_bits};
 /// Bytes of the header of a Blosc chunk.
 pub const HEADER_BYTES: usize = 16;
 
-/// Version of the Blosc chunk format that is read and written.
+/// Version of the format that is read and written.
 pub(super) const VERSION: u8 = 2;
 
-/// Flag of a Blosc chunk: bytes are shuffled.
+/// Flag: bytes are shuffled.
 pub(super) const SHUFFLED: u8 = 1;
-/// Flag of a Blosc chunk: its bytes follow the header as they are, not compressed.
+/// Flag: the bytes follow the header as they are, not compressed.
 pub(super) const COPIED: u8 = 2;
-/// Flag of a Blosc chunk: bits are shuffled.
+/// Flag: bits are shuffled.
 const BIT_SHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
-/// Flag of a Blosc chunk: each block is compressed as a whole, not split into a compressed stream for each byte of an
-/// element.
+/// Flag: no block is split.
 pub(super) const NOT_SPLIT: u8 = 16;
 
-/// Fewest elements in a block of a Blosc chunk that is split into parts, one for each byte of an element.
+/// Fewest elements in a block that is split.
 pub(super) const SPLIT_ELEMENTS: usize = 128;
-/// Largest element, in bytes, with which the blocks of a Blosc chunk are split into parts, one for each byte of an element.
+/// Largest element, in bytes, whose blocks are split.
 pub(super) const SPLIT_BYTES: usize = 16;
 
 /// The header of a Blosc chunk: flags, element size, decoded and stored size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
     flags: u8,
-    /// Size in bytes of an element of the Blosc chunk, which determines how its blocks are shuffled and split.
+    /// Bytes of an element, by which blocks are shuffled and split.
     typesize: u8,
     /// Size of the decoded chunk in bytes.
     pub bytes: u32,
@@ -93,7 +93,8 @@ impl ChunkHeader {
         [0, 1, 3, 4, 5].get(usize::from(self.flags >> 5)).copied()
     }
 
-    /// How the bytes of a Blosc chunk are shuffled, in the numbering of Blosc's HDF5 filter: 0 not at all, 1 by bytes, 2 by bits.
+    /// How the bytes of the chunk are shuffled, in the numbering of Blosc's HDF5 filter: 0 not at all, 1 by bytes, 2 by
+    /// bits.
     pub fn shuffle(&self) -> u32 {
         match (self.flags & SHUFFLED, self.flags & BIT_SHUFFLED) {
             (0, 0) => 0,
@@ -112,7 +113,7 @@ fn damaged(what: &str) -> Error {
     Error::format(format!("a Blosc chunk is damaged: {what}"))
 }
 
-/// The blocks of a compressed Blosc chunk, with their offsets (not for a chunk that is stored as a plain copy).
+/// The blocks of a compressed chunk, with their offsets.
 struct Blocks<'a> {
     chunk: &'a [u8],
     header: ChunkHeader,
@@ -120,7 +121,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads the list of the blocks' offsets from the Blosc chunk `chunk`; `header` is its decoded header.
+    /// Reads the list of the blocks' offsets.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };
@@ -129,8 +130,7 @@ impl<'a> Blocks<'a> {
         Ok(Blocks { chunk, header, starts: starts.as_chunks().0 })
     }
 
-    /// Calls `visit` for each block of a Blosc chunk with the decoded length of the block in bytes and its parts, which
-    /// are its compressed streams.
+    /// Calls `visit` for each block with its decoded length in bytes and its parts.
     fn visit(&self, mut visit: impl FnMut(usize, Parts<'a>) -> Result<()>) -> Result<()> {
         let (bytes, block_bytes) = (self.header.bytes as usize, self.header.block_bytes as usize);
         for (block, start) in self.starts.iter().enumerate() {
@@ -139,7 +139,7 @@ impl<'a> Blocks<'a> {
             let stored = self.chunk.get(start..).filter(|_| start >= HEADER_BYTES);
             let stored = stored.ok_or_else(|| damaged(&format!("block {block} begins at byte {start}")))?;
             let count = self.header.parts(len, len < block_bytes);
-            // what a split leaves over is not stored
+            // the bytes that a split leaves over are not stored
             if !len.is_multiple_of(count) {
                 return Err(damaged("a block is not a multiple of its elements"));
             }
@@ -149,7 +149,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Iterator over the parts of a Blosc block: its compressed streams, one for each byte of an element, or a single one.
+/// The parts of a block.
 struct Parts<'a> {
     stored: &'a [u8],
     count: usize,
@@ -170,8 +170,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl ChunkHeader {
-    /// Number of compressed streams (parts) of a Blosc block of `len` decoded bytes: the size of an element in bytes if
-    /// the block is split, else 1. A shorter last block of a chunk (`is_rest`) is not split.
+    /// Number of parts of a block of `len` decoded bytes. A shorter last block of a chunk, `is_rest`, is not split.
     fn parts(&self, len: usize, is_rest: bool) -> usize {
         let typesize = usize::from(self.typesize).max(1);
         let is_split =
@@ -180,7 +179,7 @@ impl ChunkHeader {
     }
 }
 
-/// Decodes the header of a Blosc chunk; returns it and the whole chunk, without bytes after the size that the header states.
+/// The header, and the whole chunk, without bytes after the size that the header states.
 fn whole(chunk: &[u8]) -> Result<(ChunkHeader, &[u8])> {
     let header = chunk.first_chunk().ok_or_else(|| damaged("it has no header"))?;
     let header = ChunkHeader::decode(header)?;
@@ -204,7 +203,7 @@ pub fn check(chunk: &[u8]) -> Result<()> {
 }
 
 thread_local! {
-    /// Buffer of each thread for a decoded block of a Blosc chunk that is still shuffled.
+    /// A decoded block that is still shuffled.
     static PLAIN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -242,8 +241,7 @@ pub fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// Decompresses the compressed streams `parts` of a Blosc block of `len` decoded bytes into `out` from index `start`
-/// on; the bytes stay shuffled.
+/// Decompresses the parts of a block of `len` decoded bytes into `out` from index `start` on; the bytes stay shuffled.
 fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize, out: &mut Vec<u8>) -> Result<()> {
     let part_bytes = len / parts.count;
     for (number, part) in parts.enumerate() {
@@ -267,21 +265,20 @@ fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize
     Ok(())
 }
 
-/// Largest number of bytes that one compressed byte can decode to, in all codecs but zstd.
+/// Most bytes that one compressed byte can decode to, in all codecs but zstd.
 const MAX_EXPANSION: usize = 1 << 11;
-/// Largest number of bytes that one byte compressed by zstd can decode to: 4 bytes may be a block of 128 KiB.
+/// The same for zstd: 4 bytes may be a block of 128 KiB.
 const MAX_EXPANSION_ZSTD: usize = 1 << 15;
 
 fn unknown_codec(header: &ChunkHeader) -> Error {
     Error::format(format!("a Blosc chunk with codec {}, 0 to 4 are known", header.flags >> 5))
 }
 
-/// The error for a codec whose feature is off.
 pub(crate) fn not_built(codec: &str) -> Error {
     Error::unsupported(format!("{codec} data needs the feature {codec:?} of the crate blosc-arrays"))
 }
 
-/// Decompresses a part of a Blosc block, one of its compressed streams, into `out`; returns the number of bytes written to `out`.
+/// Decompresses a part into `out`; returns the number of bytes.
 fn expand(header: &ChunkHeader, part: &[u8], out: &mut [u8]) -> Result<usize> {
     let codec = header.codec();
     let wrong = || damaged(&format!("{codec} data cannot be decoded"));

@@ -9,13 +9,13 @@ use super::chunk::{COPIED, HEADER_BYTES, NOT_SPLIT, SHUFFLED, SPLIT_BYTES, SPLIT
 use crate::error::{Error, Result};
 use crate::shuffle::shuffle;
 
-/// Largest block of a Blosc chunk that is written, in bytes.
+/// Largest block that is written, in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Blosc chunks with fewer decoded bytes than this are stored as plain copies, without compression.
+/// Shorter chunks, in decoded bytes, are stored as plain copies, without compression.
 const LEAST_BYTES: usize = 128;
 
-/// Largest number of decoded bytes that a Blosc 1 chunk can hold.
+/// Most decoded bytes that a chunk can hold.
 const MAX_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
 
 /// A codec with which Blosc chunks can be compressed.
@@ -43,7 +43,7 @@ impl BloscCodec {
         }
     }
 
-    /// Number of the codec in the flags of a Blosc chunk.
+    /// Number of the codec in the flags of a chunk.
     fn number(self) -> u8 {
         match self {
             BloscCodec::Lz4 => 1,
@@ -78,7 +78,7 @@ impl FromStr for BloscCodec {
 pub struct ChunkSettings {
     /// Codec of the blocks; a block that it does not make smaller is stored as it is.
     pub codec: BloscCodec,
-    /// Compression level from 0 (plain copies) to 9.
+    /// Compression level from 0, plain copies, to 9.
     pub level: u8,
     /// Whether the bytes of elements are sorted by their position in the element before they are compressed.
     pub shuffle: bool,
@@ -106,7 +106,7 @@ struct Scratch {
     compressors: Compressors,
 }
 
-/// Compressors that a thread reuses, with the levels for which they were made.
+/// The levels are those for which the compressors were made.
 #[derive(Default)]
 struct Compressors {
     #[cfg(feature = "zlib")]
@@ -148,7 +148,7 @@ fn put_header(out: &mut Vec<u8>, settings: &ChunkSettings, flags: u8, bytes: usi
     }
 }
 
-/// Writes `len`, the stored length in bytes of the Blosc chunk that begins at index `start` of `out`, into the chunk's header.
+/// Writes the stored length of the chunk that begins at index `start` of `out` into its header.
 fn put_stored(out: &mut [u8], start: usize, len: usize) {
     out[start + 12..start + 16].copy_from_slice(&(len as u32).to_le_bytes());
 }
@@ -201,8 +201,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
 }
 
 impl Compressors {
-    /// Compresses a part of a Blosc block (one of the pieces that are compressed separately) and replaces the content of
-    /// `out` with the result, which can be longer than the part.
+    /// Compresses a part of a block to the content of `out`, which can be longer than the part.
     fn compress(&mut self, part: &[u8], settings: &ChunkSettings, out: &mut Vec<u8>) -> Result<()> {
         let failed = |error: &dyn std::fmt::Display| Error::format(format!("bytes cannot be compressed: {error}"));
         match settings.codec {

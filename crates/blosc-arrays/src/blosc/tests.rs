@@ -62,7 +62,7 @@ fn samples() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn chunks_come_back() {
+fn chunks_round_trip() {
     for codec in [BloscCodec::Lz4, BloscCodec::Snappy, BloscCodec::Zlib, BloscCodec::Zstd] {
         for (level, shuffle, typesize) in
             [(5, true, 4), (5, false, 4), (1, true, 3), (9, true, 8), (5, true, 300), (0, true, 4)]
@@ -86,9 +86,8 @@ fn chunks_come_back() {
     }
 }
 
-/// What is missing in a chunk is found without decoding it.
 #[test]
-fn cut_chunks_are_found() {
+fn check_finds_missing_bytes_without_decoding() {
     let settings = ChunkSettings { codec: BloscCodec::Lz4, level: 5, shuffle: true, typesize: 4 };
     let mut chunk = Vec::new();
     encode(&samples()[6], &settings, &mut chunk).unwrap();

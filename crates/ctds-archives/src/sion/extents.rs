@@ -1,22 +1,20 @@
-//! Where the stream of a task (a process of the program that wrote a SION file) is in that file: a list of extents.
+//! The stream of a task as a list of extents: contiguous byte ranges of the SION file, in the order of the stream.
 
 use std::sync::Arc;
 
 use ctds::error::{Error, Result};
 use ctds::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 
-/// The extents of a task's stream in a SION file: contiguous byte ranges of the file, in the order of the stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extents {
-    /// Offset in a SION task's stream of each extent (contiguous byte range), and its offset in the SION file; no extent is
-    /// empty.
+    /// Offset in the stream of each extent, and its offset in the SION file; no extent is empty.
     starts: Vec<(u64, u64)>,
-    /// Length in bytes of the stream of one task (process) in a SION file.
+    /// Length of the stream in bytes.
     pub(super) len: u64,
 }
 
 impl Extents {
-    /// Appends an extent to a task's stream: the `len` bytes at offset `position` of the SION file.
+    /// Appends the extent of `len` bytes at offset `position` of the SION file.
     pub(super) fn push(&mut self, position: u64, len: u64) {
         if len > 0 {
             self.starts.push((self.len, position));
@@ -24,8 +22,8 @@ impl Extents {
         }
     }
 
-    /// Offset in the SION file of byte `offset` of a task's stream, and the number of bytes of the stream that are contiguous
-    /// there, this byte included; `None` after the end of the stream.
+    /// Offset in the SION file of byte `offset` of the stream, and the number of bytes that are contiguous there, this
+    /// byte included; `None` after the end of the stream.
     fn find(&self, offset: u64) -> Option<(u64, u64)> {
         let next = self.starts.partition_point(|&(start, _)| start <= offset);
         let (start, position) = *self.starts.get(next.checked_sub(1)?)?;
@@ -33,8 +31,8 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Divides `count` bytes of a task's stream, from byte `offset` on, into pieces that are contiguous in the SION file, and
-    /// calls `each` for every piece with its offset in that file and its range within the `count` bytes.
+    /// Divides `count` bytes of the stream, from byte `offset` on, into contiguous pieces, and calls `each` for every
+    /// piece with its offset in the SION file and its range within the `count` bytes.
     fn pieces(
         &self,
         offset: u64,
@@ -53,7 +51,7 @@ impl Extents {
     }
 }
 
-/// The stream of one task (a process of a parallel program) in a SION file, open for reading.
+/// A stream that is open for reading.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) file: Arc<dyn ReadAt>,
@@ -79,7 +77,7 @@ impl ReadAt for Stream {
     }
 }
 
-/// The stream of one task in a SION file, open for writing; its length is fixed.
+/// A stream that is open for writing; its length is fixed.
 #[derive(Debug)]
 pub(super) struct StreamMut {
     pub(super) file: Arc<FileTarget>,

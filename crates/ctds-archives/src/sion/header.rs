@@ -1,4 +1,5 @@
-//! The header of a SION file, META1, at its start. docs/formats/sion.md has the table of its fields.
+//! The header of a SION file, META1, at its start. docs/formats/sion.md has the table of its fields. `file_format` is
+//! the version of the format, 2 to 5.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 use ctds::io::{ReadAt, read_bytes};
@@ -6,57 +7,52 @@ use ctds::value::ByteOrder;
 
 use super::MAGIC;
 
-/// Size in bytes of the field in the header (META1) of a SION file that stores the file name given to SIONlib.
+/// Bytes of the field with the file name given to SIONlib.
 const PREFIX_BYTES: usize = 1024;
 
-/// First version of the SION file format whose header has two flag words, and the number of the file among the physical files
-/// of its SION set.
+/// First version of the format with two flag words, and the number of the file in its SION set.
 const WITH_FILE_NUMBER: i32 = 3;
 
-/// First version of the SION file format whose stored chunk sizes are the space that chunks occupy; in older files they have to
-/// be rounded up to whole file system blocks.
+/// First version of the format whose chunk sizes are the space that chunks occupy; in older files they are rounded up
+/// to whole blocks.
 const STORED_SPACES: i32 = 4;
 
-/// First version of the SION file format whose header states whether the streams consist of key-value records.
+/// First version of the format that states whether the streams consist of key-value records.
 const WITH_KEY_VALUES: i32 = 5;
 
-/// Length in bytes of a SION header (META1) without its 16 bytes for each task, as assumed by SIONlib in all versions
-/// of the format to compute the offset of the first chunk.
+/// Length of META1 without its 16 bytes for each task, as SIONlib assumes in all versions of the format to compute the
+/// offset of the first chunk.
 const NOMINAL_BYTES: u64 = 1088;
 
-/// The header of a SION file, its first metadata block (META1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meta1 {
-    /// Bytes 4 to 7 of the SION file, which tell the byte orders of metadata and data.
+    /// Bytes 4 to 7 of the file, which tell the byte orders of metadata and data.
     pub(super) endianness: [u8; 4],
-    /// Version of SIONlib that wrote the file: 1000 times the major number, plus the minor one.
+    /// SIONlib that wrote the file: 1000 times the major number, plus the minor one.
     pub(super) version: i32,
     pub(super) patch: i32,
-    /// Version of the SION file format, 2 to 5.
     pub(super) file_format: i32,
-    /// Size in bytes of the file system blocks to which chunks of the SION file are aligned.
+    /// Size of the file system blocks to which chunks are aligned.
     pub(super) block_bytes: i32,
     /// Number of physical files in the SION set.
     pub(super) files: i32,
     pub(super) file_number: i32,
-    /// First flag word of the SION header; in version 5 of the format, its upper 32 bits tell whether the streams
-    /// consist of key-value records.
+    /// The upper 32 bits tell, in version 5 of the format, whether the streams consist of key-value records.
     pub(super) flag1: i64,
     pub(super) flag2: i64,
-    /// File name in the header of the SION file, without zero padding: the name that was given to SIONlib.
+    /// The name that was given to SIONlib, without zero padding.
     pub(super) prefix: Vec<u8>,
-    /// Global rank of each task (process) with a stream in the SION file: the number that the writing program gave it.
+    /// Global rank of each task.
     pub(super) ranks: Vec<i64>,
-    /// Chunk size in bytes of each task, as stored in the SION header: before version 4 of the format, a chunk occupies
-    /// this size rounded up to whole file system blocks.
+    /// Chunk size of each task as stored, which is not always the space of a chunk: see [`Self::spaces`].
     pub(super) chunk_bytes: Vec<u64>,
-    /// Number of blocks in the SION file, each with one chunk of every task; 0 until the file is closed.
+    /// Number of blocks, each with one chunk of every task; 0 until the file is closed.
     pub(super) blocks: u32,
-    /// Offset of META2, the second metadata block of a SION file; 0 until the file is closed.
+    /// Offset of META2; 0 until the file is closed.
     pub(super) meta2: u64,
 }
 
-/// Reader of the numbers of a SION header in sequence, in the byte order of the file.
+/// Reads the numbers in sequence, in the byte order of the file.
 struct Numbers<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
@@ -83,10 +79,10 @@ impl Numbers<'_> {
     }
 }
 
-/// Byte order of the metadata of a SION file, as bytes 4 to 7 of the file (`word`) state it.
+/// Byte order of the metadata, as bytes 4 to 7 of the file (`word`) state it.
 ///
-/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as the
-/// integer 1 in the order of the machine; then only one of them is 1.
+/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as
+/// the integer 1 in the order of the machine; then only one of them is 1.
 pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     match word {
         [0, data, same, 0] if data == same && data <= 1 => Ok(ByteOrder::Little),
@@ -100,13 +96,13 @@ pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     }
 }
 
-/// Whether the bytes of the tasks' streams are big-endian, by bytes 4 to 7 of a SION file.
+/// Whether the streams are big-endian, by bytes 4 to 7 of the file.
 pub(super) fn is_data_big(word: [u8; 4]) -> bool {
     if word[0] == word[3] { word[1] == 1 } else { word[3] == 1 }
 }
 
 impl Meta1 {
-    /// Reads the header (META1) of a SION file. Counts are compared with the length of the file before anything is allocated.
+    /// Reads META1. Counts are compared with the length of the file before anything is allocated.
     ///
     /// # Errors
     /// `Format` if the file is not of a known format, or too short.
@@ -173,7 +169,6 @@ impl Meta1 {
         read().context(Context::offset("META1", 0))
     }
 
-    /// Encodes the header (META1) of a SION file.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let order = order_of(self.endianness)?;
         let i32 = |value: i32| order.u32_bytes(value as u32);
@@ -198,22 +193,22 @@ impl Meta1 {
         Ok(out)
     }
 
-    /// Byte order of the metadata of the SION file.
+    /// Byte order of the metadata.
     pub(super) fn order(&self) -> Result<ByteOrder> {
         order_of(self.endianness)
     }
 
-    /// Length in bytes of the SION file's header (META1).
+    /// Length of META1 in bytes.
     pub(super) fn len(&self) -> u64 {
         meta1_bytes(self.file_format, self.ranks.len() as u64)
     }
 
-    /// Whether the SION file was closed: only then it has META2, with the lengths of all chunks.
+    /// Only a closed file has META2, with the lengths of all chunks.
     pub(super) fn is_closed(&self) -> bool {
         self.meta2 > 0
     }
 
-    /// Key-value mode of the SION file: 50 for none, 51 for key-value records in the streams.
+    /// 50: no key-value records; 51: the streams consist of them.
     pub(super) fn key_value_mode(&self) -> i64 {
         match self.flag1 >> 32 {
             mode if self.file_format >= WITH_KEY_VALUES && mode != 0 => mode,
@@ -221,7 +216,7 @@ impl Meta1 {
         }
     }
 
-    /// Space in bytes that a chunk of each task occupies in the SION file.
+    /// Space in bytes that a chunk of each task occupies.
     ///
     /// # Errors
     /// `Format` if one is larger than any file.
@@ -234,8 +229,8 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Offset in the SION file at which SIONlib normally places the first chunk: 1088 bytes and 16 for each task,
-    /// rounded up to whole file system blocks.
+    /// Offset at which SIONlib normally places the first chunk: 1088 bytes and 16 for each task, rounded up to whole
+    /// blocks.
     pub(super) fn nominal_start(&self) -> u64 {
         (NOMINAL_BYTES + 16 * self.ranks.len() as u64).next_multiple_of(self.block_bytes.max(1) as u64)
     }
@@ -245,7 +240,7 @@ impl Meta1 {
     }
 }
 
-/// Length in bytes of the header (META1) of a SION file with `tasks` tasks.
+/// Length of META1 in bytes.
 fn meta1_bytes(file_format: i32, tasks: u64) -> u64 {
     let numbers = if file_format >= WITH_FILE_NUMBER { 20 } else { 0 };
     32 + numbers + PREFIX_BYTES as u64 + 16 * tasks + 12

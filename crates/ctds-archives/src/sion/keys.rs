@@ -1,5 +1,5 @@
 //! The key-value records in a stream of a SION file: key and length, 8 bytes each in the byte order of the file's
-//! metadata, then the value.
+//! metadata, then the value. The stream `TASK3` is read as the container `TASK3.keys`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,17 +11,15 @@ use ctds::value::ByteOrder;
 
 use super::extents::{Extents, Stream};
 
-/// End of the name of a container, as in `TASK3.keys`, whose files are the values of the key-value records in a task's stream.
-/// Listings leave it out, because the file `TASK3` has the same bytes.
+/// Listings leave this name out, because the file `TASK3` has the same bytes.
 const SUFFIX: &str = ".keys";
 
-/// Name of the stream whose key-value records the container `name` shows: `TASK3` for `TASK3.keys`; `None` for a name
-/// without `.keys`.
+/// `TASK3` for `TASK3.keys`; `None` for a name without `.keys`.
 pub(super) fn stream_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }
 
-/// A stream of key-value records in a SION file, read as a container: a file for each key, named by its decimal number.
+/// A file for each key, named by its decimal number.
 #[derive(Debug)]
 pub(super) struct Keys {
     stream: Arc<dyn ReadAt>,
@@ -29,8 +27,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Reads the key and length of each key-value record in a stream of a SION file. The values of records with the same key
-    /// are joined, in their order.
+    /// Reads the key and length of each record. The values of records with the same key are joined, in their order.
     ///
     /// # Errors
     /// `Format` if a record is longer than the stream.

@@ -1,8 +1,10 @@
 //! The index of file names that this program can store as the stream of task 0 in a SION file: the format itself
 //! identifies streams only by the numbers of tasks.
 //!
-//! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i` is that of the file that
-//! task `i + 1` holds; paths that end in `/`, after all others, are containers without files.
+//! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i` is that of the file
+//! that task `i + 1` holds; paths that end in `/`, after all others, are containers without files.
+//!
+//! Tasks are logical tasks, counted from 0. Without an index the virtual files are `TASK0`, `TASK1` …
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,36 +14,29 @@ use ctds::error::{Error, Result};
 use ctds::io::{ReadAt, read_all};
 use ctds::limits;
 
-/// First bytes of the stream of task 0 in a SION file if it is an index of file names.
 const LINE: &[u8] = b"ctds-names 1\n";
 
-/// Start of the names that the streams of tasks have as virtual files if the SION file has no index of names: `TASK0`, `TASK1`
-/// …
 const TASK: &str = "TASK";
 
-/// Name of the virtual file with the stream of a task, such as `TASK3` for task 3. Tasks are counted from 0, across all
-/// opened files of a SION set.
 pub(super) fn task_name(task: usize) -> String {
     format!("{TASK}{task}")
 }
 
-/// Number of the task (from 0, across all opened files of a SION set) from the name of its virtual file, such as 3 for
-/// `TASK3`; `None` for other names.
+/// Task 3 for `TASK3`; `None` for other names.
 pub(super) fn task_of(name: &str) -> Option<usize> {
     let task = name.strip_prefix(TASK)?.parse().ok()?;
     (task_name(task) == name).then_some(task)
 }
 
-/// A folder in the index of names of a SION file: the files and folders in it.
+/// A folder in the index.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
-    /// Name of each file in this folder of the index, and the number of the SION task whose stream is the file's bytes.
-    /// Tasks are counted from 0, across all physical files of the SION set; task 0 holds the index itself.
+    /// Task of each file in this folder; task 0 holds the index itself.
     pub(super) files: BTreeMap<String, usize>,
     pub(super) nested: BTreeMap<String, Arc<Folder>>,
 }
 
-/// A [`Folder`] of the SION file's index of names under construction, to which paths are added.
+/// A [`Folder`] under construction.
 #[derive(Default)]
 struct Growing {
     files: BTreeMap<String, usize>,
@@ -49,7 +44,7 @@ struct Growing {
 }
 
 impl Folder {
-    /// Decodes the SION file's index of names from the stream of task 0; `None` if the stream is not an index.
+    /// Decodes the index from the stream of task 0; `None` if the stream is not an index.
     ///
     /// # Errors
     /// `Format` if it begins as one and is damaged.
@@ -88,8 +83,7 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// Encodes the index of file names that task 0 of a SION file holds, for the files that will be written; `None` if no index
-    /// is needed because the files are named by their tasks: `TASK0`, `TASK1` …
+    /// Encodes the index of the files that will be written; `None` if the files are named by their tasks.
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
         let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();
@@ -116,8 +110,7 @@ fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &m
 }
 
 impl Growing {
-    /// Returns the folder at a path in the SION file's index of names and creates it if it is missing; `None` if a part of the
-    /// path is the name of a file.
+    /// The folder at a path, created if it is missing; `None` if a part of the path is the name of a file.
     fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
         let mut folder = self;
         for (depth, name) in path.enumerate() {
@@ -131,8 +124,7 @@ impl Growing {
         Ok(Some(folder))
     }
 
-    /// Adds the file at `path`, whose bytes task number `task` holds, to the SION file's index of names; returns false if the
-    /// path is taken.
+    /// Adds the file at `path`, which `task` holds; false if the path is taken.
     fn add_file(&mut self, path: &str, task: usize) -> Result<bool> {
         let (folder, name) = match path.rsplit_once('/') {
             Some((folder, name)) => (self.folder(folder.split('/'))?, name),

@@ -1,4 +1,5 @@
-//! One physical file of a SION set: its metadata, and where the chunks of each task are.
+//! One physical file of a SION set: its metadata, and where the chunks of each task are. Tasks are those of this file,
+//! counted from 0, as blocks are; a block has one chunk of each task. Offsets are those in the file.
 
 use std::sync::Arc;
 
@@ -9,43 +10,39 @@ use ctds::value::ByteOrder;
 use super::extents::Extents;
 use super::header::Meta1;
 
-/// How many numbers of META2, the second metadata block of a SION file, are read at a time.
+/// How many numbers of META2 are read at a time.
 const NUMBERS_AT_A_TIME: u64 = 1 << 17;
 
-/// An open physical file of a SION set, with its metadata.
 #[derive(Debug)]
 pub(super) struct Physical {
     pub(super) file: Arc<dyn ReadAt>,
     pub(super) meta1: Meta1,
     order: ByteOrder,
     places: Places,
-    /// Number of chunks of each task in the physical SION file.
+    /// Number of chunks of each task.
     counts: Vec<u32>,
-    /// Length in bytes of the stream of each task in the physical SION file.
+    /// Length of the stream of each task.
     lens: Vec<u64>,
     written: Written,
-    /// File number, and task number in that file, of each logical task of the SION set, both from 0. If the list is
-    /// empty or missing (`None`), logical tasks are numbered file by file.
+    /// File number, and task number in that file, of each logical task. If the list is empty or missing, logical tasks
+    /// are numbered file by file.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
-    /// Byte count that the second metadata block (META2) of the SION file stores for chunks that are not used: 0 or -1.
+    /// Byte count that META2 stores for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
 }
 
-/// Offsets and sizes of the chunks of each task in a SION file.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// Space in bytes that a chunk of each task, by its number from 0 in this file, occupies in the SION file.
+    /// Space of a chunk of each task.
     pub(super) spaces: Vec<u64>,
-    /// Offset in bytes, from the start of the SION file, of the first chunk of each task, by its number from 0 in this
-    /// file.
+    /// Offset of the first chunk of each task.
     pub(super) starts: Vec<u64>,
-    /// Number of bytes in the SION file from the start of a chunk to the next chunk of the same task.
+    /// Bytes from the start of a chunk to the next chunk of the same task.
     pub(super) skip: u64,
 }
 
 impl Places {
-    /// Computes the offsets of all chunks of a SION file from the chunk sizes in its header (META1); the first chunk is
-    /// at offset `first`.
+    /// Computes the offsets of all chunks from META1; the first chunk is at offset `first`.
     ///
     /// # Errors
     /// `Format` if they do not fit into any file.
@@ -61,14 +58,12 @@ impl Places {
         Ok(Places { spaces, starts, skip: next - first })
     }
 
-    /// Offset in the SION file of the chunk of task number `task` in block number `block`, both from 0 (a block has one chunk
-    /// of each task); `None` if it is 2^64 or more.
+    /// Offset of a chunk; `None` if it is 2^64 or more.
     pub(super) fn chunk(&self, task: usize, block: u64) -> Option<u64> {
         block.checked_mul(self.skip)?.checked_add(self.starts[task])
     }
 
-    /// List of the byte ranges (extents) of the SION file that hold the stream of `task`; `written` is the number of bytes in
-    /// each of its chunks.
+    /// The stream of `task`; `written` is the number of bytes in each of its chunks.
     pub(super) fn extents(&self, task: usize, written: impl IntoIterator<Item = u64>) -> Result<Extents> {
         let mut extents = Extents::default();
         for (block, written) in (0..).zip(written) {
@@ -79,20 +74,17 @@ impl Places {
     }
 }
 
-/// Source of the number of bytes written to each chunk of a SION file: the second metadata block (META2), or the space
-/// of the chunks if the file was not closed.
+/// Source of the number of bytes written to each chunk.
 #[derive(Debug, Clone, Copy)]
 enum Written {
-    /// The number of bytes written to each chunk of the SION file is stored in META2, the second metadata block; the
-    /// list of these numbers begins at the given offset of the file.
+    /// Offset of the list of these numbers in META2.
     Rows(u64),
-    /// META2, the second metadata block, is missing: all bytes of every chunk of the SION file count as written, up to the
-    /// offset `end` of the file.
+    /// Without META2 all bytes of every chunk count as written, up to the offset `end`.
     Spaces { end: u64 },
 }
 
 impl Physical {
-    /// Opens a physical file of a SION set that was closed by its writer.
+    /// Opens a file that was closed by its writer.
     ///
     /// # Errors
     /// `Format` if it was not, or the metadata contradicts the file.
@@ -113,8 +105,8 @@ impl Physical {
         Ok(opened)
     }
 
-    /// Opens a SION file without META2 (its writer did not close it): every chunk within the file counts as written, with all
-    /// its space.
+    /// Opens a file without META2, because its writer did not close it: every chunk within the file counts as written,
+    /// with all its space.
     ///
     /// # Errors
     /// `Format` if META1 is damaged.
@@ -140,7 +132,7 @@ impl Physical {
         Ok(opened)
     }
 
-    /// Describes a SION file of which only META1, its header, was read: its streams are empty so far.
+    /// The file by META1 alone: its streams are empty so far.
     fn new(file: Arc<dyn ReadAt>, meta1: Meta1) -> Result<Self> {
         let skip = Places::new(&meta1, 0)?.skip;
         // some builds of the library reserve more for META1; then only META2 tells where the first chunk is
@@ -168,8 +160,7 @@ impl Physical {
         })
     }
 
-    /// Reads META2, the second metadata block of a SION file: number of chunks and length of the stream of each task,
-    /// and the mapping of logical tasks to files.
+    /// Reads number of chunks and length of the stream of each task, and the mapping of logical tasks.
     fn read_meta2(&mut self, end: u64) -> Result<()> {
         let (tasks, blocks) = (self.tasks() as u64, u64::from(self.meta1.blocks));
         let numbers = (blocks + 1).checked_mul(tasks).filter(|&numbers| numbers <= (end - self.meta1.meta2) / 8);
@@ -224,8 +215,7 @@ impl Physical {
         Ok(())
     }
 
-    /// Reads the mapping of logical tasks to files of a SION set; `None` if the SION file ends before it, as single files
-    /// written by parallel programs do.
+    /// `None` if the file ends before the mapping, as single files written by parallel programs do.
     fn read_mapping(&self, position: u64, end: u64) -> Result<Option<Vec<[i32; 2]>>> {
         if end - position < 4 {
             return Ok(None);
@@ -241,32 +231,30 @@ impl Physical {
         Ok(Some(pairs.iter().map(|[file, task]| [number(file), number(task)]).collect()))
     }
 
-    /// Number of tasks in this physical SION file.
     pub(super) fn tasks(&self) -> usize {
         self.places.starts.len()
     }
 
-    /// Offset of the first chunk in the physical SION file.
+    /// Offset of the first chunk of all.
     pub(super) fn first(&self) -> u64 {
         self.places.starts.first().copied().unwrap_or(0)
     }
 
-    /// Length in bytes of the stream of a task, given by its number in this physical SION file, from 0.
     pub(super) fn stream_bytes(&self, task: usize) -> u64 {
         self.lens[task]
     }
 
-    /// Space in bytes of each chunk of a task, given by its number in this physical SION file, from 0.
+    /// Space of each chunk of a task.
     pub(super) fn space(&self, task: usize) -> u64 {
         self.places.spaces[task]
     }
 
-    /// Number of chunks of a task, given by its number in this physical SION file, from 0.
+    /// Number of chunks of a task.
     pub(super) fn chunks(&self, task: usize) -> u32 {
         self.counts[task]
     }
 
-    /// Number of bytes written to each chunk of a task, given by its number in this physical SION file, from 0.
+    /// Number of bytes written to each chunk of a task.
     pub(super) fn written(&self, task: usize) -> Result<Vec<u64>> {
         let tasks = self.tasks() as u64;
         (0..u64::from(self.counts[task]))
@@ -284,8 +272,6 @@ impl Physical {
             .collect()
     }
 
-    /// List of the byte ranges (extents) of this physical SION file that hold the stream of a task, given by its number in the
-    /// file, from 0.
     pub(super) fn extents(&self, task: usize) -> Result<Extents> {
         self.places.extents(task, self.written(task)?)
     }

@@ -1,4 +1,5 @@
-//! Reading SION containers: the streams of the tasks are the virtual files.
+//! Reading a SION set as a container: the virtual files are the streams of all tasks or, with an index of names in task
+//! 0, the files in one folder of the index.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,16 +13,12 @@ use super::keys::{self, Keys};
 use super::names::{Folder, task_name, task_of};
 use super::set::Set;
 
-/// Key-value mode of SION files whose streams consist of key-value records.
 const INLINE_KEYS: i64 = 51;
 
-/// A SION set (one or more physical files) read as a container of virtual files: the streams of all tasks or, with an
-/// index of names in task 0, the files in one folder of the index.
 #[derive(Debug)]
 pub(super) struct Sion {
     set: Arc<Set>,
-    /// Folder in the SION file's index of names that this container shows; `None` without an index: the virtual files
-    /// are named `TASK0`, `TASK1` …
+    /// `None` without an index of names.
     folder: Option<Arc<Folder>>,
 }
 
@@ -33,7 +30,7 @@ impl Sion {
         Ok(Sion { set, folder: folder.map(Arc::new) })
     }
 
-    /// Number, from 0 and across all physical files of the SION set, of the task whose stream is the file `name`.
+    /// Number of the logical task whose stream is the file `name`.
     fn task(&self, name: &str) -> Result<usize> {
         let task = match &self.folder {
             Some(folder) => folder.files.get(name).copied(),
@@ -98,8 +95,7 @@ impl Container for Sion {
         })
     }
 
-    /// The fields of the SION metadata (META1 and META2) as properties; lists are in the order of the physical files of the
-    /// set.
+    /// The fields of META1 and META2; lists are in the order of the physical files.
     fn properties(&self) -> Result<Properties> {
         let each = |value: fn(&Meta1) -> i64| Property::Ints(self.meta1s().map(value).collect());
         let mut found = Properties::default();
@@ -144,14 +140,13 @@ impl Container for Sion {
         Ok(found)
     }
 
-    /// Whether checksums protect the files: always false, because SION files have none.
+    /// Always false: SION files have no checksums.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// The stream of a logical task (numbered across all physical files) of a SION set. The lengths of its chunks are read
-/// from the metadata on the first access to its bytes.
+/// The stream of a logical task. The lengths of its chunks are read on the first access to its bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

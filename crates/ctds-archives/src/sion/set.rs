@@ -1,4 +1,5 @@
-//! The physical files of a SION set, and which of them holds each logical task (numbered across all files).
+//! The physical files of a SION set, and which of them holds each logical task: a task numbered across all files. All
+//! indices and numbers count from 0.
 
 use std::sync::Arc;
 
@@ -11,16 +12,15 @@ use super::physical::Physical;
 /// Mark in the names of copies of a SION set that SIONlib keeps on other nodes: `NAME_BUDDY_00`.
 const BUDDY: &str = "_BUDDY_";
 
-/// An open SION set: its physical files, or the single file of it that was opened.
+/// All physical files, or the single one that was opened.
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) files: Vec<Physical>,
-    /// For each logical task of the SION set: index of its file in `files`, and its local number in that file, both from 0.
+    /// For each logical task: index in `files`, and its number in that file.
     pub(super) tasks: Vec<(u32, u32)>,
 }
 
-/// Function that opens a physical file of a SION set: one that requires a closed file, or one that reads a damaged file as
-/// far as possible.
+/// Requires a closed file, or reads a damaged one as far as possible.
 type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
 
 impl Set {
@@ -32,8 +32,8 @@ impl Set {
         Self::open_by(inside, name, Physical::open)
     }
 
-    /// Opens a damaged SION set: files without the second metadata block (META2) are read as far as possible. Also
-    /// returns an error that describes the damage.
+    /// Opens a damaged set: files without META2 are read as far as possible. Also returns an error that describes the
+    /// damage.
     ///
     /// # Errors
     /// `Format` if META1 of a file is damaged, or a file is missing.
@@ -75,22 +75,20 @@ impl Set {
         Ok(Set { files, tasks })
     }
 
-    /// The physical file of the SION set that holds the logical task `task`, counted from 0 across all opened files of
-    /// the set, and the number of the task in that file, also from 0.
+    /// The physical file of a logical task, and the number of the task in that file.
     pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
         let (file, local) = self.tasks[task];
         (&self.files[file as usize], local as usize)
     }
 }
 
-/// Name of file `number` (from 1) of the SION set whose first file, number 0, is `name`: `NAME.000001` for 1.
+/// Name of file `number` of the set whose first file, number 0, is `name`: `NAME.000001` for 1.
 pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// Index in `files`, and number of the task in that file, both from 0, of each logical task (a task numbered across all
-/// files of the SION set): as the mapping that the first file stores says. If it stores none, the tasks of the first file come first,
-/// then those of the second, and so on.
+/// Follows the mapping that the first file stores. If it stores none, the tasks of the first file come first, then
+/// those of the second, and so on.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {
@@ -114,8 +112,7 @@ fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     stored.iter().enumerate().map(place).collect()
 }
 
-/// Names of the other files of the SION set whose first file is `name`, and of the copies of the set (`_BUDDY_`) that SIONlib
-/// made.
+/// Names of the other files of the set whose first file is `name`, and of the copies that SIONlib made.
 pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
     let is_part = |other: &String| {
         let rest = other.strip_prefix(name);

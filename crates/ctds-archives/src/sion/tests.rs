@@ -83,7 +83,7 @@ fn a_stream_has_the_announced_length() {
     assert_eq!(container.create("TASK9").map(drop).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Tests each byte of the metadata with some other values: the streams are read, or a short error is returned.
+/// Changes each byte of the metadata to some other values: the streams are read, or a short error is returned.
 #[test]
 fn changed_metadata_is_an_error_or_other_streams() {
     let bytes = packed(TASKS, 512);
@@ -113,7 +113,7 @@ fn files_cut_short_are_errors() {
     assert!(open(&bytes[..bytes.len() - 4]).is_ok());
 }
 
-/// Tests that a SION file whose META2 was never written gives its chunks as far as the file goes.
+/// A file whose META2 was never written gives its chunks as far as the file goes.
 #[test]
 fn unclosed_files_are_salvaged() {
     let mut bytes = packed(TASKS, 512);
@@ -131,7 +131,7 @@ fn unclosed_files_are_salvaged() {
     assert!(found[0].starts_with(b"first\0") && found[2].starts_with(&[7; 600]));
 }
 
-/// Tests that a SION header with absurd counts is refused before memory is allocated.
+/// Absurd counts are refused before memory is allocated.
 #[test]
 fn counts_are_compared_with_the_file() {
     let bytes = packed(TASKS, 512);
@@ -202,7 +202,7 @@ fn indexes_records_and_mappings_that_lie_are_errors() {
 }
 
 #[test]
-fn what_a_sion_file_cannot_have_is_refused() {
+fn unsupported_streams_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let create = |files: &Announced, options: &FormatOptions| FORMAT.create_for(&path, files, options);

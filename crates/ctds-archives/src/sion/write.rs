@@ -1,7 +1,7 @@
-//! Writes a SION container serially: each virtual file becomes the stream (the bytes) of one task. The lengths of all
-//! streams are known before the first byte is written.
+//! Writes a SION set serially: each virtual file becomes the stream of one task. The lengths of all streams are known
+//! before the first byte is written.
 //!
-//! Streams that came from a SION file, with its properties, are laid out as in that file: the new files equal the old
+//! Streams that came from a SION set, with its properties, are laid out as in that set: the new files equal the old
 //! ones, except for bytes that belong to no stream. Otherwise each stream is one chunk, its space rounded up to whole
 //! blocks.
 
@@ -19,55 +19,52 @@ use super::names::Folder;
 use super::physical::Places;
 use super::set::member_name;
 
-/// Version of SIONlib that is recorded in written files, which are like those of version 1.7: 1000 times the major number plus
-/// the minor one, and the patch number.
+/// SIONlib 1.7, like whose files the written ones are: 1000 times the major number plus the minor one, and the patch
+/// number.
 const VERSION: (i32, i32) = (1007, 6);
 
-/// Version of the SION file format that is written, the newest.
+/// The newest version of the format.
 const FILE_FORMAT: i32 = 5;
 
-/// Value of the first flag word in the header of written SION files. Its upper half is the key-value mode 50: streams are not
-/// key-value records.
+/// First flag word: its upper half is the key-value mode 50, streams without key-value records.
 const NO_KEYS: i64 = 50 << 32;
 
-/// Metadata and layout of a physical SION file that is going to be written.
+/// Metadata and layout of a physical file that is going to be written.
 struct FilePlan {
     meta1: Meta1,
     places: Places,
-    /// Number of bytes in each chunk of the planned SION file: a list for each task, in the order of the task's chunks.
+    /// Bytes in each chunk: a list for each task.
     written: Vec<Vec<u64>>,
-    /// Byte count that the second metadata block (META2) of the planned SION file stores for each chunk that is not
-    /// used.
+    /// Byte count that META2 stores for each chunk that is not used.
     unused: i64,
     mapping: Option<Vec<[i32; 2]>>,
 }
 
-/// A physical SION file that is open for writing, and its encoded metadata.
+/// A physical file that is open for writing, and its encoded metadata.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
     file: Arc<FileTarget>,
     meta1: Vec<u8>,
-    /// Offset in the SION file and encoded bytes of META2, the second metadata block.
+    /// Offset in the file, and encoded bytes.
     meta2: (u64, Vec<u8>),
 }
 
-/// The files and streams of a SION set that is written, shared by the container and its nested ones.
+/// Shared by the container and its nested ones.
 #[derive(Debug)]
 struct Shared {
     files: Vec<OpenFile>,
-    /// Stream of each virtual file, by path: index of the physical SION file that holds it, and its byte ranges
-    /// (extents) in that file.
+    /// Stream of each virtual file, by path: index in `files`, and its extents in that file.
     streams: HashMap<String, (usize, Extents)>,
     folders: BTreeSet<String>,
     info: ContainerInfo,
 }
 
-/// A SION container that is open for writing, or a folder nested in it.
+/// A set that is open for writing, or a folder nested in it.
 #[derive(Debug)]
 pub(super) struct SionMut {
     shared: Arc<Shared>,
-    /// Path of the nested folder in the SION container, with a `/` at its end; empty for the outermost.
+    /// Path of the nested folder, with a `/` at its end; empty for the outermost.
     prefix: String,
 }
 
@@ -120,8 +117,7 @@ impl SionMut {
     }
 }
 
-/// Lists all files that will be written to a SION container, with their paths, in the order of the tasks that will hold them,
-/// and the paths of the folders.
+/// Lists all files that will be written, with their paths, in the order of their tasks, and the paths of the folders.
 fn collect<'a>(
     files: &'a Announced,
     prefix: &str,
@@ -142,7 +138,7 @@ fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
     Ok(path.with_file_name(member_name(name, number)))
 }
 
-/// Plans a single SION file with one chunk for each stream, and one for the index of names if there is one.
+/// Plans a single file with one chunk for each stream, and one for the index of names if there is one.
 fn new_plan(
     path: &Path,
     index: Option<&[u8]>,
@@ -194,15 +190,15 @@ fn new_plan(
     })
 }
 
-/// Physical file and task number in it (both from 0) that a stream had in the SION set from which it is copied, by its
-/// recorded properties; `None` if they are missing.
+/// Physical file and task number in it that a stream had in the SION set from which it is copied; `None` if its
+/// properties do not tell.
 fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     Some((number("sion_file")?, number("sion_local_task")?))
 }
 
-/// Plans the files of a SION set like those of the SION set from which the streams are copied, by its recorded
-/// properties; `None` if the properties are incomplete or do not fit the streams.
+/// Plans files like those of the SION set from which the streams are copied; `None` if the properties are incomplete or
+/// do not fit the streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
     let formats = properties.ints("sion_file_format")?;
     let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());
@@ -230,7 +226,7 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
             meta2: 0,
         };
         let first = u64::try_from(list("sion_first_chunk")?[number]).ok().filter(|&first| first >= meta1.len())?;
-        // what the tasks say is added below
+        // the loop below adds the spaces and starts of the tasks
         let places = Places { spaces: Vec::new(), starts: vec![first], skip: 0 };
         let mapping = match list("sion_mapping")?[number] {
             -1 => None,
@@ -272,11 +268,11 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
 }
 
 impl FilePlan {
-    /// Creates the SION file and reserves space for it; the metadata is written at the commit.
+    /// Creates the file and reserves space for it; the metadata is written at the commit.
     fn create(&self, path: PathBuf) -> Result<OpenFile> {
         let file = Arc::new(FileTarget::create(&path)?);
         let meta2 = (self.meta1.meta2, self.meta2()?);
-        // what is mostly holes stays so
+        // a file that is mostly holes stays sparse
         let bytes: u64 = self.written.iter().flatten().sum();
         if bytes >= meta2.0 / 2 {
             file.reserve(meta2.0.saturating_add(meta2.1.len() as u64)).context(Context::path(&path))?;
@@ -284,7 +280,6 @@ impl FilePlan {
         Ok(OpenFile { path, file, meta1: self.meta1.encode()?, meta2 })
     }
 
-    /// Encodes META2, the second metadata block of the SION file.
     fn meta2(&self) -> Result<Vec<u8>> {
         let order = self.meta1.order()?;
         let mut out = Vec::new();
@@ -341,8 +336,7 @@ impl ContainerMut for SionMut {
         Ok(Arc::new(SionMut { shared: self.shared.clone(), prefix }))
     }
 
-    /// Writes the second and then the first metadata block (META2, META1), without which the file is not a SION file;
-    /// does nothing for a nested container.
+    /// Writes META2 and then META1, without which the file is not a SION file; does nothing for a nested container.
     fn commit(&self) -> Result<()> {
         if !self.prefix.is_empty() {
             return Ok(());

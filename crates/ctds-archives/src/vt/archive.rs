@@ -12,23 +12,20 @@ use ctds::error::{Context, Error, Result, ResultExt};
 use super::dirent::Dirent;
 use super::text::Text;
 
-/// Number of bytes at the beginning of a file that tell whether it is a vt archive (list of saved states of a
-/// directory, of cs.vt).
+/// Bytes at the beginning of a file that tell whether it is an archive.
 pub(super) const HEAD_BYTES: u64 = 4096;
 
-/// A line of a vt archive (file of the Python package cs.vt): one saved state of a directory, or of a single file.
+/// One saved state.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// Date and time of the saved state in ISO form, as the vt archive (a text file with a line for each saved state of
-    /// a directory) has it at the start of the state's line.
+    /// Date and time in ISO form.
     pub(super) date: String,
-    /// The root of the saved state, mostly a directory: its name, metadata and reference to its data, as the state's
-    /// line in the vt archive (one line for each saved state) has it; an error if the line cannot be parsed.
+    /// The root, mostly a directory; an error if the line cannot be parsed.
     pub(super) entry: Result<Dirent>,
 }
 
-/// Splits a line of a vt archive into date and time in ISO form, seconds since 1970, and the rest:
-/// the text of the saved root directory, and a comment. `None` if the line has fewer parts.
+/// Date and time, seconds since 1970, and the rest of a line: the root, and a comment. `None` if the line has fewer
+/// parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -40,7 +37,7 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Whether a file that begins with the bytes `head` is a vt archive.
+/// The first bytes of a file, `head`, tell.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     let head = match std::str::from_utf8(head) {
         Ok(head) => head,
@@ -107,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_archives() {
+    fn other_texts_are_not_archives() {
         for text in ["", "# comment\n", "2020-01-01 1.5 x", "2020-01-01T00:00:00 1.5 x{", "nothing like that", "\0\0"] {
             assert!(!is_archive(text.as_bytes()) && parse(text.as_bytes()).is_err(), "{text:?}");
         }

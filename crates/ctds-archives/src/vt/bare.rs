@@ -1,4 +1,4 @@
-//! A content-addressed (vt) store without an archive, as a container.
+//! A store without an archive, as a container: data files alone do not tell which blocks make up which file.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use super::hash::HashKind;
 use super::store::{self, Store};
 use super::tree::{Archive, is_archive};
 
-/// A content-addressed (vt) store without an archive: data files alone do not tell which blocks make up which file.
 #[derive(Debug)]
 pub(super) struct BareStore {
     store: Arc<Store>,
@@ -27,8 +26,8 @@ impl BareStore {
 }
 
 impl Container for BareStore {
-    /// Names of the files in the store: always none, because a content-addressed (vt) store has blocks, not files.
-    /// Archives in the directory of the store are nested containers.
+    /// Always empty, because a store has blocks, not files. Archives in the directory of the store are nested
+    /// containers.
     fn names(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -63,8 +62,7 @@ impl Container for BareStore {
         check::check(&self.store, &*self.directory).map(Some)
     }
 
-    /// Reads and decodes every block of the content-addressed (vt) store; returns true if all are sound, otherwise the
-    /// error of an incomplete or damaged one, and never false.
+    /// Reads and decodes every block; returns the error of an incomplete or damaged one, and never false.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {
@@ -74,10 +72,9 @@ impl Container for BareStore {
     }
 }
 
-/// Name of the container format of content-addressed (vt) stores without an archive.
+/// Name of the format.
 pub(super) const STORE_NAME: &str = "vt-store";
 
-/// Whether the directory `name` is a content-addressed (vt) store.
 pub(super) fn is_store(inside: &dyn Container, name: &str) -> Result<bool> {
     match inside.enter(name) {
         Ok(directory) => store::is_store(&*directory),

@@ -1,5 +1,5 @@
-//! Compares the blocks of a content-addressed (vt) store with the hashes that name them: those in its index file, and those in the
-//! archives in its directory and beside it.
+//! Compares the blocks of a store with the hashes that name them: those in its index file, and those in the archives in
+//! its directory and beside it.
 //!
 //! A block that was damaged has another hash, which nothing names, and the one that is named is missing.
 

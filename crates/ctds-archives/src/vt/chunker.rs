@@ -1,28 +1,26 @@
-//! Cuts files into blocks for a content-addressed (vt) store: at boundaries that depend on their content, so that bytes
-//! inserted into a file change few blocks.
+//! Cuts files into blocks: at boundaries that depend on their content, so that bytes inserted into a file change few
+//! blocks. The content is seen through a rolling hash. Lengths are in bytes.
 
-/// Length in bytes that a block (piece of a file, stored once under its hash) must exceed before it can end at a
-/// boundary in the content.
+/// Length that a block must exceed before it can end at a boundary in the content.
 const SMALLEST: usize = 2048;
 
-/// Largest block in bytes that is cut by content, as in the original program, the Python package
-/// cs.vt.
+/// Largest block that is cut by content, as in the original program, the Python package cs.vt.
 pub(super) const LARGEST: usize = 16_383;
 
-/// Bits of the chunker's rolling hash that are all zero where a block ends; on average this happens 8 KiB after the smallest
-/// block length.
+/// Bits of the rolling hash that are all zero where a block ends; on average this happens 8 KiB after the smallest
+/// length.
 const MASK: u64 = 0x1fff << 40;
 
-/// The rule by which files are cut into blocks for a content-addressed (vt) store.
+/// The rule by which files are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Blocks of a file have variable size: the content decides where they end.
+    /// The content decides where blocks end.
     Content,
-    /// All blocks of a file but the last have this fixed number of bytes.
+    /// All blocks of a file but the last have this length.
     Fixed(usize),
 }
 
-/// A random-looking number for each byte value, from which the chunker's rolling hash is computed.
+/// A random-looking number for each byte value, from which the rolling hash is computed.
 static GEAR: [u64; 256] = gear();
 
 const fn gear() -> [u64; 256] {
@@ -41,7 +39,6 @@ const fn gear() -> [u64; 256] {
 }
 
 impl Cut {
-    /// Length in bytes of the largest block (piece stored once, under its hash) into which this rule cuts files.
     pub(super) fn largest(self) -> usize {
         match self {
             Cut::Content => LARGEST,
@@ -49,8 +46,8 @@ impl Cut {
         }
     }
 
-    /// Length in bytes of the block at the beginning of `data`, by the rule for cutting; `data` must have at least as
-    /// many bytes as the largest block, or reach the end of the file.
+    /// Length of the block at the beginning of `data`, which must have at least as many bytes as the largest block, or
+    /// reach the end of the file.
     pub(super) fn first(self, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.largest())];
         if self != Cut::Content || data.len() <= SMALLEST {
@@ -94,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_the_sizes_they_should() {
+    fn sizes_of_blocks_are_within_the_limits() {
         let data = noise(4 << 20);
         let found = blocks(Cut::Content, &data);
         assert_eq!(found.concat(), data);
@@ -107,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inserted_changes_few_blocks() {
+    fn inserted_bytes_change_few_blocks() {
         let data = noise(1 << 20);
         let before: HashSet<_> = blocks(Cut::Content, &data).into_iter().collect();
         let changed = [&data[..300_000], b"inserted", &data[300_000..]].concat();

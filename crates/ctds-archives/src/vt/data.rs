@@ -1,4 +1,5 @@
-//! Reads data that are given by references: follows these to the blocks of a content-addressed (vt) store.
+//! Reads data that are given by references: follows these to the blocks of a store. `depth` is the level at which a
+//! reference is nested in other references, 0 for the outermost; a level above 40 is an error.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -16,32 +17,26 @@ use super::reference::BlockRef;
 use super::store::Store;
 use super::wire::Cursor;
 
-/// Reads data by references to the blocks of a content-addressed (vt) store.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// The lists of references to other blocks that were decoded most recently, the oldest first: each was read from a block of the vt
-    /// (content-addressed) store, and is here with that block's hash.
+    /// The lists that were decoded last, the oldest first, each with the hash of the block that it was read from.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
-/// Number of blocks of a vt (content-addressed) store, only those whose data are lists of references to other blocks,
-/// that a reader keeps decoded in memory; one more displaces the oldest.
+/// Number of decoded lists that a reader keeps; one more displaces the oldest.
 const KEPT: usize = 64;
 const KEPT_REFERENCES: usize = 1 << 12;
 
-/// The decoded list of references that is the data of a block (piece of data stored once, under its hash) of a vt
-/// store, in place of a part of a file.
+/// The decoded list of references that is the data of a block.
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Offset in bytes at which the data of each reference in `references` end, counted from the start of the joined
-    /// data of all of them.
+    /// Offset at which the data of each reference end, counted from the start of their joined data.
     ends: Vec<u64>,
 }
 
-/// A file in a vt archive (list of saved states of a directory, of cs.vt), open for reading. Its bytes are found by a
-/// reference: the hash of a block with them, a list of such hashes, or the bytes themselves.
+/// An archived file, open for reading.
 #[derive(Debug)]
 pub(super) struct VtFile {
     reader: Arc<Reader>,
@@ -49,18 +44,18 @@ pub(super) struct VtFile {
     len: u64,
 }
 
-/// A request for bytes of one block of a vt store, with the buffer for them.
+/// A request for bytes of one block, with the buffer for them.
 struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Byte range of the wanted block (of the vt store) in the archived file that it is a part of; `None` if that is
-    /// not known, or the block is part of a directory or of a list of references to blocks.
+    /// Byte range of the block in the archived file; `None` if that is not known, or the block is part of a directory
+    /// or of a list of references.
     place: Option<InFile>,
     out: &'o mut [u8],
 }
 
-/// A byte offset in a file that a vt archive has, and the length of the file in bytes.
+/// A byte offset in an archived file, and the length of the file in bytes.
 #[derive(Clone, Copy)]
 struct Position {
     at: u64,
@@ -78,8 +73,7 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data that a reference to blocks of a vt (content-addressed) store leads to, such as the entries of a
-    /// directory; fails if they exceed 64 MiB, the largest block.
+    /// Reads all data, such as the entries of a directory; fails if they exceed 64 MiB, the largest block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {
@@ -91,8 +85,8 @@ impl Reader {
         Ok(data)
     }
 
-    /// Adds the hashes of all blocks that the data of a reference are made of to `found`. A list of references that `found`
-    /// already has is not read again. `depth` is as in `span`.
+    /// Adds the hashes of all blocks that the data are made of to `found`. A list that `found` already has is not read
+    /// again.
     pub(super) fn named_blocks(&self, block: &BlockRef, found: &mut HashSet<BlockHash>, depth: usize) -> Result<()> {
         limits::depth(depth, "block references")?;
         match block {
@@ -115,8 +109,7 @@ impl Reader {
         }
     }
 
-    /// Number of bytes of data that a reference to blocks of a vt (content-addressed) store leads to. `depth` is the
-    /// level at which the reference is nested in other references, 0 for the outermost. A level above 40 is an error.
+    /// Number of bytes of data that a reference leads to.
     fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
         limits::depth(depth, "block references")?;
         match block {
@@ -132,9 +125,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with data that a reference to blocks of a vt (content-addressed) store leads to, from byte `offset`
-    /// of these data on. `position` is the offset of the bytes in an archived file, for error messages; `None` if they do not belong to a
-    /// file but, for example, to a directory.
+    /// Fills `out` with data from byte `offset` on. `position` is the offset of the bytes in an archived file, for
+    /// error messages; `None` if they belong, for example, to a directory.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -144,9 +136,8 @@ impl Reader {
         }
     }
 
-    /// Finds the blocks of a content-addressed (vt) store that hold the bytes to be read into `out`, and adds a request
-    /// for each to `wanted`. Bytes that references hold themselves (literals and repeated bytes) are filled in at once.
-    /// `depth` is the level at which `block` is nested in other references, 0 for the outermost; above 40 is an error.
+    /// Finds the blocks that hold the bytes to be read into `out`, and adds a request for each to `wanted`. Literals
+    /// and repeated bytes are filled in at once.
     fn collect<'o>(
         &self,
         block: &BlockRef,
@@ -229,9 +220,7 @@ impl Reader {
         block.as_slice().read_at(offset, out)
     }
 
-    /// Decodes the list of references that is the data of `block` (itself a reference to data of a vt,
-    /// content-addressed, store), or returns it from memory. `depth` is the level at which `block` is nested in other
-    /// references, 0 for the outermost. A level above 40 is an error.
+    /// Decodes the list of references that is the data of `block`, or returns it from memory.
     fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
         limits::depth(depth, "block references")?;
         let hash = match block {
@@ -273,8 +262,7 @@ impl Reader {
 }
 
 impl VtFile {
-    /// Opens the file of a vt archive whose data the reference `block` leads to; without a
-    /// reference the file is empty.
+    /// Without a reference the file is empty.
     pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
         let len = match &block {
             Some(block) => reader.span(block, 0)?,

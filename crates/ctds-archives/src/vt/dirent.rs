@@ -22,7 +22,7 @@ const UUID: u64 = 8;
 const EARLIER: u64 = 16;
 const EXTENDED: u64 = 32;
 
-/// Kind of a directory entry in a vt archive; as integers (from 0) the numbers in the binary form.
+/// The discriminants are the numbers in the binary form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -31,31 +31,27 @@ pub(super) enum EntryKind {
     HardLink,
 }
 
-/// An entry (file, directory or link) of a directory that a vt archive (text file of cs.vt, a line for each saved state
-/// of a directory) has saved, or the root directory itself, as its line has it.
+/// An entry of a directory, or the root directory itself, as the line of the archive has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dirent {
     pub(super) kind: EntryKind,
-    /// Name of the archived file or directory; empty for a root without a name.
+    /// Empty for a root without a name.
     pub(super) name: String,
     pub(super) meta: Meta,
     pub(super) uuid: Option<[u8; 16]>,
-    /// Reference to the data: the bytes of the file, or the encoded entries of the directory. They are in blocks of a
-    /// vt (content-addressed) store, or in the reference itself. `None` without data.
+    /// The bytes of the file, or the encoded entries of the directory; `None` without data.
     pub(super) block: Option<BlockRef>,
-    /// Reference to the encoded entry that the same file or directory had in the vt archive (of cs.vt) before its last change;
-    /// `None` without one.
+    /// The encoded entry that the same file or directory had before its last change.
     pub(super) earlier: Option<BlockRef>,
 }
 
-/// Metadata of a file or directory that a vt archive (of cs.vt) has saved, as values by short keys: `m` modification
-/// time, `a` access rights, `u` and `g` owner, `x` extended attributes.
+/// Metadata as values by short keys: `m` modification time, `a` access rights, `u` and `g` owner, `x` extended
+/// attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// The metadata (modification time, access rights …) of a saved file or directory as text: JSON or
-    /// `key:value;key:value`. It is the text that the encoded directory entry has, or JSON made from `fields` if the
-    /// entry is a line of the vt archive (a text file with a line for each saved state), which lists them one by one.
+    /// JSON or `key:value;key:value`: as the encoded entry has it, or JSON made from `fields` if the entry is in a line
+    /// of the archive, which lists them one by one.
     text: String,
 }
 
@@ -68,7 +64,6 @@ impl EntryKind {
 }
 
 impl Dirent {
-    /// Decodes the next entry of a directory in a vt archive from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let place = cursor.place();
         Self::decode_here(cursor).context(place)
@@ -97,8 +92,7 @@ impl Dirent {
         Ok(Dirent { kind, name, meta, uuid, block, earlier })
     }
 
-    /// Decodes all entries (file, directory or link each) in the data of a directory in a vt
-    /// archive.
+    /// Decodes all entries in the data of a directory.
     pub(super) fn decode_all(data: &[u8]) -> Result<Vec<Self>> {
         let mut cursor = Cursor::new(data, "directory");
         let mut entries = Vec::new();
@@ -108,8 +102,7 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends the binary form of a directory entry (file or directory in a vt archive, of cs.vt) to `out`: `block` is
-    /// the encoded reference to the data of the file or directory, `meta` the metadata as JSON or as
+    /// Appends an entry in binary form: `block` is the encoded reference to the data, `meta` the metadata as JSON or as
     /// `key:value;key:value`.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
@@ -123,7 +116,7 @@ impl Dirent {
 }
 
 impl Meta {
-    /// Parses the metadata of a file or directory in a vt archive (of cs.vt) from JSON or from `key:value;key:value`.
+    /// Parses JSON or `key:value;key:value`.
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             let parsed = serde_json::from_str(text);
@@ -140,19 +133,17 @@ impl Meta {
         Ok(Meta { fields, text: text.to_owned() })
     }
 
-    /// Makes the metadata of a file or directory in a vt archive (of cs.vt) from values that are already parsed.
     pub(super) fn of_fields(fields: Map<String, Value>) -> Self {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }
 
-    /// The metadata of a file or directory in a vt archive (of cs.vt) as text, JSON or
-    /// `key:value;key:value`; `None` if it has none.
+    /// The metadata as text, JSON or `key:value;key:value`; `None` without any.
     pub(super) fn stored(&self) -> Option<&str> {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
-    /// Formats the modification time (seconds and nanoseconds since 1970) and permission bits of a file or directory as
-    /// metadata text for a vt archive (of cs.vt): `a:access;m:seconds`.
+    /// Metadata text `a:access;m:seconds`. `modified` is in seconds and nanoseconds since 1970; `mode` has the
+    /// permission bits.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {
@@ -178,7 +169,7 @@ impl Meta {
         self.fields.get(key)?.as_str()
     }
 
-    /// Modification time of the archived file in seconds since 1970; `None` if it is not recorded.
+    /// Modification time in seconds since 1970.
     pub(super) fn modified(&self) -> Option<f64> {
         match self.fields.get("m")? {
             Value::String(text) => text.parse().ok(),
@@ -186,8 +177,7 @@ impl Meta {
         }
     }
 
-    /// Unix permission bits of a file or directory in a vt archive (of cs.vt), as the access list in its metadata
-    /// grants them, with the set-user-ID and set-group-ID bits.
+    /// Unix permission bits as the access list grants them, with the set-user-ID and set-group-ID bits.
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {
@@ -236,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_back() {
+    fn entries_round_trip() {
         let mut out = Vec::new();
         let mut block = Vec::new();
         BlockRef::encode_literal(&mut block, b"bytes");
@@ -255,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_refused() {
+    fn unknown_kinds_and_flags_are_refused() {
         for (bytes, message) in
             [(&[4, 4][..], "entry is 4"), (&[0, 0x44], "entry are 0x44"), (&[0, 6, 9, 1], "9 bytes")]
         {

@@ -1,11 +1,10 @@
-//! Hashes of uncompressed blocks, by which a content-addressed (vt) store names them.
+//! Hashes of uncompressed blocks, by which a store names them.
 
 use std::fmt;
 
 use ctds::error::{Error, Result};
 use sha1::Digest as _;
 
-/// A hash function that names blocks of a content-addressed (vt) store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HashKind {
     Sha1,
@@ -14,15 +13,12 @@ pub(super) enum HashKind {
     Blake3,
 }
 
-/// Length in bytes of the longest hash that names a block (piece of data stored once, under its hash) of a vt store.
 const LONGEST: usize = 32;
 
-/// The hash of a block's uncompressed bytes, which is its name in a content-addressed (vt) store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHash {
     kind: HashKind,
-    /// The bytes of the hash that names the block in the vt (content-addressed) store; zeros follow a hash shorter than
-    /// 32 bytes.
+    /// Zeros follow a hash shorter than 32 bytes.
     bytes: [u8; LONGEST],
 }
 
@@ -34,8 +30,7 @@ impl HashKind {
         HashKind::Blake3,
     ];
 
-    /// Number of the hash function in the binary form of references to blocks of a vt (content-addressed) store: 0 for
-    /// SHA-1, 1 for SHA-256, 2 for BLAKE3.
+    /// Number in the binary form of references: 0 for SHA-1, 1 for SHA-256, 2 for BLAKE3.
     pub(super) fn code(self) -> u64 {
         self as u64
     }
@@ -47,8 +42,7 @@ impl HashKind {
         })
     }
 
-    /// Name of the hash function in the text form of references to blocks of a vt (content-addressed) store: `sha1`,
-    /// `sha256`, `blake3`.
+    /// Name in the text form of references: `sha1`, `sha256`, `blake3`.
     pub(super) fn name(self) -> &'static str {
         match self {
             HashKind::Sha1 => "sha1",
@@ -65,7 +59,7 @@ impl HashKind {
         })
     }
 
-    /// Length in bytes of a hash that this hash function makes.
+    /// Length of a hash in bytes.
     pub(super) fn bytes(self) -> usize {
         match self {
             HashKind::Sha1 => 20,
@@ -75,7 +69,6 @@ impl HashKind {
         }
     }
 
-    /// Computes the hash that names a block with these bytes in a vt (content-addressed) store.
     pub(super) fn hash(self, data: &[u8]) -> BlockHash {
         let mut bytes = [0; LONGEST];
         match self {
@@ -88,7 +81,6 @@ impl HashKind {
     }
 }
 
-/// The error of a hash type that this build leaves out.
 fn without_blake3() -> Error {
     Error::unsupported(
         "the store names its blocks by BLAKE3, which needs the feature blake3 of the crate ctds-archives",
@@ -96,8 +88,7 @@ fn without_blake3() -> Error {
 }
 
 impl BlockHash {
-    /// Makes the name of a block in a vt (content-addressed) store from the bytes of its hash by the hash function
-    /// `kind`; fails if their number is wrong for this function.
+    /// Fails if the number of bytes is wrong for the kind.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());
@@ -117,8 +108,7 @@ impl BlockHash {
     }
 }
 
-/// Formats the hash of a block of a vt (content-addressed) store as in the text form of references: `sha1:` and
-/// hexadecimal digits.
+/// The text form of references: `sha1:` and hexadecimal digits.
 impl fmt::Display for BlockHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind.name(), ctds::hex::Hex(self.as_bytes()))

@@ -25,17 +25,15 @@ use sha2::{Digest, Sha256};
 
 use super::hash::BlockHash;
 
-/// Where a block is in a content-addressed (vt) store: number of the data file * 2^44 + offset in bytes of the block's record
-/// (header and data) in that file.
+/// Number of the data file * 2^44 + offset in bytes of the block's record in that file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
 const OFFSET_BITS: u32 = 44;
 
-/// Largest number of data files in a content-addressed (vt) store.
 pub(super) const MAX_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
 
-/// Largest data file of a content-addressed (vt) store in bytes that an index can address.
+/// Largest data file in bytes that an index can address.
 pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
 
 impl Place {
@@ -52,8 +50,6 @@ impl Place {
     }
 }
 
-/// Entry for a block in the index of a content-addressed (vt) store: the first 16 bytes of its hash, and where the block is
-/// in the data files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     key: HashKey,
@@ -87,27 +83,24 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// This index entry (where a vt, content-addressed, store has the block with a certain hash), with `file` as the
-    /// number, from 0, of the data file that has the block.
+    /// The same entry, with `file` as the number of the data file.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// This index entry, with the number of its data file replaced: file i becomes file
-    /// `numbers[i]`, from 0.
+    /// File i becomes file `numbers[i]`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
     }
 }
 
-/// The first 16 bytes of a hash, by which an index knows its block.
 pub(super) fn key_of(hash: &BlockHash) -> HashKey {
     let word = |at: usize| hash.as_bytes()[at..at + 8].try_into().unwrap_or_default();
     [u64::from_be_bytes(word(0)), u64::from_be_bytes(word(8))]
 }
 
-/// The index of a content-addressed (vt) store in memory, sorted by hash.
+/// An index in memory, sorted by hash.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -141,34 +134,33 @@ const MAGIC: &[u8; 16] = b"h5bridge vt idx\n";
 const HEAD_BYTES: usize = 40;
 const HASH_BYTES: usize = 32;
 
-/// Longest list of data files, in bytes, that is read from an index file of a content-addressed (vt) store.
+/// Longest list of data files, in bytes, that is read.
 const LONGEST_LIST: u64 = 256 << 20;
 
-/// Name of a data file of a content-addressed (vt) store, and how many bytes from its start are in the index.
+/// A data file, and how many bytes from its start are in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Indexed {
     pub(super) name: String,
     pub(super) bytes: u64,
 }
 
-/// The index of a content-addressed (vt) store in a file: only the list of data files is in memory.
+/// An index in a file: only the list of data files is in memory.
 #[derive(Debug)]
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Index (from 0) that each data file of this index file has in the list of all data files of the open vt
-    /// (content-addressed) stores.
+    /// Number of each of these data files in the list of all data files of the open stores.
     numbers: Vec<usize>,
     entries: u64,
-    /// Offset in the index file of the first entry.
+    /// Offset of the first entry.
     start: u64,
 }
 
-/// How many entries of a content-addressed (vt) store's index file are read at a time in a search.
+/// How many entries are read at a time in a search.
 const WINDOW: u64 = 170;
 
 impl IndexFile {
-    /// Opens an index file of a content-addressed (vt) store and checks its list of data files.
+    /// Opens an index file and checks its list of data files.
     ///
     /// # Errors
     /// `Format` if it is damaged. It is derived data.
@@ -206,15 +198,11 @@ impl IndexFile {
         Ok(IndexFile { file, numbers: (0..files.len()).collect(), files, entries, start })
     }
 
-    /// The data files of the vt (content-addressed) store that this index file covers, each with the number of bytes
-    /// from its start that are indexed.
     pub(super) fn files(&self) -> &[Indexed] {
         &self.files
     }
 
-    /// Replaces the numbers by which the entries of this index file refer to data files: file i of its list becomes
-    /// file `numbers[i]`, from 0. An entry maps the hash of a block of the vt (content-addressed) store to its data
-    /// file and offset.
+    /// Replaces the numbers by which the entries refer to data files: file i of the list becomes file `numbers[i]`.
     pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
         self.numbers = numbers;
     }
@@ -260,7 +248,7 @@ impl IndexFile {
         Ok(None)
     }
 
-    /// Iterates over all entries of the content-addressed (vt) store's index file, sorted by hash.
+    /// All entries, sorted by hash.
     pub(super) fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
         self.pieces().flat_map(|piece| {
             let (entries, error) = match piece {
@@ -271,7 +259,7 @@ impl IndexFile {
         })
     }
 
-    /// Iterates over all entries of the content-addressed (vt) store's index file, sorted by hash, a few thousand at a time.
+    /// All entries, sorted by hash, a few thousand at a time.
     fn pieces(&self) -> impl Iterator<Item = Result<Vec<Entry>>> + '_ {
         const AT_A_TIME: u64 = 1 << 13;
         (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
@@ -284,9 +272,8 @@ impl IndexFile {
     }
 }
 
-/// Writes an index file of a vt (content-addressed) store with the entries of `old` and `added`, merged by hash, and
-/// the list of data files that they refer to. If a block has two or more entries, only the first is written, in the
-/// order of `old` and then `added`.
+/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data files that they
+/// refer to. If a block has two or more entries, only the first is written, in the order of `old` and then `added`.
 pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
@@ -301,7 +288,7 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     sources.extend(old.iter().map(|index| Box::new(index.entries()) as Box<dyn Iterator<Item = Result<Entry>>>));
     sources.push(Box::new(added.entries.iter().copied().map(Ok)));
     let mut heads = sources.iter_mut().map(|source| source.next().transpose()).collect::<Result<Vec<_>>>()?;
-    // of equal ones the first
+    // of equal entries the first
     let first = |heads: &[Option<Entry>]| {
         let found = heads.iter().enumerate().filter_map(|(at, head)| Some((at, (*head)?)));
         found.min_by_key(|(_, head)| head.key)
@@ -321,20 +308,17 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     target.write_at(0, &head)
 }
 
-/// Maximum number of entries of a [`Growing`] index (where the blocks of a vt, content-addressed, store are) that are
-/// kept in memory before they are written to a sorted run, an unnamed file; enough for 2.5 GiB of blocks.
+/// Entries that are kept in memory before they become a run; enough for 2.5 GiB of blocks.
 const MAX_RECENT: usize = 1 << 18;
 
-/// Number of sorted runs (unnamed files with sorted entries) of a [`Growing`] index of a vt (content-addressed) store
-/// at which they are merged to one.
+/// Number of runs at which they are merged to one.
 const MAX_RUNS: usize = 8;
 
-/// Index of blocks (pieces of data stored once, under their hashes) that are added to a vt store one by one, with
-/// bounded memory: the newest entries are in memory, the others in sorted runs (unnamed files).
+/// An index of blocks that are added one by one, with bounded memory: the newest entries are in memory, the others in
+/// runs, which are unnamed files with sorted entries.
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Directory of the sorted runs: unnamed files to which entries of this index of blocks (hash, and offset in the
-    /// data file) are moved from memory.
+    /// Directory of the runs.
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,
@@ -347,12 +331,11 @@ pub(super) struct Growing {
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
-/// Size in bits of a Bloom filter of hashes.
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// The four bits of the Bloom filter that stand for a key (the first 16 bytes of a hash), one chosen by every 4
-    /// bytes of the key: index of a 64-bit word of the filter, and a mask with one bit.
+    /// The four bits of the filter that stand for a key, one chosen by every 4 bytes of the key: index of a word of the
+    /// filter, and a mask with one bit.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -380,8 +363,6 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MAX_RECENT }
     }
 
-    /// Whether the block with this hash has been added to this index of a vt (content-addressed) store: searches the
-    /// newest entries in memory, then the sorted runs in files.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);
@@ -397,15 +378,13 @@ impl Growing {
         Ok(false)
     }
 
-    /// Whether the block with this hash is among the newest entries of this index of a vt (content-addressed) store,
-    /// which are in memory.
+    /// Whether the block is among the newest entries, which are in memory.
     pub(super) fn was_just_added(&self, hash: &BlockHash) -> bool {
         self.recent.contains_key(&key_of(hash))
     }
 
-    /// Adds to this index of a vt (content-addressed) store the block with this hash, whose record
-    /// begins at byte `offset` of the data file that is being written. If a block is added twice,
-    /// one of the entries is kept.
+    /// Adds the block whose record begins at byte `offset` of the data file that is being written. If a block is added
+    /// twice, one of the entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key_of(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
@@ -432,9 +411,7 @@ impl Growing {
         IndexFile::open(target)
     }
 
-    /// Ends this index of the blocks that were written to a vt (content-addressed) store: returns its sorted runs
-    /// (index files) and the entries still in memory, all with `file` as the number (from 0) of the data file that has
-    /// the blocks.
+    /// The runs, and the entries still in memory, all with `file` as the number of their data file.
     pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
         let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
         self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));
@@ -516,7 +493,7 @@ mod tests {
         let first = Arc::new(MemoryFile::default());
         write(&*first, &files(), &[], &index(0..3000)).unwrap();
         let mut old = IndexFile::open(first).unwrap();
-        // its data files have other numbers now
+        // the data files have other numbers now
         old.renumber(vec![5, 6, 7]);
         let second = Arc::new(MemoryFile::default());
         let mut files = files();

@@ -1,8 +1,8 @@
-//! Reads blocks of Platonic stores of vt: these stores have no copies of blocks, which are byte ranges of ordinary files.
+//! Reads blocks of Platonic stores of vt: these have no copies of blocks, which are byte ranges of ordinary files.
 //!
-//! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is: at its
-//! position in a file of the archive, first in the files of the store that have the length of that file, then in the others,
-//! which may have grown. The hash decides.
+//! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is:
+//! at its position in the archived file, first in the files of the store that have the length of that file, then in the
+//! others, which may have grown. The hash decides.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,45 +14,35 @@ use ctds::limits;
 use super::hash::BlockHash;
 use super::records::LARGEST_BLOCK;
 
-/// Start of the names of the index files in a Platonic vt store (a content-addressed store whose blocks are ranges of
-/// ordinary files), by which it is recognised.
+/// Start of the names of the index files, by which a Platonic store is recognised.
 const INDEX: &str = "index-";
 
-/// Maximum number of files that are listed in the Platonic vt stores (content-addressed stores whose blocks are ranges
-/// of ordinary files) beside an archive; more are an error.
+/// Maximum number of files that are listed in the stores; more are an error.
 const MAX_FILES: usize = 1 << 24;
 
-/// Whether a directory without `.vtd` data files is a Platonic vt store: it contains an index,
-/// `index-…`.
+/// Whether a directory without `.vtd` data files is a Platonic store.
 pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     let is_index = |name: &String| name.starts_with(INDEX);
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
 }
 
-/// Byte range of a block (piece of data that a vt store has under its hash) in an archived file: one of the files whose
-/// names and content a vt archive, a list of saved states of a directory, records.
+/// Byte range of a block in an archived file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFile {
-    /// Offset in bytes of the block from the start of the archived file, a file whose content the vt archive records.
     pub(super) start: u64,
-    /// Length in bytes of the block, a part of the archived file.
     pub(super) span: u64,
-    /// Length in bytes of the archived file that has the block, which a vt (content-addressed) store knows by its hash.
+    /// Length in bytes of the archived file.
     pub(super) total: u64,
 }
 
-/// The ordinary files in the Platonic stores beside a vt archive (of cs.vt): content-addressed stores whose blocks are
-/// not copies but ranges of these files.
+/// The ordinary files in the Platonic stores beside an archive.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
-    /// Data directories of the Platonic vt stores (content-addressed stores without copies: their blocks are byte
-    /// ranges of ordinary files), and their paths relative to the directory of the archive.
+    /// Data directories of the stores, and their paths relative to the directory of the archive.
     directories: Vec<(String, Arc<dyn Container>)>,
-    /// All ordinary files of the Platonic vt stores. They are listed on the first search for a
-    /// block.
+    /// Listed on the first search for a block.
     files: OnceLock<Result<Vec<PlainFile>>>,
-    /// Index (from 0) in `files` of the ordinary file that had the last block read, and often has the next one. A block
-    /// is a byte range that the vt (content-addressed) store knows by its hash.
+    /// Index in `files` of the file that had the last block, and often has the next one.
     last: AtomicUsize,
 }
 
@@ -69,10 +59,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches Platonic vt stores for the block with this hash. Returns its bytes, or `None` if no
-    /// file has it. `place` gives the length of the archived file that has the block, and the
-    /// offset of the block in it: ordinary files are read at this offset, those of this length
-    /// first.
+    /// The block with this hash, or `None` if no file has it. Files are read at the offset of `place`, those with the
+    /// length of the archived file first.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

@@ -1,11 +1,12 @@
-//! Records of a `.vtd` data file of a content-addressed (vt) store: one block each, one after the other.
+//! Records of a data file of a store: one block each, one after the other.
 //!
 //! ```text
 //! bsuint flags    1: the data are a zlib stream; no other bit is known
 //! bsdata data
 //! ```
 //!
-//! A file that was cut off in a record, by a writer that was killed, is good up to there.
+//! A file that was cut off in a record, by a writer that was killed, is good up to there. Sizes and offsets are in
+//! bytes.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 use ctds::io::ReadAt;
@@ -15,58 +16,47 @@ use super::zlib::{self, InflateError};
 
 const COMPRESSED: u64 = 1;
 
-/// Largest block (piece of data stored once, under its hash) of a vt store that is read, in bytes. Blocks of files have
-/// at most 16 KiB by default; a directory is one block, however large it is.
+/// Largest block that is read. Blocks of files have at most 16 KiB by default; a directory is one block, however large
+/// it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
-/// Largest header in bytes of a record (one block) in a data file (`.vtd`) of a vt (content-addressed) store.
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 
-/// Number of bytes that are read for the data of a record (header and data of one block) in a vt (content-addressed)
-/// store before their length is known.
+/// How much is read for the data of a record before their length is known.
 const GUESS: u64 = 4 << 10;
 
-/// Minimum size in bytes of the first buffer into which a block of a vt (content-addressed) store is decompressed, as
-/// the length of the block is not stored.
+/// Minimum size of the first buffer into which a block is decompressed, as its length is not stored.
 const INFLATED_GUESS: usize = 16 << 10;
 
-/// Number of bytes that are read at a time when a data file (`.vtd`) of a vt (content-addressed) store is scanned for
-/// its records, one block each; more if a record is larger.
+/// How much is read at a time by a scan; more if a record is larger.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Header of a record (one block) in a data file (`.vtd`) of a vt (content-addressed) store: whether the data of the
-/// block are compressed, and the lengths of header and data.
+/// Flags and lengths of a record.
 struct Head {
     is_compressed: bool,
-    /// Length in bytes of the header itself, with which the record of a block in a vt (content-addressed) store begins.
+    /// Length of the header.
     head: usize,
-    /// Length in bytes of the data of the block after the header, as the vt (content-addressed) store has them:
-    /// compressed or not.
+    /// Length of the data as stored: compressed or not.
     stored: u64,
 }
 
-/// A record of a data file (`.vtd`) of a vt (content-addressed) store, in memory as it is stored:
-/// the data may be compressed.
+/// A record as it is stored: the data may be compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// Offset in bytes of the record from the start of the data file of the vt (content-addressed)
-    /// store.
+    /// Offset from the start of the data file.
     pub(super) offset: u64,
     is_compressed: bool,
     stored: &'a [u8],
 }
 
-/// Where and why the scan of a data file (`.vtd`) of a vt (content-addressed) store for records (one block each) ended.
+/// Where and why a scan ended.
 #[derive(Debug, Clone)]
 pub(super) struct ScanEnd {
-    /// Offset in bytes, from the start of the data file of the vt (content-addressed) store, at which the last whole
-    /// record (one block) ends.
+    /// End of the last whole record.
     pub(super) end: u64,
-    /// Damage at which the scan of a data file (`.vtd`) of a vt (content-addressed) store ended; `None` if it reached
-    /// the end of the file.
+    /// `None` if the scan reached the end of the file.
     pub(super) damage: Option<Error>,
-    /// Whether the data file of the vt (content-addressed) store ends in the middle of a record (one block), because
-    /// its writer was killed or is still writing.
+    /// Whether the file ends in the middle of a record, because its writer was killed or is still writing.
     pub(super) is_cut_off: bool,
 }
 
@@ -80,8 +70,7 @@ fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
 }
 
 impl Record<'_> {
-    /// Decodes the block (piece of data that a vt store has once, under its hash) that this record holds: its bytes,
-    /// decompressed.
+    /// The block, decompressed.
     pub(super) fn block(&self) -> Result<Vec<u8>> {
         let block = match self.is_compressed {
             true => inflate(self.stored),
@@ -90,14 +79,13 @@ impl Record<'_> {
         block.with_context(|| Context::offset("block", self.offset))
     }
 
-    /// Calls `f` with the decoded block, which is copied only if it is compressed.
+    /// Calls `f` with the block, which is copied only if it is compressed.
     pub(super) fn with_block<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if self.is_compressed { Ok(f(&self.block()?)) } else { Ok(f(self.stored)) }
     }
 }
 
-/// Reads and decodes the block in the record that begins at byte `offset` of a data file (`.vtd`)
-/// of a vt (content-addressed) store.
+/// Reads the block in the record at `offset`.
 pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
     let read = || {
         let rest = file.len()?.saturating_sub(offset);
@@ -128,8 +116,8 @@ fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Scans the records (header and data of one block each) of a data file (`.vtd`) of a vt (content-addressed) store from
-/// byte `start` on, where a record begins, and passes them to `visit`, many at a time; returns where and why it ended.
+/// Scans the records from byte `start` on, where a record begins, and passes them to `visit`, many at a time; returns
+/// where and why it ended.
 ///
 /// # Errors
 /// Those of reading the file and of `visit`; damage is in the result.
@@ -185,7 +173,6 @@ pub(super) fn scan(
     Ok(ScanEnd { end, damage: None, is_cut_off: false })
 }
 
-/// Decompresses the zlib stream of a block of a vt store.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {
@@ -249,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_good_up_to_there() {
+    fn records_before_a_cut_are_read() {
         let bytes = sample();
         for len in 0..bytes.len() {
             let (found, end) = records(&bytes[..len]);

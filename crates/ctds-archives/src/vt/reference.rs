@@ -1,4 +1,5 @@
-//! References to blocks of a content-addressed (vt) store, and their binary form.
+//! References to the data of a file or directory, and their binary form: the hash of a block, the data themselves, or a
+//! rule that makes them. Spans are lengths in bytes.
 //!
 //! ```text
 //! bsdata of:  bsuint flags    1 INDIRECT, 2 a type follows, 4 flags of the type follow
@@ -27,31 +28,22 @@ const INDIRECT: u64 = 1;
 const TYPED: u64 = 2;
 const TYPE_FLAGS: u64 = 4;
 
-/// Reference to the data of a file or directory of a vt archive (list of saved states of a directory, of cs.vt): the
-/// hash of a block, the data themselves, or a rule that makes them (repetition, part, list of references). Spans are
-/// lengths in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockRef {
-    /// Reference to a block (piece of data stored once, under its hash) of a vt store. `span` is the length of the
-    /// block in bytes; `None` if the reference does not state it, so that the block has to be read to know it.
+    /// A block. Without a `span` it has to be read to know its length.
     Hash { hash: BlockHash, span: Option<u64> },
-    /// Reference to data that are `span` copies of the byte `octet`, without a block of the vt (content-addressed)
-    /// store.
+    /// `span` copies of the byte `octet`.
     Rle { octet: u8, span: u64 },
-    /// Reference that consists of its data, so that no block of the vt (content-addressed) store is needed.
+    /// The data themselves.
     Literal(Arc<[u8]>),
-    /// Reference to a part of the data that another reference, `block`, leads to: `span` bytes from byte `offset` on
-    /// (the first is 0).
+    /// A part of the data that another reference leads to, from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// Reference to data that are in several blocks of a vt (content-addressed) store: `block` leads to a list of
-    /// references, the joined data of which are meant. `span` is their number of bytes; `None` if it is not stated, so
-    /// that the list has to be read to know it.
+    /// `block` leads to a list of references, the joined data of which are meant. Without a `span` the list has to be
+    /// read to know their length.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 
 impl BlockRef {
-    /// Decodes the next reference (hash of a block of a vt, content-addressed, store, or another form of [`BlockRef`])
-    /// from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         Self::decode_at(cursor, 0)
     }
@@ -96,9 +88,8 @@ impl BlockRef {
         })
     }
 
-    /// Appends to `out` a reference to a block of a vt (content-addressed) store in binary form. It refers to the data
-    /// of the block with this hash or, with `is_indirect`, to the joined data of the references in that block; `span`
-    /// is the length of the data in bytes.
+    /// Appends a reference to the data of a block or, with `is_indirect`, to the joined data of the references in that
+    /// block; `span` is the length of the data.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });
@@ -108,8 +99,6 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Appends to `out`, in binary form, a reference that consists of its data, so that no block of a vt
-    /// (content-addressed) store is needed.
     pub(super) fn encode_literal(out: &mut Vec<u8>, data: &[u8]) {
         let mut inner = Vec::with_capacity(data.len() + 8);
         put_uint(&mut inner, TYPED);
@@ -119,8 +108,7 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Kind of hash by which this reference names a block of a vt store; `None` if it has no hash,
-    /// because it holds or describes its data itself.
+    /// `None` for a reference that holds or describes its data itself.
     pub(super) fn hash_kind(&self) -> Option<HashKind> {
         match self {
             BlockRef::Hash { hash, .. } => Some(hash.kind()),
@@ -130,8 +118,7 @@ impl BlockRef {
     }
 }
 
-/// Formats the reference in the text form that lines of vt archives (of cs.vt) have, such as
-/// `B{hash:H{sha1:…},span:428}`; equal references have equal text.
+/// The text form in the lines of archives, such as `B{hash:H{sha1:…},span:428}`; equal references have equal text.
 impl fmt::Display for BlockRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn references_come_back() {
+    fn references_round_trip() {
         let hash = HashKind::Sha1.hash(b"abc");
         let mut out = Vec::new();
         BlockRef::encode_hash(&mut out, &hash, 3, false);
@@ -174,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_cut_off_is_refused() {
+    fn unknown_or_incomplete_references_are_refused() {
         for (bytes, message) in [
             (&[2, 8, 0][..], "reference are 0x8"),
             (&[3, 2, 1, 4], "block type is 4"),

@@ -1,4 +1,5 @@
-//! The data files of the content-addressed (vt) stores beside an archive, and the blocks in them.
+//! The data files of the stores beside an archive, and the blocks in them. An index file says where the blocks of data
+//! files are; data files, or ends of them, that no index file covers are scanned. Data files are numbered from 0.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -15,22 +16,20 @@ use super::index::{Entry, HashKey, Index, IndexFile, Indexed, LARGEST_FILE, MAX_
 use super::plain::{InFile, PlainFiles, is_platonic};
 use super::records::{self, Record};
 
-/// Name of the directory in a content-addressed (vt) store that has its data files.
+/// Directory of a store that has its data files.
 pub(super) const DATA: &str = "data";
 
-/// End of the names of the data files of a content-addressed (vt) store.
 const SUFFIX: &str = ".vtd";
 
-/// Maximum number of bytes of decoded blocks (pieces of data stored once, under their hashes) of vt stores that are
-/// kept in memory; the block read last is kept even if it is larger.
+/// Maximum bytes of decoded blocks that are kept in memory; the block read last is kept even if it is larger.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Name of the index file that this program keeps in a content-addressed (vt) store, for one kind of hash.
+/// Name of the index file that this program keeps in a store.
 pub(super) fn index_name(kind: HashKind) -> String {
     format!("index-{}.h5bridge", kind.name())
 }
 
-/// Whether a directory is a content-addressed (vt) store: it has a directory `data` with data files.
+/// Whether a directory has a directory `data` with data files.
 pub(super) fn is_store(directory: &dyn Container) -> Result<bool> {
     match directory.enter(DATA) {
         Ok(data) => Ok(data.names()?.iter().any(|name| is_data_file(name))),
@@ -43,8 +42,8 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// Finds the content-addressed (vt) stores for the archives in `inside`: that directory itself, and the directories in it.
-/// Returns the name of each with a slash at its end (empty for `inside` itself), and its data directory.
+/// Finds the stores for the archives in `inside`: that directory itself, and the directories in it. Returns the name of
+/// each with a slash at its end (empty for `inside` itself), and its data directory.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     if is_store(inside)? {
@@ -61,8 +60,7 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
-/// Finds the Platonic vt stores (content-addressed stores whose blocks are ranges of ordinary files) beside archives in
-/// `inside`. Returns the path and data directory of each.
+/// Finds the Platonic stores beside archives in `inside`. Returns the path and data directory of each.
 fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
@@ -77,14 +75,14 @@ fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Containe
     Ok(found)
 }
 
-/// The data files of one or more content-addressed (vt) stores, opened for reading; a block is searched for in all of them.
+/// One or more stores, opened for reading; a block is searched for in all of them.
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<DataFile>,
-    /// Data files of the content-addressed (vt) stores that were read last and are kept open, by index in `files`.
+    /// Files that were read last and are kept open, by index in `files`.
     opened: Recent<Opened>,
     indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
-    /// Index files of the content-addressed (vt) stores: kind of hash, name of the store, and the open file.
+    /// Kind of hash, name of the store, and the open file.
     index_files: Vec<(HashKind, String, Arc<dyn ReadAt>)>,
     plain: PlainFiles,
     cache: Mutex<Cache>,
@@ -92,75 +90,68 @@ pub(super) struct Store {
 
 #[derive(Debug)]
 struct DataFile {
-    /// Path of this data file of a vt (content-addressed) store, relative to the directory in which the stores and
-    /// archives are: `store/data/x.vtd`.
+    /// Relative to the directory in which the stores and archives are: `store/data/x.vtd`.
     path: String,
     name: String,
     directory: Arc<dyn Container>,
-    /// Length in bytes of this data file of a vt (content-addressed) store when the store was opened.
+    /// Length in bytes when the store was opened.
     len: u64,
 }
 
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// Where the blocks of a content-addressed (vt) store are, by their hashes of one algorithm: as index files say, and, for data
-/// files that no index covers, as a scan of them found; with the damage that the scan found.
+/// Where the blocks with one kind of hash are, as index files and scans say; with the damage that the scans found.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,
     scanned: Index,
     /// Whether every byte of the data files was scanned, without trust in index files.
     is_complete: bool,
-    /// How many bytes from the start of each data file of the vt (content-addressed) stores were scanned or are covered
-    /// by an index file.
+    /// How many bytes of each data file were scanned or are covered by an index file.
     ends: Vec<u64>,
-    /// Errors that describe damaged records (one block each) in the data files of the vt (content-addressed) stores.
+    /// Damaged records.
     damage: Vec<Error>,
-    /// Errors of data files of the vt (content-addressed) stores that end in the middle of a record (one block): their
-    /// writers were killed, or are still writing.
+    /// Data files that end in the middle of a record: their writers were killed, or are still writing.
     cut_off: Vec<Error>,
 }
 
-/// The sources of a new index file for a content-addressed (vt) store: the existing index, and entries of blocks that
-/// it does not cover.
+/// The sources of a new index file: the existing index, and entries of blocks that it does not cover.
 pub(super) struct Known {
     found: Arc<Found>,
-    /// The data files of the content-addressed (vt) store, each with the number of bytes that were scanned or indexed.
+    /// Each data file with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
-    /// Number of bytes in the data files of the vt (content-addressed) store that no index file covers.
+    /// Bytes that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
 impl Known {
-    /// The existing index file of the content-addressed (vt) store, which covers a part of the data files; `None` if
-    /// the store has none.
+    /// The existing index file.
     pub(super) fn old(&self) -> Option<&IndexFile> {
         self.found.in_files.first()
     }
 
-    /// Index entries (hash and place) of those blocks of the vt (content-addressed) store that the index file does not
-    /// cover.
+    /// Entries of the blocks that the index file does not cover.
     pub(super) fn scanned(&self) -> &[Entry] {
         self.found.scanned.entries()
     }
 }
 
-/// Decoded blocks of vt stores that were read last, kept in memory.
+/// Decoded blocks that were read last.
 #[derive(Debug, Default)]
 struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
     bytes: usize,
 }
 
-/// The content-addressed (vt) stores that are open in this process, by path and lengths of data files. They are shared,
-/// because the tables of a MeasurementSet are opened one by one.
+/// The stores that are open in this process, by path and lengths of data files. They are shared, because the tables of
+/// a MeasurementSet are opened one by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
-    /// Opens the content-addressed (vt) stores beside archives in the directory `inside`. Their blocks are not read yet.
+    /// Opens the stores beside archives in the directory `inside`. Their blocks are not read yet.
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
@@ -209,17 +200,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Number of distinct blocks of the vt (content-addressed) stores with hashes of this kind: as the index files say,
-    /// and as found by a scan of those parts of the data files that they do not cover. Also returns an error for each
-    /// damaged record (one block) that the scan found.
+    /// Number of distinct blocks with hashes of this kind, as index files and a scan say. Also returns an error for
+    /// each damaged record that the scan found.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
         Ok((blocks, found.damage.clone()))
     }
 
-    /// Flushes to disk those data files of the content-addressed (vt) store that no index file for this kind of hash covers
-    /// completely.
+    /// Flushes to disk those data files that no index file for this kind of hash covers completely.
     pub(super) fn sync(&self, kind: HashKind) -> Result<()> {
         let found = self.found(kind)?;
         for (file, &end) in self.files.iter().zip(&found.ends) {
@@ -234,8 +223,6 @@ impl Store {
         Ok(())
     }
 
-    /// Collects the sources of a new index file of the content-addressed (vt) store for this kind of hash: the existing index
-    /// file, and entries of the blocks that it does not cover.
     pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
         let found = self.found(kind)?;
         let covered: u64 = found.in_files.iter().flat_map(IndexFile::files).map(|file| file.bytes).sum();
@@ -245,27 +232,26 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// Number of distinct blocks in the data files of the vt (content-addressed) stores, each of which is read and
-    /// hashed from start to end. Index files are not used. Also returns an error for each damaged or incomplete record
-    /// (one block).
+    /// Number of distinct blocks, each of which is read and hashed: index files are not used. Also returns an error for
+    /// each damaged or incomplete record.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
-    /// Reads and hashes all blocks in the data files and passes the hash and length of each to `each`. Returns the errors of
-    /// damaged or incomplete records.
+    /// Reads and hashes all blocks and passes the hash and length of each to `each`. Returns the errors of damaged or
+    /// incomplete records.
     pub(super) fn each_block(&self, kind: HashKind, each: &mut dyn FnMut(&BlockHash, u64)) -> Result<Vec<Error>> {
         let ends = self.scan_records(kind, &vec![0; self.files.len()], &mut |hash, _, bytes| each(hash, bytes))?;
         Ok([ends.damage, ends.cut_off].concat())
     }
 
-    /// Number, from 0, of the data file with this name in the only store of this object; `None` if it has none of this name.
+    /// Number of the data file with this name in the only store of this object.
     pub(super) fn number_of(&self, name: &str) -> Option<usize> {
         self.files.iter().position(|file| file.name == name)
     }
 
-    /// Length in bytes of a data file, by its number.
+    /// Length in bytes of a data file.
     pub(super) fn len_of(&self, number: usize) -> u64 {
         self.files[number].len
     }
@@ -291,18 +277,18 @@ impl Store {
         read().with_context(|| Context::member(&self.files[place.file()].path))
     }
 
-    /// Length in bytes of all data files of the content-addressed (vt) stores together.
+    /// Length in bytes of all data files together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
     }
 
-    /// Whether the index of the content-addressed (vt) store has a block with this hash; the block itself is not read.
+    /// Whether the index has a block with this hash; the block itself is not read.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         let found = self.found(hash.kind())?;
         Ok(found.find(hash)?.is_some())
     }
 
-    /// Reads a block of the content-addressed (vt) store by its hash and compares its bytes with the hash.
+    /// Reads a block and compares its bytes with the hash.
     ///
     /// # Errors
     /// `Format` if it is missing or damaged.
@@ -310,9 +296,7 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// Reads a block of a vt (content-addressed) store by its hash as [`block`](Self::block) does. With `place`, its
-    /// range in an archived file, it is also searched for in Platonic stores, whose blocks are ranges of ordinary
-    /// files.
+    /// As [`block`](Self::block). With `place`, the block is also searched for in Platonic stores.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);
@@ -378,8 +362,7 @@ impl Store {
         opened.map(|opened| opened.0.clone())
     }
 
-    /// Returns the index files that fit the content-addressed (vt) store's data files, and an index of the blocks that
-    /// they do not cover.
+    /// The index files that fit the data files, and an index of the blocks that they do not cover.
     fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind) {
@@ -392,7 +375,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Makes an index of all blocks of the content-addressed (vt) store by scanning every data file.
+    /// Scans every data file.
     fn scan_all(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind).filter(|found| found.is_complete) {
@@ -403,9 +386,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files for this kind of hash that fit the vt (content-addressed) stores: their data files exist
-    /// and have at least the indexed length. `starts` is set to the number of bytes of each data file that the index
-    /// files cover.
+    /// Opens the index files for this kind of hash that fit: their data files exist and have at least the indexed
+    /// length. `starts` is set to the number of bytes of each data file that the index files cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -433,8 +415,8 @@ impl Store {
         Ok(Found { in_files, scanned: Index::new(entries), is_complete, ends, damage, cut_off })
     }
 
-    /// Reads and hashes the blocks of each data file from the byte of `starts` on, and passes hash, place and length of each to
-    /// `each`.
+    /// Reads and hashes the blocks of each data file from the byte of `starts` on, and passes hash, place and length of
+    /// each to `each`.
     fn scan_records(
         &self,
         kind: HashKind,
@@ -475,9 +457,8 @@ struct Ends {
     cut_off: Vec<Error>,
 }
 
-/// Applies `f` to each record (one block) of a data file (`.vtd`) of a vt (content-addressed) store, on all processors.
-/// It starts its own threads: a thread of the shared pool that waits may begin other work, which would wait for the
-/// lock that the caller holds.
+/// Applies `f` to each record, on all processors. It starts its own threads: a thread of the shared pool that waits may
+/// begin other work, which would wait for the lock that the caller holds.
 fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = records.len().div_ceil(threads).max(MIN_SHARE);
@@ -497,8 +478,7 @@ fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T 
     })
 }
 
-/// Minimum number of records of a data file (`.vtd`) of a vt (content-addressed) store that each
-/// thread processes, except the last thread.
+/// Minimum number of records for each thread, except the last.
 const MIN_SHARE: usize = 32;
 
 impl Found {

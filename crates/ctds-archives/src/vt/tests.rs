@@ -1,5 +1,5 @@
-//! Tests of vt archives (lists of saved states of a directory) that the original program, the Python package cs.vt,
-//! wrote, if they lie beside the project, and of hostile ones made here.
+//! Tests with archives that the original program wrote, if they lie beside the project, and with hostile ones made
+//! here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ fn archives_of_the_original_have_the_content_of_their_manifests() {
     assert!(read >= 11 + usize::from(cfg!(feature = "blake3")), "{read} archives");
 }
 
-/// Tests that names, access, times, owners, attributes and link targets of entries are those of the manifests.
+/// Names, access, times, owners, attributes and link targets of entries are those of the manifests.
 #[test]
 fn metadata_are_those_of_the_manifests() {
     let Some((folder, manifest)) = fixtures() else { return };
@@ -151,7 +151,7 @@ fn metadata_are_those_of_the_manifests() {
 }
 
 #[test]
-fn files_by_themselves_are_entries_too() {
+fn archive_of_a_single_file_has_one_entry() {
     let Some((folder, manifest)) = fixtures() else { return };
     let fixture = manifest["fixtures"].as_array().unwrap().iter().find(|fixture| fixture["name"] == "doc_vt_text");
     let expected = &fixture.unwrap()["expect"];
@@ -205,7 +205,7 @@ fn bad_archives_are_refused_with_one_error() {
     assert_eq!(refused, 6);
 }
 
-/// A vt (content-addressed) store and a vt archive (list of saved states of a directory) in memory, made by a test.
+/// A store and an archive in memory.
 #[derive(Default)]
 struct Made {
     vtd: Vec<u8>,
@@ -227,7 +227,7 @@ impl Made {
     }
 }
 
-/// Encodes a vt reference (which data, in which blocks of a store) with these flags, span and rest in binary form.
+/// A reference with these flags, span and rest in binary form.
 fn encoded(flags: u64, span: u64, rest: &[u8]) -> Vec<u8> {
     let mut inner = Vec::new();
     put_uint(&mut inner, flags);
@@ -243,7 +243,7 @@ fn error_of(result: Result<impl Sized>) -> Error {
 }
 
 #[test]
-fn references_that_lie_are_refused() {
+fn inconsistent_references_are_refused() {
     let mut made = Made::default();
     let block = made.put(&[7; 100]);
     let repeated = made.put(&encoded(2, 40, &[1, 65]));
@@ -268,7 +268,7 @@ fn references_that_lie_are_refused() {
     assert_eq!(read_all(&archive.open("f").unwrap()).unwrap(), [65; 40]);
 }
 
-/// Tests that a few bytes that stand for very many are read where they are wanted, without all of them in memory.
+/// A few bytes that stand for very many are read where they are wanted, without all of them in memory.
 #[test]
 fn repetitions_take_no_memory() {
     let mut made = Made::default();
@@ -300,7 +300,7 @@ fn repetitions_take_no_memory() {
 }
 
 #[test]
-fn lists_nest_only_so_deep() {
+fn depth_of_nested_lists_is_limited() {
     let mut made = Made::default();
     let mut reference = encoded(2, 3, &[2, b'a', b'b', b'c']);
     for level in 0..60 {
@@ -315,7 +315,7 @@ fn lists_nest_only_so_deep() {
     }
 }
 
-/// Tests that a directory with a hard link to itself, a link to a link, and a link to nothing is refused.
+/// A hard link to itself, a link to a link, and a link to a missing file.
 #[test]
 fn links_in_circles_are_refused() {
     let link = |name: &str, uuid: u8| [&[3, 2 | 4 | 8, name.len() as u8][..], name.as_bytes(), &[uuid; 16]].concat();
@@ -331,7 +331,6 @@ fn links_in_circles_are_refused() {
     }
 }
 
-/// Tests that any changed byte of an uncompressed record is noticed.
 #[test]
 fn every_changed_byte_is_noticed() {
     let mut made = Made::default();
@@ -360,7 +359,7 @@ fn two_entries_of_one_name_are_refused() {
     assert!(error.to_string().contains("two entries named \"x\""), "{error}");
 }
 
-/// Tests that stores with a path are opened once; a container in memory has no path, so that stores in it are opened each time.
+/// A container in memory has no path, so that stores in it are opened each time.
 #[test]
 fn stores_with_a_path_are_opened_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -376,7 +375,7 @@ fn stores_with_a_path_are_opened_once() {
     assert!(!Arc::ptr_eq(&first, &super::store::Store::open(&directory).unwrap()));
 }
 
-/// Test files of all sizes at which something changes.
+/// Files of all sizes at which something changes.
 fn sample() -> Memory {
     let mut state: u64 = 7;
     let mut noise = |len: usize| -> Vec<u8> {
@@ -409,7 +408,7 @@ fn tree_of(container: &dyn Container) -> BTreeMap<String, (u64, String)> {
 }
 
 #[test]
-fn trees_come_back_and_are_stored_once() {
+fn trees_round_trip_and_blocks_are_stored_once() {
     for block_bytes in [None, Some(128), Some(4096), Some(1 << 20)] {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.vt");
@@ -438,7 +437,7 @@ fn trees_come_back_and_are_stored_once() {
 }
 
 #[test]
-fn any_byte_of_a_store_that_is_changed_is_named() {
+fn check_names_the_file_of_a_changed_byte() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("a.vt");
     let source = Memory::new([("small", (0..250u8).cycle().take(3000).collect::<Vec<u8>>())]);
@@ -473,10 +472,10 @@ fn any_byte_of_a_store_that_is_changed_is_named() {
     assert!(named + 64 > bytes.len(), "{named} of {}", bytes.len());
 }
 
-/// Tests that blocks and lines left by a process that was killed at any moment do not keep the next one from packing, which
-/// adds those that are missing.
+/// Blocks and lines left by a process that was killed at any moment do not keep the next one from packing, which adds
+/// those that are missing.
 #[test]
-fn packs_go_on_where_others_were_killed() {
+fn pack_continues_after_a_killed_one() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("a.vt");
     let source = sample();
@@ -502,7 +501,7 @@ fn packs_go_on_where_others_were_killed() {
 }
 
 #[test]
-fn processes_pack_into_one_store_at_a_time() {
+fn processes_pack_into_one_store_concurrently() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("a.vt");
     std::fs::create_dir_all(folder.path().join("store/data")).unwrap();
@@ -521,7 +520,7 @@ fn processes_pack_into_one_store_at_a_time() {
 }
 
 #[test]
-fn what_is_not_an_archive_is_not_written_to() {
+fn other_files_are_not_overwritten_by_pack() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("notes.txt");
     std::fs::write(&target, "precious").unwrap();
@@ -541,7 +540,7 @@ fn what_is_not_an_archive_is_not_written_to() {
 }
 
 #[test]
-fn limits_of_stores_and_wrong_names_are_told() {
+fn limits_of_stores_and_wrong_names_are_reported() {
     // one more file than an index can number
     let memory = Memory::new([]);
     let data = memory.create_nested("store").unwrap().create_nested("data").unwrap();

@@ -1,5 +1,5 @@
-//! Reads and writes the lines of a vt archive, a file of the Python package cs.vt with a line for each saved state of a directory. A line
-//! has that directory as text: its name, its metadata, and a reference to the blocks of the content-addressed store that have its entries.
+//! Reads and writes the lines of an archive, each a saved state of a directory. A line has that directory as text: its
+//! name, its metadata, and a reference to the blocks of the store that have its entries.
 //!
 //! ```text
 //! D{"name":meta:M{a:"o:rwx-",m:1.5},block:B{hash:H{sha1:…},span:428}}     F{…}  SymLink{…}  Indirect{…}
@@ -18,15 +18,12 @@ use super::dirent::{Dirent, EntryKind, Meta};
 use super::hash::{BlockHash, HashKind};
 use super::reference::BlockRef;
 
-/// Parser of the text form of a directory entry (file, directory or link), as it is in the lines of a vt archive (list
-/// of saved states of a directory, of cs.vt).
 pub(super) struct Text<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// The optional parts of a saved file or directory, or of a reference to its data, in the text form of vt archives (of
-/// cs.vt). They stand between the braces; `None` for those that are missing.
+/// The optional parts of an entry or a reference, between the braces; `None` for those that are missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -44,14 +41,12 @@ impl<'a> Text<'a> {
         Text { text, at: 0 }
     }
 
-    /// The text that is not parsed yet. After the saved root directory was parsed, it is the comment at the end of the
-    /// line in the vt archive (a line for each saved state of a directory).
+    /// The text that is not parsed yet; after the root directory, the comment at the end of the line.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Parses a saved file, directory or link in the text form that lines of vt archives (of cs.vt) have, such as
-    /// `D{"name":meta:…,block:…}`.
+    /// Parses an entry, such as `D{"name":meta:…,block:…}`.
     pub(super) fn dirent(&mut self) -> Result<Dirent> {
         self.dirent_here().with_context(|| self.place())
     }
@@ -197,8 +192,7 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// Parses a value in the metadata of a file or directory, in a line of a vt archive, that is a
-    /// number, or a word of Python or JSON such as `True` or `null`.
+    /// Parses a value in metadata that is a number, or a word of Python or JSON such as `True` or `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());
@@ -215,14 +209,13 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses the JSON array or object that begins at the current position in a line of a vt
-    /// archive.
+    /// Parses the JSON array or object that begins here.
     fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
         let value = values.next().transpose();
         let value = value.map_err(|error| Error::format(format!("the text is not JSON: {error}")))?;
         self.at += values.byte_offset();
-        // something follows: a bracket
+        // a bracket follows the JSON value
         Ok(value.unwrap_or_default())
     }
 
@@ -240,8 +233,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses data that a line of a vt archive (of cs.vt) has itself, in place of the hash of a block with them (a
-    /// literal): pairs of hexadecimal digits, and runs of readable bytes in brackets.
+    /// Parses a literal: pairs of hexadecimal digits, and runs of readable bytes in brackets.
     fn literal(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while self.peek() != Some('}') {
@@ -262,7 +254,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses a string in a line of a vt archive: in double or single quotes, with escapes.
+    /// Parses a string in double or single quotes, with escapes.
     fn quoted(&mut self) -> Result<String> {
         let quote = self.next()?;
         // as UTF-16, in which two escapes may make up one character
@@ -368,8 +360,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Quotes a name as a string for a line of a vt archive, with escapes that every reader of the
-/// format knows.
+/// Quotes a name with escapes that every reader of the format knows.
 pub(super) fn quote(name: &str) -> String {
     let mut quoted = String::from("\"");
     for next in name.chars() {
@@ -432,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn messages_name_the_wrong_part() {
         for (text, message) in [
             ("F{\"f\":block:Q{1}}", "\"Q\", expected B, I"),
             ("Q{}", "expected D, F"),

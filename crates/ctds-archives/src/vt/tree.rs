@@ -1,5 +1,4 @@
-//! Presents a vt archive (file of the Python package cs.vt, a line for each saved state of a directory), and the
-//! directories saved in it, as containers: directories of virtual files that this program can read.
+//! Presents an archive, and the directories saved in it, as containers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -17,25 +16,21 @@ use super::hash::{BlockHash, HashKind};
 use super::reference::BlockRef;
 use super::store::Store;
 
-/// Name of the virtual file for a file that was saved in a vt archive (list of saved states of a directory, of cs.vt)
-/// by itself and without a name.
+/// Name of a file that was saved by itself and without a name.
 const NAMELESS: &str = "file";
 
-/// A vt archive (of the Python package cs.vt) as a container, a directory of virtual files. The archive is a text file
-/// with a line for each saved state of a directory, the newest last. The container has the files of the newest state,
-/// or of an earlier one.
+/// An archive as a container: the files of the newest state, or of an earlier one.
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,
-    /// Name of the file or directory of which the vt archive has saved this state.
+    /// Name of the saved file or directory.
     name: String,
-    /// All lines of the vt archive (of cs.vt), each of which has a saved state of a directory, the newest last; empty
-    /// if this container shows an earlier state.
+    /// All lines, the newest last; empty if this container shows an earlier state.
     lines: Vec<Line>,
     reader: Arc<Reader>,
 }
 
-/// A directory saved in a vt archive, as a container.
+/// A saved directory as a container.
 #[derive(Debug)]
 pub(super) struct Folder {
     reader: Arc<Reader>,
@@ -45,26 +40,23 @@ pub(super) struct Folder {
     children: OnceLock<BTreeMap<String, Dirent>>,
 }
 
-/// Data that all directories in one saved state of a vt archive (of cs.vt) share: the root, and the files that hard
-/// links lead to.
+/// Shared by all directories in one saved state: the root, and the files that hard links lead to.
 #[derive(Debug)]
 struct Tree {
     root: Dirent,
-    /// The files in the root directory and all directories below it, as one line of the vt archive (cs.vt) has saved them, by
-    /// their UUIDs; `None` until the first hard link is followed.
+    /// `None` until the first hard link is followed.
     by_uuid: Mutex<Option<Arc<ByUuid>>>,
 }
 
-/// Entries of the files in one saved state of a vt archive (of cs.vt), by their UUIDs. Hard links refer to these.
+/// Entries of the files in one saved state; hard links refer to their UUIDs.
 type ByUuid = HashMap<[u8; 16], Dirent>;
 
-/// Maximum number of entries in one saved state of a vt archive (of cs.vt) that are read to find the files that hard
-/// links lead to; more are an error.
+/// Maximum number of entries in one saved state that are read to find the files that hard links lead to; more are an
+/// error.
 const MAX_ENTRIES: usize = 1 << 24;
 
 impl Archive {
-    /// Opens the vt archive in the file `name` of `inside`, and the content-addressed stores in the
-    /// same directory, which have the blocks of the files.
+    /// Opens the archive in the file `name` of `inside`, and the stores in the same directory.
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
         let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
         let reader = Arc::new(Reader::new(Store::open(inside)?));
@@ -83,8 +75,7 @@ impl Archive {
         Archive { root, name, lines, reader }
     }
 
-    /// All files and directories in the saved state of a vt archive (of cs.vt) that this container shows, by their
-    /// paths, for tests.
+    /// All files and directories in this saved state by their paths, for tests.
     #[cfg(test)]
     pub(super) fn all_entries(&self) -> Result<BTreeMap<String, Dirent>> {
         let mut found = BTreeMap::new();
@@ -101,8 +92,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// Root directory of the state that a line of the vt archive (a file that lists archived states) records with the date
-    /// `name`; if no line has this date, that of the last line whose root directory is called `name`. `None` without either.
+    /// Root directory of the state with the date `name`; if no line has this date, that of the last line whose root
+    /// directory is called `name`. `None` without either.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
@@ -123,8 +114,7 @@ impl Container for Archive {
         self.root.nested()
     }
 
-    /// Opens a directory in the saved state that this container shows, or another state of the vt
-    /// archive, by its date or name, as a container.
+    /// Opens a directory in this saved state, or another state, by its date or name.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let error = match self.root.enter(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => error,
@@ -182,8 +172,7 @@ impl Folder {
         }
     }
 
-    /// Entries (files, directories and links) of this directory of the vt archive (of cs.vt), by their names; they are
-    /// read on the first call.
+    /// Entries by their names, read on the first call.
     pub(super) fn children(&self) -> Result<&BTreeMap<String, Dirent>> {
         if let Some(children) = self.children.get() {
             return Ok(children);
@@ -203,7 +192,7 @@ impl Folder {
         found.ok_or_else(|| Error::not_found(format!("the {what} does not exist")).context(Context::member(name)))
     }
 
-    /// The entry of the file `name` in this directory of the vt archive (of cs.vt), with hard links followed.
+    /// The entry of the file `name`, with hard links followed.
     pub(super) fn file(&self, name: &str) -> Result<Dirent> {
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::HardLink);
         let entry = self.child(name, is_file, "file")?;
@@ -223,8 +212,7 @@ impl Folder {
     }
 }
 
-/// Entries of a directory in a vt archive (of cs.vt). If `dirent` is a file that was saved by
-/// itself, the list has only the file's entry.
+/// Entries of a directory. If `dirent` is a file that was saved by itself, the list has only the file's entry.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -257,7 +245,7 @@ pub(super) fn named_blocks(reader: &Reader, root: Dirent, found: &mut HashSet<Bl
 }
 
 impl Tree {
-    /// Entries of all files in this saved state of a vt archive (of cs.vt) that have UUIDs, by UUID.
+    /// Entries of all files in this saved state that have UUIDs.
     fn files(&self, reader: &Reader) -> Result<Arc<ByUuid>> {
         if let Some(known) = &*self.by_uuid.lock_unpoisoned() {
             return Ok(known.clone());
@@ -336,13 +324,11 @@ impl Container for Folder {
     }
 }
 
-/// Maximum length in bytes of the text that identifies the content of a file in a vt archive (of cs.vt). The text is
-/// the reference to the file's data (hashes of blocks, or the bytes themselves); the SHA-256 of a longer text takes its
-/// place.
+/// Maximum bytes of the text that identifies the content of a file: the reference to its data, or the SHA-256 of a
+/// longer one.
 const LONGEST_CONTENT: usize = 256;
 
-/// Properties of a file or directory by its entry in a vt archive: identity of the content,
-/// metadata, time of modification and permissions.
+/// Identity of the content, metadata, time of modification and permissions.
 fn properties_of(entry: &Dirent) -> Properties {
     let mut properties = Properties::default();
     if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
@@ -362,11 +348,10 @@ fn properties_of(entry: &Dirent) -> Properties {
     properties
 }
 
-/// Name of the property with the metadata (modification time, access rights …) of a file or directory, as the text that
-/// a vt archive (of cs.vt) has for them.
+/// Name of the property with the metadata as text.
 pub(super) const META: &str = "vt_meta";
 
-/// Whether the file `name` is a vt archive, by its first bytes.
+/// The first bytes of the file `name` tell.
 pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];

@@ -1,20 +1,18 @@
-//! Binary encoding in the files of the Python package cs.vt: integers have variable length; bytes and text are preceded
-//! by their length.
+//! Binary encoding in the files of the Python package cs.vt. Integers have variable length: 7 bits in each byte, the
+//! most significant first; the high bit of a byte is set if another byte follows. Bytes and text are preceded by their
+//! length in bytes, such an integer.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 
-/// Longest integer that is read from vt files (of the Python package cs.vt), in bytes as encoded there, 7 bits in each,
-/// leading zeros included.
+/// Longest encoded integer that is read, in bytes, leading zeros included.
 pub(super) const LONGEST_UINT: usize = 10;
 
-/// Decoder of a binary structure in the files of the Python package cs.vt, such as a directory entry or a reference to
-/// a block, from front to back.
+/// Decodes a structure, such as a directory entry or a reference, from front to back.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Name of the decoded structure, such as `directory` or `block reference`, for the context of
-    /// errors.
+    /// Name of the structure for the context of errors.
     structure: &'static str,
 }
 
@@ -27,13 +25,12 @@ impl<'a> Cursor<'a> {
         self.at == self.bytes.len()
     }
 
-    /// Current position in the bytes that are decoded (a directory or block reference of cs.vt), as the context of an
-    /// error: name of the decoded structure, and offset in bytes from its start.
+    /// The current position as the context of an error: name of the structure, and offset in bytes from its start.
     pub(super) fn place(&self) -> Context {
         Context::offset(self.structure, self.at as u64)
     }
 
-    /// Takes the next `count` bytes of the structure that is decoded; fails if fewer are left.
+    /// Takes the next `count` bytes; fails if fewer are left.
     pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         let Some(taken) = usize::try_from(count).ok().and_then(|count| rest.get(..count)) else {
@@ -44,15 +41,12 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// Takes all bytes that are left of the structure that is decoded.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
-    /// Decodes the next integer of the structure. It has 7 bits in each byte, the most significant
-    /// first; the high bit of a byte is set if another byte follows.
     pub(super) fn uint(&mut self) -> Result<u64> {
         match decode_uint(&self.bytes[self.at..]).with_context(|| self.place())? {
             Some((value, len)) => {
@@ -63,23 +57,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Decodes the next run of bytes in the structure. Its length in bytes, an integer of variable
-    /// length, is encoded before it.
     pub(super) fn data(&mut self) -> Result<&'a [u8]> {
         let len = self.uint()?;
         self.take(len)
     }
 
-    /// Decodes the next UTF-8 text in the structure. Its length in bytes, an integer of variable
-    /// length, is encoded before it.
     pub(super) fn string(&mut self) -> Result<&'a str> {
         let place = self.place();
         std::str::from_utf8(self.data()?).map_err(|_| Error::format("the text is not UTF-8").context(place))
     }
 }
 
-/// Decodes the integer of variable length (format of cs.vt: 7 bits in each byte, the most significant first) at the
-/// beginning of `bytes`; returns its value and its encoded length in bytes, or `None` if `bytes` ends within it.
+/// Decodes the integer at the beginning of `bytes`; returns its value and its encoded length in bytes, or `None` if
+/// `bytes` ends within it.
 pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     let mut value: u64 = 0;
     for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {
@@ -97,8 +87,7 @@ pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     }
 }
 
-/// Appends an integer to `out`, in as few bytes as possible: 7 bits in each, the most significant first; the high bit
-/// is set in all but the last byte. It is the encoding of the Python package cs.vt.
+/// Appends an integer in as few bytes as possible.
 pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
     let groups = (u64::BITS - value.leading_zeros()).div_ceil(7).max(1);
     for group in (0..groups).rev() {
@@ -107,8 +96,7 @@ pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends to `out` the length of `data` in bytes (as an integer of variable length, see [`put_uint`]) and then the
-/// bytes.
+/// Appends the length of `data`, and then the bytes.
 pub(super) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
     put_uint(out, data.len() as u64);
     out.extend_from_slice(data);
@@ -119,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_back() {
+    fn integers_round_trip() {
         for (value, bytes) in [(0, &[0][..]), (127, &[127]), (128, &[0x81, 0]), (300, &[0x82, 0x2c])] {
             let mut out = Vec::new();
             put_uint(&mut out, value);

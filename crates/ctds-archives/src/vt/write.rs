@@ -1,10 +1,12 @@
-//! Writes the files of a directory into a content-addressed (vt) store, and adds a line to the archive (a `.vt` file), which names the blocks
-//! that they are stored in.
+//! Writes the files of a directory into a store, and adds a line to the archive, which names the blocks that they are
+//! stored in.
 //!
-//! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process leaves
-//! that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the archive, which is
-//! the last step, after all blocks are durable. Processes that write to one store concurrently have a data file each; the
-//! archive is locked (`flock`) while a line is appended.
+//! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process
+//! leaves that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the
+//! archive, which is the last step, after all blocks are durable. Processes that write to one store concurrently have a
+//! data file each; the archive is locked (`flock`) while a line is appended.
+//!
+//! A file is read into a window, whose bytes are cut into blocks; the original is the Python package cs.vt.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -34,30 +36,28 @@ use super::tree::META;
 use super::wire::{put_data, put_uint};
 use super::zlib;
 
-/// Hash function that names the blocks (pieces of data stored once, under their hashes) that are written to a vt store:
-/// SHA-1, the only one that every version of the original program, the Python package cs.vt, reads.
+/// The only hash that every version of the original reads.
 const KIND: HashKind = HashKind::Sha1;
 
-/// Largest file or directory data, in bytes, that are written into the reference to them, in place of the hash of a
-/// block of the vt (content-addressed) store.
+/// Largest data in bytes that are written into the reference to them, in place of the hash of a block.
 const LITERAL_BYTES: usize = 32;
 
-/// Maximum size in bytes of a list of block references (hash and length each) that is written as one block: that of the
-/// largest block of a file. A longer list is split into several blocks, listed on the next level.
+/// Maximum size in bytes of a list of references that is written as one block: that of the largest block of a file. A
+/// longer list is split into several blocks, listed on the next level.
 const REFERENCES_BYTES: usize = 16_383;
 
-/// Number of bytes of a file that are read at a time to be cut into blocks for a vt (content-addressed) store.
+/// Bytes of a file in a window.
 const WINDOW: usize = 4 << 20;
 
-/// Name of the content-addressed (vt) store that is made if an archive has none beside it.
+/// Name of the store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Fixed sizes in bytes that a caller can choose for the blocks of files in a vt (content-addressed) store, both ends
-/// included; without a choice, the content of a file decides where its blocks end.
+/// Fixed sizes in bytes that a caller can choose for blocks; without a choice, the content of a file decides where its
+/// blocks end.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
-/// Writes the files of `source` into the content-addressed (vt) store beside `target`, and appends a line to the
-/// archive `target`, which is created if it is missing.
+/// Writes the files of `source` into the store beside `target`, and appends a line to the archive `target`, which is
+/// created if it is missing.
 pub(crate) fn write_tree(
     source: &dyn Container,
     target: &Path,
@@ -98,8 +98,7 @@ pub(crate) fn write_tree(
     Ok(Written { stored_bytes: added + line.len() as u64, warnings: damage.chain(warnings).collect() })
 }
 
-/// Fails if `target`, the vt archive (list of saved states of a directory, of cs.vt) to which a line will be appended,
-/// is a directory, or a file that is neither empty nor a vt archive.
+/// Fails if the archive is a directory, or a file that is neither empty nor an archive.
 fn check_target(target: &Path) -> Result<()> {
     if target.is_dir() {
         return Err(Error::usage("a directory; name the archive in it that gets an entry, such as NAME.vt"));
@@ -118,7 +117,7 @@ fn check_target(target: &Path) -> Result<()> {
     }
 }
 
-/// Path of the content-addressed (vt) store beside an archive in `directory`, existing or not; two or more stores are an error.
+/// Path of the store beside an archive in `directory`, existing or not; two or more stores are an error.
 fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
     match (stores.next(), stores.next()) {
@@ -130,70 +129,62 @@ fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Writer of a content-addressed (vt) store, which adds the blocks that the store does not have.
+/// Adds the blocks that the store does not have.
 struct Writer<'a> {
     store: Arc<Store>,
-    /// Path of the directory of the content-addressed (vt) store that is written to.
+    /// Path of the store.
     path: PathBuf,
     cut: Cut,
     progress: &'a dyn Progress,
-    /// The data file (`.vtd`) of the vt (content-addressed) store to which new blocks are appended; `None` until the
-    /// first of them.
+    /// `None` until the first new block.
     file: Option<DataFile>,
-    /// Lookup structure, by hash, of the blocks that this process has written to the vt (content-addressed) store, with
-    /// their offsets in its data file.
+    /// The blocks that this process has written, with their offsets in `file`.
     written: Growing,
 }
 
-/// The data file of a content-addressed (vt) store that this process appends to.
+/// The data file that this process appends to.
 struct DataFile {
     name: String,
     file: File,
     bytes: u64,
-    /// Encoded records (one block each) that are not yet written to the data file of the vt (content-addressed) store.
+    /// Encoded records that are not yet written.
     buffer: Vec<u8>,
-    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the data file
-    /// of the vt (content-addressed) store: of whole records, about 1 MiB each.
+    /// Offsets in `buffer` at which it is divided into separate writes: of whole records, about 1 MiB each.
     ends: Vec<usize>,
-    /// Asks the system early to write the data file of the vt (content-addressed) store to the disk.
+    /// Asks the system early to write the file to the disk.
     growth: Growth,
 }
 
-/// A block of a file, hashed and ready to be written to the content-addressed (vt) store.
+/// A block, hashed and ready to be written.
 struct Ready {
     hash: BlockHash,
     span: usize,
-    /// The encoded record of the block; `None` if the content-addressed (vt) store already has the block.
+    /// `None` if the store already has the block.
     record: Option<Vec<u8>>,
 }
 
-/// Consecutive bytes of a file in memory, cut into blocks for a content-addressed (vt) store.
 #[derive(Default)]
 struct Window {
     bytes: Vec<u8>,
-    /// Offset at which each block ends, in bytes from the start of the bytes of the file that are in memory; the next
-    /// block begins there.
+    /// Offset in the window at which each block ends; the next block begins there.
     ends: Vec<usize>,
-    /// Offset in bytes, from the start of the file that is cut into blocks, at which the bytes in memory end.
+    /// Offset in the file at which the window ends.
     read: u64,
 }
 
 impl Window {
-    /// The blocks (for a vt, content-addressed, store) into which a file's bytes in memory were cut, in the order of
-    /// the file.
+    /// Ordered as in the file.
     fn blocks(&self) -> impl IndexedParallelIterator<Item = &[u8]> {
         let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
         (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// Number of a file's bytes in memory that were cut into blocks; those after them are not in a
-    /// block yet.
+    /// Number of bytes that were cut into blocks.
     fn cut(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// A file's bytes in memory after the last block that was cut from them; they are not in a
-    /// block yet.
+    /// The bytes that are not in a block yet.
     fn rest(&self) -> &[u8] {
         &self.bytes[self.cut()..]
     }
@@ -205,9 +196,9 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes all files of the directory `source`, and of those below it, to the content-addressed (vt) store; returns
-    /// its encoded entries. `table` is the path of `source` from the root of what is written, for progress reports.
-    /// `depth` counts the directories around `source`, at most 40. For the root itself, `table` is empty and `depth` 0.
+    /// Writes all files of `source`, and of the directories below it; returns its encoded entries. `table` is the path
+    /// of `source` from the root, empty for the root itself, for progress reports. `depth` counts the directories
+    /// around `source`, at most 40.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -231,7 +222,7 @@ impl<'a> Writer<'a> {
                     self.file(&*source.open(&name)?, table, &name).context(Context::member(&name))?
                 }
             };
-            // what comes from an archive, by way of another container, keeps its metadata
+            // files that come from an archive, by way of another container, keep their metadata
             let stored = properties.text(META).filter(|stored| Meta::parse(stored).is_ok());
             let meta = stored.map_or_else(|| metadata(source.path(&name)), str::to_owned);
             Dirent::encode(&mut data, kind, &name, &meta, &block);
@@ -243,8 +234,7 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// Stores data in the content-addressed (vt) store as one block, or in the reference itself if it is short; returns
-    /// the encoded reference.
+    /// Stores data as one block, or in the reference itself if they are short; returns the encoded reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -256,8 +246,7 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file to the content-addressed (vt) store in blocks; returns the encoded reference to it. `table` (path
-    /// of its directory, empty for the root of what is written) and `name` are for progress reports.
+    /// Writes a file in blocks; returns the encoded reference to it. `table` and `name` are for progress reports.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -292,9 +281,8 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks for a vt
-    /// (content-addressed) store. They begin with `rest`, the bytes before offset `read` that are not in a block yet;
-    /// the others are read from offset `read` on.
+    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks. They begin with `rest`,
+    /// the bytes before offset `read` that are not in a block yet; the others are read from offset `read` on.
     fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
         window.bytes.resize(rest.len() + count as usize, 0);
@@ -311,14 +299,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Hashes a block, and encodes a record of it if the content-addressed (vt) store does not have it.
+    /// Hashes a block, and encodes a record of it if the store does not have it.
     fn prepare(&self, block: &[u8]) -> Result<Ready> {
         let hash = KIND.hash(block);
         let is_known = self.written.contains(&hash)? || self.store.contains(&hash)?;
         Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
     }
 
-    /// Writes a block if the content-addressed (vt) store does not have it; returns its hash.
+    /// Writes a block if the store does not have it.
     fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
         let Ready { hash, record, .. } = self.prepare(block)?;
         if let Some(record) = record {
@@ -341,8 +329,8 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all written blocks durable and updates the index of the content-addressed (vt) store; returns the number
-    /// of bytes that were added to the data files.
+    /// Makes all written blocks durable and updates the index; returns the number of bytes that were added to the data
+    /// files.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
@@ -359,8 +347,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Encodes a block (piece of data stored once, under its hash) as a record for a data file of a vt store: header and
-/// data, which are compressed if that saves at least a tenth of their bytes.
+/// Header and data of a block, which are compressed if that saves at least a tenth of their bytes.
 fn record(block: &[u8]) -> Vec<u8> {
     thread_local! {
         static COMPRESSED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -376,7 +363,7 @@ fn record(block: &[u8]) -> Vec<u8> {
                 put_uint(&mut record, 1);
                 put_data(&mut record, &compressed[..len]);
             }
-            // it does not fit
+            // the stream is not short enough
             None => {
                 put_uint(&mut record, 0);
                 put_data(&mut record, block);
@@ -386,8 +373,7 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Metadata (modification time and permissions) of the file or directory at `path`, as text for a vt archive (of
-/// cs.vt): `a:access;m:seconds`; empty without a path, or if they cannot be read.
+/// Modification time and permissions as metadata text; empty without a path, or if they cannot be read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -396,9 +382,9 @@ fn metadata(path: Option<PathBuf>) -> String {
     })
 }
 
-/// References to the blocks of a file that is written to a vt (content-addressed) store, in levels, of which level 0
-/// has those to the blocks with the file's bytes. When a level has as many as fit in a block, they are written as a
-/// block, and a reference to this block is added to the next level.
+/// References to the blocks of a file in levels, of which level 0 has those to the blocks with the file's bytes. When a
+/// level has as many as fit in a block, they are written as a block, and a reference to this block is added to the next
+/// level.
 #[derive(Default)]
 struct Levels(Vec<Level>);
 
@@ -406,8 +392,7 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Number of bytes of the archived file that the encoded references collected so far, `references`, lead to
-    /// together. These references will be stored as one block of the vt (content-addressed) store.
+    /// Bytes of the file that `references` lead to together.
     span: u64,
 }
 
@@ -432,8 +417,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references collected at `level` (0: those to blocks with a file's bytes) as one block of the vt
-    /// (content-addressed) store, and adds a reference to this block to the next level.
+    /// Writes the references of `level` as one block, and adds a reference to this block to the next level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -442,9 +426,7 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Ends a file whose blocks are in the vt (content-addressed) store: writes the remaining lists of references to
-    /// them as blocks, and lists of references to those, until one reference leads to all. Returns it, encoded; a
-    /// directory entry refers to the file by it.
+    /// Writes the remaining references as blocks, until one reference leads to all; returns it, encoded.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -460,17 +442,14 @@ impl Levels {
     }
 }
 
-/// Minimum size in bytes at which the buffered records are written to the data file of the vt
-/// (content-addressed) store while other blocks are prepared.
+/// Minimum bytes at which buffered records are written while other blocks are prepared.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Maximum size in bytes of the buffered records for a vt (content-addressed) store: if the next
-/// record would exceed it, the buffer is written to the data file before.
+/// Maximum bytes of the buffer: before the next record would exceed it, the buffer is written.
 const BUFFER_BYTES: usize = 2 * WINDOW;
 
 impl DataFile {
-    /// Creates a data file (`.vtd`) of a vt (content-addressed) store with a random name, locked as the original
-    /// program, the Python package cs.vt, does while it appends.
+    /// Creates a data file with a random name, locked as the original does while it appends.
     fn create(directory: &Path) -> Result<Self> {
         let (mut file, mut path) = tempfile::Builder::new()
             .prefix("h5bridge-")
@@ -488,8 +467,7 @@ impl DataFile {
         Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), growth })
     }
 
-    /// Offset in bytes, in the data file of the vt (content-addressed) store, at which the next record (one block)
-    /// begins.
+    /// Offset at which the next record begins.
     fn end(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -508,15 +486,13 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the buffered records to the data file of the vt (content-addressed) store if they
-    /// have at least `WRITTEN_BYTES` (1 MiB) together.
+    /// Writes the buffered records if they have at least `WRITTEN_BYTES` together.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffered records to the data file of the vt (content-addressed) store, about 1
-    /// MiB at a time. After an error those that were written stay in the data file, and the others
-    /// are dropped.
+    /// Writes the buffered records, about 1 MiB at a time. After an error those that were written stay in the data
+    /// file, and the others are dropped.
     fn flush(&mut self) -> Result<()> {
         let mut start = 0;
         let mut write = |end: usize| {
@@ -538,27 +514,26 @@ impl DataFile {
     }
 }
 
-/// Writes the records that are still in the buffer to the data file of the vt (content-addressed)
-/// store when this writer is dropped, even after an error: a later attempt to write the same files
-/// then finds these blocks stored.
+/// Writes the buffered records even after an error: a later attempt to write the same files then finds these blocks
+/// stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Inverse of the share of unindexed bytes (1/16) from which on a content-addressed (vt) store gets a new index file;
-/// unindexed bytes have to be read whenever the store is opened.
+/// Inverse of the share of unindexed bytes from which on a store gets a new index file; unindexed bytes have to be read
+/// whenever the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the content-addressed (vt) store at `path`, if it has none, or if at least 1/16 of the
-/// store or 1 GiB is not indexed.
+/// Writes a new index file for the store at `path`, if it has none, or if at least 1/16 of the store or 1 GiB is not
+/// indexed.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
     if lock.try_lock().is_err() {
-        // another process writes it; what it misses is read when the store is opened
+        // another process writes the index; blocks missing from it are read when the store is opened
         return Ok(());
     }
     let known = store.known(KIND)?;
@@ -580,26 +555,23 @@ fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Re
     Ok(())
 }
 
-/// End of the name of the file whose existence locks a vt archive (list of saved states of a directory) for the
-/// original program, the Python package cs.vt.
+/// End of the name of the file whose existence locks an archive for the original.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// Content of the lock file of a vt archive that this program made.
+/// Content of a lock file that this program made.
 const LOCK_MARK: &[u8] = b"h5bridge\n";
 
-/// How long to wait for another program that has a vt archive locked.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// The lock file of a vt archive, as the original program, the Python package cs.vt, uses it;
-/// removed when dropped.
+/// The lock file of an archive, as the original uses it; removed when dropped.
 #[derive(Debug)]
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so a lock
-    /// file with this program's mark is left from a killed process, and is replaced. A lock file
-    /// without the mark belongs to another program: waits at most `wait` until it is removed.
+    /// Creates the lock file. The caller holds `flock` on the archive, so a lock file with this program's mark is left
+    /// from a killed process, and is replaced. A lock file without the mark belongs to another program: waits at most
+    /// `wait` until it is removed.
     ///
     /// # Errors
     /// `Locked` if the lock file of another program still exists after `wait`.
@@ -609,7 +581,7 @@ impl ArchiveLock {
         let path = PathBuf::from(path);
         let until = Instant::now() + wait;
         loop {
-            // it appears with its content
+            // written before it gets its name, so that no process sees the lock file without its mark
             let mut marked = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
             marked.write_all(LOCK_MARK)?;
             match marked.persist_noclobber(&path) {
@@ -640,9 +612,8 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to the vt archive `target` (of cs.vt, a line for each saved state of a directory). If the last line
-/// has no line end, one is added if the line can be parsed; otherwise the last line is cut off, and a warning is
-/// returned.
+/// Appends a line to the archive. If the last line has no line end, one is added if the line can be parsed; otherwise
+/// the last line is cut off, and a warning is returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
@@ -675,13 +646,13 @@ fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     Ok(warning)
 }
 
-/// The current time: as a date in ISO form in UTC, and in seconds since 1970.
+/// An ISO date in UTC, and seconds since 1970.
 fn now() -> (String, String) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (date(now.as_secs(), now.subsec_micros()), format!("{}.{:06}", now.as_secs(), now.subsec_micros()))
 }
 
-/// A time in seconds since 1970, with microseconds, as an ISO date of the Gregorian calendar in UTC.
+/// A time since 1970 as an ISO date in UTC.
 fn date(seconds: u64, microseconds: u32) -> String {
     format!("{}.{microseconds:06}+00:00", ctds::calendar::Moment::of_unix(seconds as i64))
 }

@@ -6,7 +6,6 @@ pub(super) use by_libdeflate::{deflate, inflate};
 #[cfg(not(feature = "libdeflate"))]
 pub(super) use by_zlib_rs::{deflate, inflate};
 
-/// Why a stream cannot be decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InflateError {
     /// Also where a stream is cut off just when the space is filled.

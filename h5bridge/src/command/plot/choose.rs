@@ -4,11 +4,9 @@
 use ctds_hdf5::look::{Antenna, Description, Kind, Session, label};
 use ctds_hdf5::{Error, ErrorKind, Result};
 
-/// Maximum number of lines that `plot --by` draws in one plot.
 pub(super) const MAX_LINES: usize = 64;
 
-/// The plots that `plot --x` and `--y` can select: name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have several
-/// (else `None`).
+/// Name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have several.
 const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("time", "amplitude", Kind::AmpTime, None),
     ("time", "phase", Kind::PhaseTime, None),
@@ -28,7 +26,7 @@ const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("antenna", "antenna", Kind::Baselines, None),
 ];
 
-/// Synonyms for the axes of `plot --x` and `--y`: each word with the name of the axis.
+/// Synonyms for the axes of `--x` and `--y`.
 const WORDS: [(&str, &str); 10] = [
     ("amp", "amplitude"),
     ("imaginary", "imag"),
@@ -42,11 +40,10 @@ const WORDS: [(&str, &str); 10] = [
     ("antenna2", "antenna"),
 ];
 
-/// Values of `plot --by`: the plot has one line for each correlation, antenna, baseline, field, scan or spectral
-/// window.
+/// Values of `--by`, one line for each.
 pub(super) const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
 
-/// The kind of plot with the axes `x` and `y` (`None`: any axis), and the quantity that it shows, for kinds that have several.
+/// The kind of plot with these axes (`None`: any), and the quantity for kinds that have several.
 ///
 /// # Errors
 /// `Usage` if no plot has them.
@@ -66,7 +63,7 @@ pub(super) fn kind_of(x: Option<&str>, y: Option<&str>) -> Result<(Kind, Option<
     })
 }
 
-/// The lines that `plot --by` draws: the name of each and the parameter that selects its data.
+/// The lines of `--by`: the name of each and the parameter that selects its data.
 ///
 /// # Errors
 /// `Usage` if the plot has no lines, or would have too many; those of reading scans.
@@ -129,8 +126,8 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// The baselines of the kind `which` (`auto`, `cross` or `all`), each with its name and the parameter that selects it. `antenna`: only those with one
-/// of these antennas. At most `MAX_LINES` + 1, one more than can be drawn.
+/// The baselines of the kind `which`, `auto`, `cross` or `all`, each with its name and the parameter that selects it.
+/// `antenna`: only those with one of these antennas. At most `MAX_LINES` + 1, one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {

@@ -1,4 +1,6 @@
-//! Draws frames (data) of plots as pictures: axes with marks, a raster in colours or lines, title and legend.
+//! Draws the frames, the data of plots, as pictures: axes with marks, a raster in colours or lines, title and legend.
+//! Sizes and positions are in pixels, from the upper left corner. The functions that draw the data return the values at
+//! the left and the lower edge, from which the labels of time axes take the day; `None` without data.
 
 use ctds_hdf5::look::{Axis, Frame};
 
@@ -7,17 +9,17 @@ use super::palette::{self, Colour, FAINT, FLAGGED, INK, NOTHING};
 use super::panel::{Axes, Panel, Raster, numbers};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
-/// Width of the area for the texts left of a plot, in pixels.
+/// Width for the texts left of a plot.
 const LEFT: f64 = 92.;
 const TOP: f64 = 58.;
 const BOTTOM: f64 = 56.;
 const RIGHT_OF_RASTER: f64 = 118.;
 const RIGHT: f64 = 24.;
 
-/// Lines of a plot with at most this many points also show each point as a dot.
+/// Lines with at most this many points also show each point as a dot.
 const DOTS: usize = 400;
 
-/// Draws the panels of a plot one below the other, in a picture of `width` × `height` pixels.
+/// Draws the panels one below the other.
 pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene {
     let mut scene = Scene { width, height, shapes: Vec::new() };
     let each = height as f64 / panels.len().max(1) as f64;
@@ -80,8 +82,7 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, start.1), "label-y");
 }
 
-/// Adds a text to a picture, turned by 90 degrees so that it reads from bottom to top; `at` is the middle of the text,
-/// in pixels from the upper left corner.
+/// Adds a text that reads from bottom to top; `at` is its middle.
 fn turned(scene: &mut Scene, at: (f64, f64), text: &str, class: &'static str) {
     let text = text.to_owned();
     scene.shapes.push(Shape::Text { at, anchor: Anchor::Middle, size: Size::Normal, turned: true, text, class });
@@ -91,8 +92,7 @@ fn nothing(scene: &mut Scene, area: &Area) {
     scene.text(area.middle(), Anchor::Middle, "nothing to show", "note");
 }
 
-/// Draws a raster in colours with its colour scale. Returns the x value at its left edge and the y value at its lower
-/// edge, from which the labels of time axes take the day; both are `None` without cells.
+/// Draws a raster with its colour scale.
 fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> (Option<f64>, Option<f64>) {
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
@@ -168,8 +168,7 @@ fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f
     }
 }
 
-/// Names of the lines of a plot for its legend; empty for rasters, bars, scatter plots and a single line named
-/// `flagged`, which are drawn without a legend.
+/// Empty for rasters, bars, scatter plots and a single line named `flagged`, which are drawn without a legend.
 fn legend_names(frame: &Frame) -> Vec<String> {
     match frame.plot.series.as_deref() {
         Some(names) if frame.plot.x.scale != "category" && !frame.plot.is_scatter() => {
@@ -180,8 +179,7 @@ fn legend_names(frame: &Frame) -> Vec<String> {
     }
 }
 
-/// Draws the lines, bars or points of a plot. Returns the smallest finite x value of the data and the y value at the
-/// lower edge, from which the labels of time axes take the day; both are `None` without finite values.
+/// Draws lines, bars or points.
 fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> (Option<f64>, Option<f64>) {
     let plot = &frame.plot;
     let (x, y) = (numbers(frame, "x"), numbers(frame, "y"));
@@ -235,7 +233,7 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
     (Some(view.first), Some(low))
 }
 
-/// Draws the legend of a plot: the names of lines at the right, as many as there is space for.
+/// Draws the names of lines at the right, as many as there is space for.
 fn legend(scene: &mut Scene, area: &Area, names: &[String]) {
     let most = ((area.height() / 17.) as usize).max(2);
     let shown = if names.len() > most { most - 1 } else { names.len() };

@@ -2,18 +2,18 @@
 
 use ctds_hdf5::look::{Axis, utc_of_mjd};
 
-/// Steps from which the distance between the marks of a time axis is selected, in seconds; longer steps are whole days.
+/// Distances between the marks of a time axis, in seconds; longer ones are whole days.
 const TIMES: [f64; 18] =
     [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
 
-/// Steps from which the distance between the marks of an axis of angles is selected, in degrees, if the axis spans more
-/// than 40 degrees; longer steps are multiples of 360 degrees.
+/// Distances between the marks of an axis of angles that spans more than 40 degrees, in degrees; longer ones are
+/// multiples of 360.
 const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 
-/// Maximum number of marks on one axis of a plot.
+/// Most marks on one axis.
 const MOST: usize = 64;
 
-/// Values between `low` and `high` at which an axis has marks, about `count` of them, with their texts.
+/// About `count` values between `low` and `high`, with their texts.
 pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
     let span = high - low;
     if !span.is_finite() || span <= 0. {
@@ -44,7 +44,7 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
     values.map(|value| (value, text(value))).collect()
 }
 
-/// Text of an axis mark at `value`, with as many digits as distinguish it from its neighbours at a distance of `step`.
+/// The digits that distinguish the mark from its neighbours at a distance of `step`.
 fn number_text(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.) as usize;
     // not a zero with a sign
@@ -56,7 +56,7 @@ fn number_text(value: f64, step: f64) -> String {
     }
 }
 
-/// Formats a value with about three significant digits, such as `0.123` or `1.2e-3`.
+/// About three significant digits, such as `0.123` or `1.2e-3`.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
         0. => "0".to_owned(),
@@ -67,8 +67,8 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// Text of a mark on a time axis at `mjd_seconds` (MJD in seconds): the day if marks are a day or more apart (`step`,
-/// in seconds), else the time of day.
+/// Text of a mark at `mjd_seconds`: the day if marks are a day or more apart (`step`, in seconds), else the time of
+/// day.
 pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     let text = utc_of_mjd(mjd_seconds);
     match text.split_once('T') {
@@ -79,7 +79,7 @@ pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     }
 }
 
-/// Label of an axis with its unit. If the axis is a time, the label also has the day of `start`, the time in seconds of MJD at which the axis begins.
+/// Label with unit. That of a time also has the day of `start`, the time in seconds of MJD at which the axis begins.
 pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     // the font of pictures has no Greek letters
     let unit = if axis.unit == "kλ" { "kilowavelengths" } else { &axis.unit };
@@ -91,8 +91,7 @@ pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     }
 }
 
-/// Shortens a text to at most `len` characters, of which the last three are then `...`; a text that is not longer is
-/// unchanged.
+/// The first `len` characters, of which the last three are `...` if the text was longer.
 pub(super) fn shortened(text: &str, len: usize) -> String {
     if text.chars().count() <= len {
         text.to_owned()

@@ -1,17 +1,18 @@
-//! Colours for the pictures of plots, chosen so that colour-blind readers can tell them apart.
+//! Colours for the pictures of plots, chosen so that colour-blind readers can tell them apart. The colour scale is
+//! viridis.
 
-/// A colour: red, green and blue, from 0 to 255 each.
+/// Red, green and blue.
 pub(super) type Colour = [u8; 3];
 
 pub(super) const PAPER: Colour = [255, 255, 255];
 pub(super) const INK: Colour = [40, 40, 40];
 pub(super) const FAINT: Colour = [225, 225, 225];
-/// Colour of raster cells without values.
+/// Raster cells without values.
 pub(super) const NOTHING: Colour = [236, 236, 236];
-/// Colour of raster cells all of whose data are flagged.
+/// Raster cells all of whose data are flagged.
 pub(super) const FLAGGED: Colour = [0xf0, 0xa0, 0x90];
 
-/// The colour map viridis at even steps (Smith and van der Walt, CC0): lightness grows steadily, also for colour-blind readers.
+/// viridis at even steps (Smith and van der Walt, CC0): lightness grows steadily.
 const VIRIDIS: [Colour; 9] = [
     [0x44, 0x01, 0x54],
     [0x47, 0x2d, 0x7b],
@@ -24,11 +25,11 @@ const VIRIDIS: [Colour; 9] = [
     [0xfd, 0xe7, 0x25],
 ];
 
-/// Number of steps of the colour scale: few enough that a picture with text and lines has at most 256 colours, the
-/// limit of sixel, a format of pictures in terminals.
+/// Steps of the colour scale: few enough that a picture with text and lines has at most 256 colours, the limit of
+/// sixel, a format of pictures in terminals.
 const STEPS: f64 = 128.;
 
-/// Colours of the lines of a plot, which colour-blind readers can tell apart (Okabe and Ito).
+/// Colours of lines (Okabe and Ito).
 const LINES: [Colour; 7] = [
     [0x00, 0x72, 0xb2],
     [0xd5, 0x5e, 0x00],
@@ -39,15 +40,14 @@ const LINES: [Colour; 7] = [
     [0x00, 0x00, 0x00],
 ];
 
-/// The colour of the colour scale (viridis) for a fraction from 0 (dark) to 1 (light).
+/// The colour for a fraction from 0, dark, to 1, light.
 pub(super) fn scale(fraction: f64) -> Colour {
     let at = (fraction.clamp(0., 1.) * STEPS).round() / STEPS * (VIRIDIS.len() - 1) as f64;
     let index = (at as usize).min(VIRIDIS.len() - 2);
     mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
 }
 
-/// The colour of line `number`, counted from 0, in a plot of `count` lines: a colour of `LINES` for up to seven lines,
-/// else a step of the colour scale viridis.
+/// The colour of line `number` of `count`: one of `LINES` for up to seven lines, else a step of the colour scale.
 pub(super) fn line(number: usize, count: usize) -> Colour {
     match LINES.get(number).filter(|_| count <= LINES.len()) {
         Some(colour) => *colour,
@@ -56,7 +56,7 @@ pub(super) fn line(number: usize, count: usize) -> Colour {
     }
 }
 
-/// Interpolates between two colours: `part` 0 is `from`, 1 is `to`.
+/// `part` 0 is `from`, 1 is `to`.
 pub(super) fn mix(from: Colour, to: Colour, part: f64) -> Colour {
     let byte = |number: usize| {
         let (from, to) = (f64::from(from[number]), f64::from(to[number]));

@@ -1,28 +1,28 @@
-//! A panel, one of the pictures that `h5bridge plot` draws: the data (frame), and for waterfalls, images and grids the
-//! values (raster) and their colours.
+//! A panel, one of the pictures that `h5bridge plot` draws: a frame (the data of a plot), and for waterfalls, images
+//! and grids a raster (cells with values) and its colours. Lines and columns count from 0: line 0 is drawn at the
+//! bottom, column 0 at the left.
 
 use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 
-/// A frame (the data of a plot) to be drawn, and the percentage of flagged data in each of its cells.
+/// A frame to be drawn, and the percentage of flagged data in each of its cells.
 pub(super) struct Panel {
     pub(super) frame: Frame,
-    /// Percentage of flagged data in each cell of the panel's raster, as a frame; `None` if it is not known.
+    /// Percentage of flagged data in each cell of the raster.
     pub(super) flagged: Option<Frame>,
 }
 
-/// A raster (waterfall, grid of u and v, image) whose values become colours.
 pub(super) struct Raster {
     pub(super) lines: usize,
     pub(super) columns: usize,
-    /// x values of the edges of the raster's columns, in the unit of the x axis; one value more than there are columns.
+    /// Edges of the columns, in the unit of the x axis; one more than there are columns.
     pub(super) x: Vec<f64>,
     pub(super) y: Vec<f64>,
-    /// The axis of the raster's values, which the scale of colours shows.
+    /// The axis of the values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines of the raster are drawn with the same height, so that gaps in time are not seen; true if the y
-    /// axis is a time.
+    /// Whether all lines are drawn with the same height, so that gaps in time are not seen; true if the y axis is a
+    /// time.
     pub(super) by_line: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
@@ -36,7 +36,7 @@ pub(super) struct Raster {
 /// are enlarged.
 const LARGE: usize = 100;
 
-/// All numbers of the array `name` in a plot's data (frame), as 64-bit floats; empty if the array is missing.
+/// Empty if the array is missing.
 pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
     let array = frame.array(name);
     let count = array.map_or(0, |array| array.shape.iter().product());
@@ -48,7 +48,7 @@ impl Panel {
         Panel { frame, flagged: None }
     }
 
-    /// The text below the title of a panel: column, spectral window, and what is averaged.
+    /// Text below the title: column, spectral window, and the kind of average.
     pub(super) fn note(&self) -> String {
         let plot = &self.frame.plot;
         let spw = plot.selection["spw"].as_i64().map_or(String::new(), |spw| format!(", spw {spw}"));
@@ -58,7 +58,7 @@ impl Panel {
         }
     }
 
-    /// The raster (grid of values) of the panel's data; `None` if the panel shows lines or points.
+    /// `None` if the panel shows lines or points.
     pub(super) fn raster(&self) -> Option<Raster> {
         let (raster, z) = (self.frame.array("raster")?, self.frame.plot.z.as_ref()?);
         let (low, high) = (z.low.flatten().unwrap_or(0.), z.high.flatten().unwrap_or(1.));
@@ -91,8 +91,7 @@ impl Panel {
     }
 }
 
-/// The values of a raster of counts with isolated points enlarged if the raster is large: each cell gets the largest
-/// value at most two cells away.
+/// The values of a raster of counts; in a large one each cell gets the largest value at most two cells away.
 fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
     let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
     let reach = match filled {
@@ -123,8 +122,6 @@ impl Raster {
         value.is_nan() || self.is_count && value == 0.
     }
 
-    /// The colour of the raster's cell at `line` and `column`, counted from 0. Line 0 is drawn at the bottom, column 0
-    /// at the left.
     pub(super) fn colour(&self, line: usize, column: usize) -> Colour {
         match self.at(line, column) {
             value if self.is_nothing(value) => match self.flagged.get(line * self.columns + column) {
@@ -136,7 +133,7 @@ impl Raster {
         }
     }
 
-    /// Position of a value on the scale of colours, from 0 to 1.
+    /// A position on the scale of colours, from 0 to 1.
     fn fraction(&self, value: f64) -> f64 {
         let scaled = |value: f64| if self.is_log { value.log10() } else { value };
         match (self.high > self.low, self.is_log && value <= 0.) {
@@ -152,7 +149,7 @@ impl Raster {
         }
     }
 
-    /// The value at a position on the scale of colours, from 0 to 1.
+    /// The inverse of [`Self::fraction`].
     pub(super) fn value(&self, fraction: f64) -> f64 {
         match self.is_log {
             true => self.low * (self.high / self.low).powf(fraction),
@@ -172,9 +169,8 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// Index, from 0 along one axis, of the raster's cell that each pixel of an image shows. `edges`: the values at the
-    /// edges of the cells, one more than there are cells. The image has one pixel for each cell if all cells have the
-    /// same size or `by_number` is true, else `pixels` pixels.
+    /// Index, along one axis, of the cell that each pixel of an image shows. `edges` are those of the cells. The image
+    /// has one pixel for each cell if all cells have the same size or `by_number` is true, else `pixels` pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
@@ -193,7 +189,7 @@ impl Raster {
     }
 }
 
-/// The rectangle of x and y values that a plot of lines or points shows, in the units of the axes.
+/// The rectangle of x and y values that a plot of lines or points shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
     pub(super) left: f64,
@@ -205,15 +201,14 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Position of the point (`x`, `y`) in the rectangle that a plot shows: fractions of the rectangle's width from its
-    /// left edge and of its height from its lower edge.
+    /// Fractions of the width from the left edge and of the height from the lower edge.
     pub(super) fn fractions(&self, x: f64, y: f64) -> (f64, f64) {
         let up = (y - self.low) / (self.high - self.low);
         ((x - self.left) / (self.right - self.left), up.clamp(0., 1.))
     }
 }
 
-/// The smallest and the largest finite value of a list; `None` without finite values.
+/// The smallest and the largest finite value.
 fn ends(list: &[f64]) -> Option<(f64, f64)> {
     let finite = list.iter().copied().filter(|value| value.is_finite());
     finite.fold(None, |ends: Option<(f64, f64)>, value| {
@@ -221,13 +216,13 @@ fn ends(list: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Properties of a plot that decide how it is drawn, by its kind (amplitude against time, u against v, …).
+/// Properties of a kind of plot that decide how it is drawn.
 pub(super) trait Axes {
-    /// Whether one unit has the same length on both axes of the plot, as in a plot of u and v.
+    /// Whether one unit has the same length on both axes, as in a plot of u and v.
     fn has_equal_axes(&self) -> bool;
-    /// Whether the points of the plot stand alone, without lines between them.
+    /// Whether points stand alone, without lines between them.
     fn is_scatter(&self) -> bool;
-    /// The rectangle that contains all points of a plot; `None` without finite values.
+    /// The rectangle that contains all points; `None` without finite values.
     fn view(&self, x: &[f64], y: &[f64]) -> Option<View>;
 }
 

@@ -5,11 +5,11 @@ use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_wid
 use super::palette::{Colour, INK, PAPER, mix};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
-/// Number of steps in which the edge of a line or letter blends into the background: few, so that a picture has at most
-/// 256 colours.
+/// Steps in which the edge of a line or letter blends into the background: few, so that a picture has at most 256
+/// colours.
 const SHADES: f64 = 6.;
 
-/// A picture in pixels: red, green and blue of each, the upper line first.
+/// Red, green and blue of each pixel, the upper line first.
 pub(super) struct Pixels {
     pub(super) width: usize,
     pub(super) height: usize,
@@ -24,13 +24,12 @@ impl Size {
         }
     }
 
-    /// Width in pixels of a character in this font size.
+    /// Width of a character.
     pub(super) fn character(self) -> f64 {
         get_raster_width(FontWeight::Regular, self.raster()) as f64
     }
 }
 
-/// Draws all shapes of a picture into pixels.
 pub(super) fn draw(scene: &Scene) -> Pixels {
     let (width, height) = (scene.width, scene.height);
     let mut pixels = Pixels { width, height, bytes: PAPER.repeat(width * height) };
@@ -49,8 +48,7 @@ pub(super) fn draw(scene: &Scene) -> Pixels {
 }
 
 impl Pixels {
-    /// Mixes a colour into the pixel in column `x` and line `y`, counted from 0 at the upper left corner: `part` is the weight of
-    /// the new colour, from 0 (no change) to 1 (replaces the pixel's colour).
+    /// Mixes a colour into a pixel: `part` is the weight of the new colour, from 0 to 1.
     fn paint(&mut self, x: i64, y: i64, colour: Colour, part: f64) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
         if x >= self.width || y >= self.height {
@@ -68,8 +66,7 @@ impl Pixels {
         }
     }
 
-    /// Draws a straight line with round ends, `width` pixels wide, between two points (x and y, in pixels from the upper left
-    /// corner).
+    /// A straight line with round ends, `width` pixels wide.
     fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Colour) {
         let is_straight = from.0 == to.0 || from.1 == to.1;
         if width <= 1. && is_straight {

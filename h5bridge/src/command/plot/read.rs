@@ -1,5 +1,4 @@
-//! Reads the rows of the table or HDF5 file to plot into the frames (data) of plots, until all rows or as many as `--max-read`
-//! allows are read.
+//! Reads rows into the frames, the data of plots, until all rows or as many as `--max-read` allows are read.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -13,13 +12,14 @@ use crate::args::Global;
 use crate::interrupt::Stop;
 use crate::stderr;
 
-/// Longest time for which rows are read without a check for signals and a report of progress.
+/// Longest time of reading without a check for signals and a report of progress.
 const STEP: Duration = Duration::from_millis(300);
 
-/// How long `plot --no-lock`, which reads a table without locking it, waits for a writer that is in the middle of a flush.
+/// How long `--no-lock` waits for a writer that is in the middle of a flush.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads rows until the frames (data) of all plots are complete, or as many bytes as are allowed were read. Rows are read once for all frames.
+/// Reads rows until all frames are complete, or as many bytes as are allowed were read. Rows are read once for all
+/// frames.
 pub(super) fn frames(
     session: &mut Session,
     requests: &[Request],

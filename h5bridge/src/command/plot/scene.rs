@@ -1,15 +1,15 @@
-//! A picture as a list of shapes, which is written as SVG or turned into pixels.
+//! A picture as a list of shapes, which is written as SVG or turned into pixels. Positions are in pixels from the upper
+//! left corner; y points downwards.
 
 use super::palette::Colour;
 
-/// A picture: its size in pixels, and its shapes from back to front.
+/// Shapes are in order from back to front.
 pub(super) struct Scene {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) shapes: Vec<Shape>,
 }
 
-/// A rectangle of a picture in pixels; y points downwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
     pub(super) left: f64,
@@ -18,7 +18,7 @@ pub(super) struct Area {
     pub(super) bottom: f64,
 }
 
-/// Which point of a text is at its position: its start, middle or end.
+/// The point of a text that is at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -26,7 +26,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Font size of a text in a picture: normal text or title.
+/// Font size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     Normal,
@@ -40,7 +40,6 @@ pub(super) enum Shape {
         colour: Colour,
         class: &'static str,
     },
-    /// A line through the points `points`, in pixels from the upper left corner of the picture.
     Line {
         points: Vec<(f64, f64)>,
         width: f64,
@@ -56,8 +55,7 @@ pub(super) enum Shape {
         class: &'static str,
         title: String,
     },
-    /// A text; `at` is the position of its start, middle or end (`anchor`) at half its height, in pixels from the upper
-    /// left corner of the picture. If `turned`, the text reads from below upwards.
+    /// `at` is the position of the `anchor` at half the height of the text. A `turned` text reads from below upwards.
     Text {
         at: (f64, f64),
         anchor: Anchor,
@@ -66,8 +64,8 @@ pub(super) enum Shape {
         text: String,
         class: &'static str,
     },
-    /// An image of `columns` pixels per line, stretched over an area of the picture. `pixels` has three bytes for each
-    /// pixel (red, green, blue), the upper line first, each line from left to right.
+    /// An image of `columns` pixels per line, stretched over an area. `pixels` has red, green and blue of each pixel,
+    /// the upper line first, each line from left to right.
     Image {
         area: Area,
         columns: usize,
@@ -92,14 +90,12 @@ impl Area {
         ((self.left + self.right) / 2., (self.top + self.bottom) / 2.)
     }
 
-    /// The x position, in pixels from the left edge of the picture, of a fraction of the area's width from its left
-    /// edge (0) to its right edge (1).
+    /// Position of a fraction of the width from the left edge.
     pub(super) fn x(&self, fraction: f64) -> f64 {
         self.left + fraction * self.width()
     }
 
-    /// The y position, in pixels from the upper edge of the picture, of a fraction of the area's height from its lower
-    /// edge (0) to its upper edge (1).
+    /// Position of a fraction of the height from the lower edge.
     pub(super) fn y(&self, fraction: f64) -> f64 {
         self.bottom - fraction * self.height()
     }

@@ -94,14 +94,13 @@ fn hex([red, green, blue]: Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Formats a position in pixels, to a hundredth of a pixel.
+/// Pixels, to a hundredth.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes `&`, `<`, `>` and `"` in a text for XML, and replaces control characters and others that XML cannot contain
-/// by `?`.
+/// Escapes `&`, `<`, `>` and `"`, and replaces characters that XML cannot contain, such as control characters, by `?`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

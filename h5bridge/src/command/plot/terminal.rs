@@ -1,4 +1,5 @@
-//! Shows pictures in a terminal: by the protocols of kitty, iTerm2 and sixel, or in Unicode characters.
+//! Shows pictures in a terminal: by the protocols of kitty, iTerm2 and sixel, or in Unicode characters. Environment
+//! variables tell which of them the terminal supports.
 
 use std::collections::HashMap;
 
@@ -24,15 +25,14 @@ pub(super) enum Show {
 }
 
 impl Show {
-    /// The best way to show pictures that the terminal supports, judged by its environment variables; `variable`
-    /// returns the value of one.
+    /// `variable` returns the value of an environment variable.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Show {
         let is = |name: &str, words: &[&str]| {
             variable(name).is_some_and(|value| words.iter().any(|word| value.to_lowercase().contains(word)))
         };
         let is_set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
         if is_set("TMUX") || is("TERM", &["screen", "tmux", "dumb"]) {
-            // they pass no pictures on
+            // terminal multiplexers and dumb terminals pass no pictures on
             Show::Unicode
         } else if is("TERM", &["kitty", "ghostty"]) || is_set("KITTY_WINDOW_ID") || is("TERM_PROGRAM", &["ghostty"]) {
             Show::Kitty
@@ -48,7 +48,7 @@ impl Show {
     }
 }
 
-/// A PNG file in the graphics protocol of kitty: Base64, in pieces of at most 4096 bytes.
+/// Base64, in pieces of at most 4096 bytes.
 pub(super) fn kitty(png: &[u8]) -> String {
     let text = STANDARD.encode(png);
     let mut out = String::new();
@@ -63,16 +63,15 @@ pub(super) fn kitty(png: &[u8]) -> String {
     out + "\n"
 }
 
-/// A PNG file as an inline image in the protocol of iTerm2.
 pub(super) fn iterm2(png: &[u8]) -> String {
     format!("\x1b]1337;File=inline=1;size={};preserveAspectRatio=1:{}\x07\n", png.len(), STANDARD.encode(png))
 }
 
-/// Maximum number of colours of a picture in sixel, a format of pictures in terminals.
+/// Most colours of a picture in sixel.
 const COLOURS: usize = 256;
 
-/// Encodes pixels in sixel, a format of pictures in terminals: bands of six lines, with one pass for each colour. If a
-/// picture has more than 256 colours, the rarest are replaced by the nearest of the others.
+/// Bands of six lines, with one pass for each colour. Of more than 256 colours, the rarest are replaced by the nearest
+/// of the others.
 pub(super) fn sixel(pixels: &Pixels) -> String {
     let colours: Vec<Colour> = pixels.bytes.chunks_exact(3).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let mut counts: HashMap<Colour, usize> = HashMap::new();

@@ -4,23 +4,22 @@ use super::marks::{label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, NOTHING};
 use super::panel::{Axes, Panel, Raster, numbers};
 
-/// Width in characters of the area left of a plot in a terminal, with the texts of the y axis and its line.
+/// Width in characters for the texts of the y axis and its line.
 const LEFT: usize = 11;
-/// Number of lines reserved above and below a plot in a terminal, for title, labels and the x axis.
+/// Lines above and below a plot, for title, labels and the x axis.
 const WORDS: usize = 7;
 
-/// Characters of a raster without colours, from the smallest value to the largest.
+/// Raster without colours, from the smallest value to the largest.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// Draws panels with characters, one below the other; the size is that of the terminal in columns and lines.
+/// Draws panels one below the other; the size is that of the terminal.
 pub(super) fn text(panels: &[Panel], (columns, lines): (usize, usize), coloured: bool) -> String {
     let width = columns.clamp(40, 240);
     let height = (lines / panels.len().max(1)).saturating_sub(WORDS).clamp(6, 60);
     panels.iter().map(|panel| panel_text(panel, width, height, coloured)).collect()
 }
 
-/// Replaces each control character of a text from a file by a question mark, so that the text cannot control the
-/// terminal.
+/// Replaces control characters by a question mark, so that a text from a file cannot control the terminal.
 fn safe(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
@@ -59,17 +58,16 @@ fn panel_text(panel: &Panel, width: usize, height: usize, coloured: bool) -> Str
     out
 }
 
-/// A plot as lines of characters, with the marks and labels of its axes.
+/// A plot as lines of characters, with its marks and labels.
 struct Drawn {
     lines: Vec<String>,
-    /// Marks of the y axis: number of the line of characters in `lines`, from 0 at the top, and the text of the mark.
+    /// Index in `lines`, and text.
     y_marks: Vec<(usize, String)>,
-    /// Marks of the x axis: position in characters from the left edge of the plot, counted from 0, and the text of the
-    /// mark.
+    /// Position in characters from the left edge of the plot, and text.
     x_marks: Vec<(usize, String)>,
     x_label: String,
     y_label: String,
-    /// The legend of the plot: its colours, or the names of its lines.
+    /// The colours, or the names of the lines.
     key: String,
 }
 
@@ -138,8 +136,7 @@ fn fore([red, green, blue]: Colour) -> String {
     format!("\x1b[38;2;{red};{green};{blue}m")
 }
 
-/// The shading character nearest to a colour of the scale; `·` for the colours of raster cells without values or with
-/// only flagged data.
+/// `·` for cells without values or with only flagged data.
 fn shade(colour: Colour) -> char {
     if colour == NOTHING || colour == palette::FLAGGED {
         return '·';

@@ -1,4 +1,4 @@
-//! Selects the items (ranges of chunks or tiles) of a shard plan that a process writes, and divides them among its threads.
+//! Selects the items of a shard plan that a process writes, and divides them among its threads.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -25,8 +25,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The items of `plan` that `--shard` or `--ids` choose. Without these options, all items,
-    /// beginning at one that depends on the process id, so that processes seldom try the same one.
+    /// The items that `--shard` or `--ids` choose. Without these options, all items, beginning at one that depends on
+    /// the process id, so that processes seldom try the same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
         if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {
@@ -47,13 +47,12 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Whether `--shard` or `--ids` choose certain items; they are then written without locks, because the user divides the items among processes.
+    /// Whether `--shard` or `--ids` choose certain items; they are then written without locks, because the user divides
+    /// the items among processes.
     pub(super) fn is_exact(&self) -> bool {
         self.shard.is_some() || !self.ids.is_empty()
     }
 
-    /// Number of items of the shard plan that this process writes at the same time, each in a
-    /// thread.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -71,9 +70,8 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items with
-/// the result `Later` are tried once more after all others. Begins no further item after
-/// `deadline`, or after `each` has returned `Stop`.
+/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items with the result `Later`
+/// are tried once more after all others. Begins no further item after `deadline`, or after `each` has returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -124,18 +122,16 @@ pub(super) fn run(
     })
 }
 
-/// When this process begins to write an item, a range of chunks or tiles of a conversion that several processes share:
-/// now, later or never.
+/// When this process begins to write an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
-    /// Another process is writing the item but may fail, so this process tries the item once more after all others.
+    /// Another process is writing the item but may fail, so this process tries it once more after all others.
     Later,
     Never,
 }
 
-/// Whether this process begins further items, ranges of chunks or tiles of a conversion that several processes share,
-/// after one was written or has failed.
+/// Whether this process begins further items after one was written or has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

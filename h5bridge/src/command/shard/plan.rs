@@ -1,6 +1,6 @@
-//! `h5bridge shard plan` prepares a conversion by several processes: it writes the new HDF5 file without its large datasets, or
-//! the new table without its large hypercubes, and divides these into items (ranges of chunks or tiles) for `h5bridge shard
-//! work`.
+//! `h5bridge shard plan` prepares a conversion by several processes: it writes the new HDF5 file without its large
+//! datasets, or the new table without its large hypercubes, and divides these into items, ranges of chunks or tiles,
+//! for `h5bridge shard work`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// File name extensions by which `shard plan` recognises that OUT is an HDF5 file.
+/// Extensions by which OUT is recognised as an HDF5 file.
 const HDF5_ENDS: [&str; 2] = ["h5", "hdf5"];
 
 /// Command-line arguments of `h5bridge shard plan`.
@@ -58,8 +58,6 @@ fn work_bytes(text: &str) -> Result<u64> {
     if bytes < 4096 { Err(anyhow::anyhow!("at least 4K are needed")) } else { Ok(bytes) }
 }
 
-/// Runs `h5bridge shard plan`: divides a conversion into items, or with `--split` into independent
-/// files, and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let is_named = |end: &str| args.out.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
@@ -118,7 +116,6 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The conversion to an HDF5 file that the arguments of `shard plan` describe.
 fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> ToHdf5<'a> {
     args.chosen
         .of(ToHdf5::new(&args.source))
@@ -130,9 +127,8 @@ fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> To
         .progress(progress)
 }
 
-/// Plans the conversion of an HDF5 file with a whole table to a table directory by several processes: writes the table
-/// without its large hypercubes, and divides their tiles into items (ranges of tiles), each of which one process will
-/// write.
+/// The conversion of an HDF5 file with a whole table to a table directory: writes the table without its large
+/// hypercubes, and divides their tiles into items.
 fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
     let Chosen { columns, exclude, rows, tables } = &args.chosen;
     let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();

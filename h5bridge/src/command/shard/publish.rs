@@ -34,8 +34,6 @@ pub(super) struct Args {
     threads: usize,
 }
 
-/// Runs `h5bridge shard commit`: checks the items that workers have written, and publishes the HDF5 file or table under
-/// its final name.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

@@ -1,5 +1,5 @@
-//! Results of the items (ranges of chunks or tiles) of a shard plan, the division of a large conversion among
-//! processes. They are recorded in a ledger, a directory in which each process appends to a file of its own.
+//! Results of the items of a shard plan. They are recorded in a ledger, a directory in which each process appends to a
+//! file of its own.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,34 +12,29 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use crate::batch::{Id, Ledger, Record, State, host, now};
 use crate::exit::Status;
 
-/// Maximum number of bytes after the last line end in a file of the ledger (the directory in which processes record
-/// results of items); a file with more is not a ledger file and is refused.
+/// Most bytes after the last line end of a file; one with more is not a ledger file and is refused.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// The last record in the ledger of each item, a range of chunks or tiles, of a shard plan: whether
-/// it was written or failed, and the hash of its bytes.
+/// The last record of each item: whether it was written or failed, and the hash of its bytes.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
-    /// Number of bytes, from the start, that have been read of each file of the ledger.
+    /// Bytes of each file of the ledger that have been read.
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
-    /// The file to which this process appends results of items in the ledger, the directory with
-    /// the results of all processes; `None` until it has recorded one.
+    /// The file of this process; `None` until it has recorded a result.
     own: Option<Ledger>,
 }
 
 impl Results {
-    /// Reads all records of the ledger in `directory`: results of items from all processes that
-    /// work on the same conversion.
+    /// Reads the results of all processes.
     pub(super) fn open(directory: PathBuf) -> Result<Self> {
         let mut results = Results { directory, read: HashMap::new(), last: HashMap::new(), own: None };
         results.refresh()?;
         Ok(results)
     }
 
-    /// Reads the results of items that processes have appended to files of the ledger since the
-    /// last call.
+    /// Reads the results that were appended since the last call.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let place = Context::Path(self.directory.clone());
         for entry in fs::read_dir(&self.directory).map_err(|error| Error::from(error).context(place))? {
@@ -66,7 +61,7 @@ impl Results {
             return Err(Error::new(ErrorKind::Format, "the file is not a ledger: a line does not end"));
         }
         for line in bytes[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-            // what a failing disk has left of a line says nothing about an item
+            // a line that a failing disk has cut off says nothing about an item
             let Ok(record) = serde_json::from_slice::<Record>(line) else { continue };
             let id = record.id.to_string();
             if self.last.get(&id).is_none_or(|known| record.time >= known.time) {
@@ -77,31 +72,26 @@ impl Results {
         Ok(())
     }
 
-    /// The latest recorded result, a success or a failure, of an item: a range of chunks or tiles that one of several
-    /// processes writes. `None` if no process has recorded a result for the item.
+    /// The latest result, a success or a failure.
     pub(super) fn last(&self, item: &ShardItem) -> Option<&Record> {
         self.last.get(&item.id)
     }
 
-    /// Size and hash of the bytes written for an item (range of chunks or tiles) of the shard plan; `None` if the
-    /// item is not done.
+    /// Size and hash of the bytes written; `None` if the item is not done.
     pub(super) fn of(&self, item: &ShardItem) -> Option<ShardResult> {
         self.last(item).and_then(result)
     }
 
-    /// Whether an item of the shard plan is written, by its last record in the ledger, the
-    /// directory in which processes record results of items.
     pub(super) fn is_done(&self, item: &ShardItem) -> bool {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
 
-    /// Identifier and result (size and hash of the bytes written) of each item that is done.
+    /// Identifier and result of each item that is done.
     pub(super) fn all(&self) -> impl Iterator<Item = (String, ShardResult)> {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Records an attempt to write an item in this process's file of the ledger: `result` is the
-    /// outcome of the attempt, `seconds` its duration.
+    /// Records an attempt to write an item, which took `seconds`.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),
@@ -138,20 +128,18 @@ impl Results {
     }
 }
 
-/// Whether another attempt to write an item of a shard plan may succeed after this error: true for
-/// I/O errors, a full disk and locked files.
+/// Whether another attempt may succeed after this error: true for I/O errors, a full disk and locked files.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// Size and hash of the bytes that a process has written for an item (a range of chunks or tiles that one process
-/// writes in `h5bridge shard`). `record` is the result of an attempt at the item. `None` if the attempt has failed.
+/// `None` if the attempt has failed.
 fn result(record: &Record) -> Option<ShardResult> {
     let (file_bytes, hash) = (record.file_bytes?, hash_of(record.digest.as_deref()?)?);
     (record.state == State::Done).then_some(ShardResult { file_bytes, hash })
 }
 
-/// A hash as the ledger records it: `blake3:` and its hexadecimal digits. Older programs recorded the digits of a SHA-256 alone.
+/// `blake3:` and hexadecimal digits. Older programs recorded the digits of a SHA-256 alone.
 fn digest_text(hash: &Hash) -> String {
     format!("{}:{hash}", hash.kind().name())
 }

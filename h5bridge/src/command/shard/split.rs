@@ -1,4 +1,4 @@
-//! `h5bridge shard plan --split` plans independent HDF5 files by ranges of rows, as a manifest (list of conversions)
+//! `h5bridge shard plan --split` plans independent HDF5 files by ranges of rows, as a manifest, a list of conversions,
 //! for `h5bridge batch`.
 
 use std::io::Write;
@@ -14,22 +14,20 @@ use crate::batch::Plan;
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Maximum number of files that `shard plan --split` makes.
 const MAX_FILES: u64 = 1 << 16;
 
-/// The independent files that `shard plan --split` makes of a table.
 pub(super) struct Parts<'a> {
     pub(super) source: &'a Path,
-    /// The path OUT from which the paths of the files are made: `OUT-0000` and so on.
+    /// The path of which `OUT-0000` and so on are made.
     pub(super) out: &'a Path,
-    /// Approximate size in bytes of each file that the split makes.
+    /// Approximate size of each file.
     pub(super) bytes: u64,
-    /// The options `--columns`, `--exclude` and `--tables`, each with the names given on the command line.
+    /// `--columns`, `--exclude` and `--tables`.
     pub(super) names: [(&'a str, &'a [String]); 3],
     pub(super) overwrite: bool,
 }
 
-/// Writes the manifest `OUT.parts.ndjson` for `h5bridge batch run`, with one line for each file to be made, and prints a summary.
+/// Writes the manifest `OUT.parts.ndjson`, with one line for each file to be made, and prints a summary.
 pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let rows = plan.tables().first().map_or(0, |table| table.rows.end - table.rows.start);
     let files = plan.bytes().div_ceil(parts.bytes.max(1)).clamp(1, rows.max(1));
@@ -77,8 +75,7 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
     .print(global, out)
 }
 
-/// Options of the `to-hdf5` command that makes one file of `shard plan --split`, with the rows from `first` up
-/// to but without `last`.
+/// Options of the `to-hdf5` command of one file, with the rows from `first` up to but without `last`.
 fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     let mut words = vec!["--rows".to_owned(), format!("{first}..{last}")];
     for (option, names) in parts.names {
@@ -90,8 +87,7 @@ fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     words
 }
 
-/// Path of the file with this number, counted from 0, among those that `shard plan --split` makes, such as
-/// `OUT-0003.h5`.
+/// `OUT-0003.h5` for 3.
 fn part(out: &Path, number: u64) -> PathBuf {
     let name = |end: Option<&str>| end.map_or(String::new(), |end| format!(".{end}"));
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();

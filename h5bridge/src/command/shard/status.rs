@@ -1,4 +1,4 @@
-//! `h5bridge shard status` prints how many items (ranges of chunks or tiles) of a plan are done, and which failed.
+//! `h5bridge shard status` prints how many items of a plan are done, and which failed.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::batch::{Record, State};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Maximum number of failed items that `shard status` lists as text; further ones are only counted.
+/// Most failed items that are listed as text; further ones are only counted.
 const LISTED: usize = 20;
 
 /// Command-line arguments of `h5bridge shard status`.
@@ -26,7 +26,6 @@ pub(super) struct Args {
     out: PathBuf,
 }
 
-/// Runs `h5bridge shard status`: prints how many items of the plan are done, and which failed.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let plan = ShardPlan::open(&args.out)?;
     let results = if plan.is_committed() { None } else { Some(Results::open(plan.ledger())?) };

@@ -35,8 +35,7 @@ pub(super) struct Args {
     choice: Choice,
 }
 
-/// Runs `h5bridge shard verify`: compares the bytes written for each item of the plan with the recorded hash. Before
-/// `shard commit`, a damaged item is recorded as not done, so that `shard work` writes it again.
+/// A damaged item is recorded as not done before `shard commit`, so that `shard work` writes it again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

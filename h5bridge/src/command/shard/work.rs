@@ -1,4 +1,4 @@
-//! `h5bridge shard work` writes items (ranges of chunks or tiles) of a plan that `h5bridge shard plan` made.
+//! `h5bridge shard work` writes items of a plan that `h5bridge shard plan` made.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -37,9 +37,7 @@ pub(super) struct Args {
     stop_after: Option<Duration>,
 }
 
-/// Runs `h5bridge shard work`: takes items of the plan that `h5bridge shard plan` made, and writes
-/// them to the output, until none is left, the time of `--stop-after` has passed, or a signal
-/// comes.
+/// Writes items until none is left, the time of `--stop-after` has passed, or a signal comes.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;
@@ -51,7 +49,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let ran = work.run(&chosen, args.choice.threads(), deadline, &interrupts.stoppable(&bar));
     bar.finish();
     ran?;
-    // what other workers have done since
+    // other workers may have done items since
     work.results.lock_unpoisoned().refresh()?;
     let left = work.left(plan.items()).count();
     let done = work.done.into_inner().unpoisoned();
@@ -63,15 +61,15 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
 struct Done {
     items: usize,
     bytes: u64,
-    /// Identifier, state, error message and duration of each item that this process has tried to write, as JSON.
+    /// Identifier, state, error message and duration of each item as JSON.
     results: Vec<serde_json::Value>,
-    /// An error message for each item of the plan that this process failed to write.
+    /// An error message for each item that failed.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
 }
 
 impl Done {
-    /// The ending of a run after which `left` items of the plan are not done.
+    /// `left` items of the plan are not done.
     fn ending(&self, target: &Path, left: usize, seconds: f64) -> Ending<'_> {
         let target = target.display();
         let next = if left == 0 {

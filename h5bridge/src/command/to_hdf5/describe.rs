@@ -11,13 +11,12 @@ use serde_json::{Value as Json, json};
 
 use crate::report;
 
-/// Size in bytes below which a column that does not share its bytes with the source (by reflinks) is not named in the
-/// report.
+/// Smaller columns that do not share their bytes by reflinks are not named in the report, in bytes.
 const NOTABLE_BYTES: u64 = 1 << 20;
-/// Denominator: columns with less than 1/100 of all bytes are not named either.
+/// Columns with less than 1/100 of all bytes are not named either.
 const NOTABLE_PART: u64 = 100;
 
-/// JSON about the bytes that an HDF5 file of `file_bytes` bytes shares with its source by reflinks.
+/// `file_bytes` is the size of the HDF5 file.
 pub(super) fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
     let column = |column: &ColumnSharing| {
         let reason = column.not_shared?;
@@ -34,8 +33,7 @@ fn column_path(column: &ColumnSharing) -> String {
     format!("{}/{}", column.group.trim_start_matches('/'), column.link)
 }
 
-/// Text about the bytes that an HDF5 file of `file_bytes` bytes shares with its source by reflinks; names the large
-/// columns that do not share bytes.
+/// Names the large columns that do not share bytes.
 pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
     let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
@@ -50,14 +48,13 @@ pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     lines
 }
 
-/// The line of the summary about the layout of a file for reading from an object store (profile `cloud`); `None` if the
-/// file is laid out for reading from a disk.
+/// The layout for reading from an object store; `None` for that for a disk.
 pub(super) fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
     let pages = report::bytes(plan.profile().page_bytes()?);
     Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
 }
 
-/// Lines of the summary that say how many rows and channels `--average` has averaged into how many.
+/// How many rows and channels were averaged into how many.
 pub(super) fn averaged_lines(averaged: &Averaged) -> Vec<String> {
     let mut channels: Vec<String> =
         averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();

@@ -19,7 +19,7 @@ fn damaged(damage: impl FnOnce(&h5::Group)) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn damage_is_an_error_that_says_what_is_wrong() {
+fn messages_name_the_damage() {
     assert_eq!(damaged(|_| {}).unwrap(), [5; 200]);
     let attribute = |name: &'static str, value: Attribute| {
         damaged(move |root| root.group(HEADER).unwrap().set_attribute(name, &value).unwrap())
@@ -60,7 +60,6 @@ fn damage_is_an_error_that_says_what_is_wrong() {
     assert_eq!(rows(64, u64::MAX / 64).unwrap(), [0; 200]);
 }
 
-/// Offsets of some bytes in others.
 fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
     (0..bytes.len() - wanted.len()).filter(|&at| bytes[at..].starts_with(wanted)).collect()
 }
@@ -74,7 +73,7 @@ fn replace_data(root: &h5::Group, element: DataType, shape: Shape, chunk: Option
 }
 
 #[test]
-fn damaged_headers_and_datasets_say_what_was_expected() {
+fn messages_of_damaged_headers_say_what_was_expected() {
     let attribute = |name: &'static str, value: Attribute| {
         damaged(move |root| root.group(HEADER).unwrap().set_attribute(name, &value).unwrap())
     };
@@ -314,8 +313,7 @@ fn is_sealed(options: &FormatOptions) -> bool {
     (options.archive || options.checksums) && !options.appendable
 }
 
-/// Tests that every flipped byte of a sealed container is found: in the metadata of HDF5, in a block, after the end of a file,
-/// in the seal.
+/// The flipped bytes are in the metadata of HDF5, in a block, after the end of a file, in the seal.
 #[test]
 fn every_flipped_byte_of_a_sealed_container_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -346,7 +344,7 @@ fn every_flipped_byte_of_a_sealed_container_is_found() {
 }
 
 #[test]
-fn who_changes_a_container_seals_it_anew_unless_it_is_damaged() {
+fn edit_reseals_intact_container() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
     for options in all_options() {
@@ -364,7 +362,7 @@ fn who_changes_a_container_seals_it_anew_unless_it_is_damaged() {
         assert_eq!(open(&path).unwrap().check().unwrap(), is_sealed(&options));
         assert_eq!(open(&path).unwrap().describe().checksum.is_some(), is_sealed(&options));
 
-        // another program changes it by libhdf5
+        // another program changes the container by libhdf5
         let file = h5::File::edit(&path, Bounds::V110).unwrap();
         file.root().unwrap().create_group("mine").unwrap();
         file.close().unwrap();

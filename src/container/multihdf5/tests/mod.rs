@@ -192,7 +192,7 @@ fn apply(step: &Step, number: u64, container: &dyn ContainerMut, expected: &mut 
 }
 
 #[test]
-fn any_writes_give_the_bytes_of_a_plain_file() {
+fn any_sequence_of_writes_gives_the_bytes_of_a_plain_file() {
     for options in all_options() {
         property(1, collection::vec(collection::vec(step(), 40), 6), |rounds| {
             let folder = tempfile::tempdir().unwrap();
@@ -394,7 +394,7 @@ fn calls_that_no_container_allows_are_refused() {
     assert!(Header::check_room(4000, "f", Bounds::V110).is_ok());
 }
 
-/// Tests that committed bytes are read, also from a file that a killed process left.
+/// Committed bytes are read, also from a file that a killed process left.
 #[test]
 fn appended_bytes_are_seen_once_they_are_committed() {
     let folder = tempfile::tempdir().unwrap();
@@ -480,7 +480,7 @@ fn snapshot(folder: &Path) -> tempfile::TempDir {
 
 /// The process is stopped between any two steps of a commit.
 #[test]
-fn killed_at_any_moment_a_container_is_old_or_new() {
+fn killed_commit_leaves_the_old_or_the_new_container() {
     for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1).into(), checksums: true, ..ARCHIVE }]
     {
         let folder = tempfile::tempdir().unwrap();
