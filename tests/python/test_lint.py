@@ -165,14 +165,6 @@ def test_examples_and_code_are_not_comments(tmp_path):
     assert code == 0, output
 
 
-def test_unrevised_folders_are_not_counted(tmp_path):
-    changes = {'src/look.rs': 'fn f() {\n    // it waits\n}\n', 'src/lib.rs': CLEAN['src/lib.rs'] + 'mod look;\n'}
-    code, output = lint(tmp_path, changes)
-    assert code == 0, output
-    changes['src/looks.rs'] = changes['src/look.rs']
-    assert '[prose] P15 occurs 1 times' in lint(tmp_path, changes, '--only', 'prose')[1]
-
-
 def test_patterns_are_listed(tmp_path):
     code, output = lint(tmp_path, VIOLATIONS['prose in a comment'][0], '--prose', 'P4')
     assert code == 0 and output == 'src/clone/cells.rs:2: that is not there.\n'
