@@ -1,5 +1,5 @@
-//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of one that BLZ arrays were converted to, a converted
-//! file.
+//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of a converted one. A converted file, table or array was
+//! made from BLZ, bcolz or bloscpack.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

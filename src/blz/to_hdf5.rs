@@ -20,8 +20,8 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Array chunks up to this size in bytes may be smaller than those of the dataset; the chunks of a dataset have at most
-/// as many rows as larger array chunks.
+/// Chunks of an array up to this size in bytes may have more rows than the array, and those of the dataset then as well;
+/// above it, a chunk of the dataset has at most the rows of the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
 /// Blosc level of chunks that are compressed again, because the stored ones do not fit the chunks of the dataset.

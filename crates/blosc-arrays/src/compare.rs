@@ -30,10 +30,10 @@ pub struct ArrayDifference {
     /// Indices of the first element that differs, from 0, slowest axis first; `None` if type or shape differ, or only
     /// one side has the array.
     pub index: Option<Vec<u64>>,
-    /// The value on the left side, [`Arrays`] that compare themselves: the bytes of the element that differs in
-    /// hexadecimal digits, or without an `index` the type and shape of the array, or `missing`.
+    /// The array in the [`Arrays`] whose [`compare`](Arrays::compare) was called: the bytes of the element that differs
+    /// in hexadecimal digits, or without an `index` its type and shape, or `missing`.
     pub left: String,
-    /// The value on the right side, the [`Arrays`] that are compared with: as in `left`.
+    /// The array in the other [`Arrays`], in the same form as `left`.
     pub right: String,
 }
 

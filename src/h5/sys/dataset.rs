@@ -55,7 +55,7 @@ pub(crate) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     Ok(())
 }
 
-/// A reference that is the address of an object's header; `H5R_OBJECT` before HDF5 1.12.
+/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's header.
 const OBJECT_REFERENCE: c_int = 0;
 
 /// Offset of the header from where libhdf5 counts addresses, in bytes.

@@ -75,12 +75,12 @@ struct DriverFile {
 }
 
 thread_local! {
-    /// The source of the file that this thread is opening, and its file descriptor or -1: libhdf5 cannot pass them to
-    /// the driver.
+    /// The source of the file that this thread is opening, and its file descriptor or -1, which libhdf5 cannot pass to
+    /// the driver; `None` at other times.
     static OPENING: RefCell<Option<(Arc<dyn ReadAt>, c_int)>> = const { RefCell::new(None) };
 }
 
-/// Calls `open`, which opens a file of this driver with the bytes of `source`.
+/// Calls `open`, which opens a file of this driver with the bytes of `source`, given with its file descriptor or -1.
 pub(super) fn with_source<T>(source: (Arc<dyn ReadAt>, c_int), open: impl FnOnce() -> T) -> T {
     OPENING.set(Some(source));
     let opened = open();

@@ -137,7 +137,7 @@ fn keep(file: hdf5::File) -> Result<hdf5::File> {
     Ok(file)
 }
 
-/// Later bytes of the file are not HDF5.
+/// Offset in bytes of the end of the HDF5 data; later bytes of the file are not HDF5.
 pub(crate) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
     call!(H5Fget_eoa(file.id(), &mut end)).h5()?;

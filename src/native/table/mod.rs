@@ -39,6 +39,7 @@ pub(crate) struct NativeTable {
     rows: u64,
     /// Rows that the file was written with; a user may have added or removed rows since.
     written_rows: u64,
+    /// Name of the dimension scale of rows.
     row: String,
     /// Whether there may be further rows that are not yet committed.
     live: bool,

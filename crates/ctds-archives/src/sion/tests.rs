@@ -52,7 +52,7 @@ fn streams(container: &dyn Container) -> ctds::error::Result<Vec<Vec<u8>>> {
 const TASKS: &[(&str, &[u8])] = &[("TASK0", b"first"), ("TASK1", b""), ("TASK2", &[7; 600])];
 
 #[test]
-fn streams_come_back() {
+fn streams_round_trip() {
     for block_bytes in [1, 512, 1000, 4096] {
         let bytes = packed(TASKS, block_bytes);
         let container = open(&bytes).unwrap();
@@ -147,7 +147,7 @@ fn counts_are_compared_with_the_file() {
 }
 
 #[test]
-fn indexes_records_and_mappings_that_lie_are_errors() {
+fn inconsistent_indexes_records_and_mappings_are_errors() {
     let index = |names: &str, tasks: &[(&str, &[u8])]| {
         let first = format!("ctds-names 1\n{names}");
         let files = [&[("TASK0", first.as_bytes())], tasks].concat();

@@ -61,7 +61,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The smallest range that contains all rows.
     pub(super) fn hull(&self) -> Option<Range<u64>> {
         match self {
             Rows::Range(rows) => Some(rows.clone()).filter(|rows| !rows.is_empty()),
@@ -101,7 +100,6 @@ pub(super) struct Wanted<'a> {
     pub(super) region: Option<&'a Region>,
 }
 
-/// Rows that one thread reads in one step.
 struct Piece<'a> {
     rows: Rows<'a>,
     /// The hypercube with the rows, and their positions on its last axis; `None` if they are read cell by cell.

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use crate::report;
 
-/// Smaller columns that do not share their bytes by reflinks are not named in the report, in bytes.
+/// Bytes below which a column that shares none by reflinks is not named in the report.
 const NOTABLE_BYTES: u64 = 1 << 20;
 /// Columns with less than 1/100 of all bytes are not named either.
 const NOTABLE_PART: u64 = 100;

@@ -29,7 +29,6 @@ pub(super) enum Cell {
     Array(ArrayFile),
 }
 
-/// Reads cells of varying length one after the other.
 struct Cursor<'a> {
     shared: &'a Shared,
     position: u64,

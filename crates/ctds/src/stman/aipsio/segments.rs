@@ -9,7 +9,6 @@ pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 /// Distance in rows between kept offsets, in a column whose cells have varying lengths.
 const SEGMENT_ROWS: u64 = 32;
 
-/// Form of a row in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
     /// One Bool, one bit; the rows of each chunk begin at a whole byte.

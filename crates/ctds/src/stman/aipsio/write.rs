@@ -119,7 +119,6 @@ impl AipsIoMut {
         }
     }
 
-    /// Writes the file from the scratch files.
     fn encode(&mut self) -> Result<()> {
         let mut out = Stream { file: self.file.clone(), start: 0, buffer: Vec::new() };
         out.u32(crate::aipsio::MAGIC)?;

@@ -52,7 +52,6 @@ struct Lazy {
     values: OnceLock<Box<Dictionary>>,
 }
 
-/// Buffers of one thread.
 #[derive(Debug, Default)]
 struct Scratch {
     packed: Packed,

@@ -177,7 +177,6 @@ impl Header {
     }
 }
 
-/// Reads one field after the other.
 struct Fields<'a> {
     file: &'a dyn ReadAt,
     at: u64,

@@ -54,7 +54,6 @@ pub(super) struct Run<'a> {
 }
 
 impl Bucket {
-    /// Checks the index part.
     pub(super) fn decode(bytes: Vec<u8>, order: ByteOrder, columns: usize) -> Result<Self> {
         let mut bucket = Bucket { bytes, order, index_offset: 0, row_bytes: 4, columns: Vec::new() };
         let word = bucket.u32(0)?;

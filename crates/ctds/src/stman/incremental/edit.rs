@@ -98,7 +98,6 @@ impl BucketMut {
         self.bytes
     }
 
-    /// Last row in which the value of any column changes.
     pub(super) fn last_change(&self) -> u64 {
         self.columns.iter().filter_map(|column| column.last()).map(|entry| entry.row).max().unwrap_or_default()
     }

@@ -228,7 +228,6 @@ impl IncrementalMut {
         }
     }
 
-    /// Updates the reference counts of arrays after a change of values.
     fn settle(&mut self, column: usize, changes: Changes) -> Result<()> {
         if let (Cell::Array(()), Some(arrays)) = (&self.columns[column].cell, &mut self.arrays) {
             for (value, change) in changes {

@@ -11,7 +11,6 @@ const MAX_BYTES: u64 = 32768;
 /// Used if neither BUCKETROWS nor BUCKETSIZE is given.
 const DEFAULT_ROWS: u64 = 32;
 
-/// Bytes and rows of a bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) bucket_bytes: u32,

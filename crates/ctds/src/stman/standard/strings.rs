@@ -195,7 +195,6 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Array of a column without fixed shape, which begins with it.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,

@@ -335,7 +335,6 @@ impl StandardMut {
         self.file().write(start + first / 8, &bytes)
     }
 
-    /// Overwrites a column with zeros in all buckets.
     fn clear(&self, column: &ColumnMut) -> Result<()> {
         let index = &self.indices[column.set];
         let zeros = vec![0; column_bytes(index.rows_per_bucket.into(), column.cell.bits()) as usize];

@@ -95,7 +95,6 @@ trait TiledColumn: ColumnCells + std::fmt::Debug {}
 impl TiledColumn for DataColumn {}
 impl TiledColumn for CoordinateColumn {}
 
-/// Shared by all columns.
 #[derive(Debug)]
 struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
@@ -225,7 +224,6 @@ fn definition_key(hypercolumn: &BStr) -> String {
     format!("Hypercolumn_{}", hypercolumn.to_str_lossy())
 }
 
-/// Leading axes of a hypercube that are axes of a cell.
 fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) -> Result<usize> {
     let axes = match kind {
         Type::Column | Type::Shape => ndim.checked_sub(1),

@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::stman::RowRun;
 use crate::value::Shape;
 
-/// The hypercube and position of each row.
 #[derive(Debug)]
 pub(super) enum RowMap {
     /// TiledColumnStMan: row r is at position r of the only hypercube.

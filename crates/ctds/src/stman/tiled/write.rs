@@ -104,7 +104,6 @@ impl TiledMut {
         Ok(manager)
     }
 
-    /// Files and hypercubes of a new manager, before rows are added.
     fn first_cubes(&mut self, parameters: &Record) -> Result<()> {
         let header = &mut self.cubes.header;
         match (self.kind, self.fixed.clone()) {
@@ -159,7 +158,6 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube of a new TiledDataStMan, with its coordinates.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {

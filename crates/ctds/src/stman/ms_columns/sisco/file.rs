@@ -16,7 +16,6 @@ const PIECE_HEADER_BYTES: u64 = 8;
 /// Largest ratio of sizes of a DEFLATE stream; a chunk that declares more is refused before memory is allocated.
 const MAX_INFLATED: u64 = 1032;
 
-/// Which correlations of a cell are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     All,
