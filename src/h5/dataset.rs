@@ -27,6 +27,9 @@ const MAX_EXPANSION: u64 = 1 << 10;
 /// KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
+/// Bytes of a string of variable length in a dataset, at most.
+const VLEN_BYTES: usize = 16;
+
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSpec<'a> {
     /// Any type but a record.
@@ -64,7 +67,16 @@ impl DatasetSpec<'_> {
         }
         let mut creation = creation(bounds);
         let is_empty = self.shape.contains(&0);
-        let whole = |shape: &Shape| -> Shape { shape.iter().map(|&extent| extent.max(1)).collect() };
+        // of at most 2^32 - 1 bytes, the largest chunk of HDF5 1.10
+        let whole = |shape: &Shape| -> Shape {
+            let mut left = u64::from(u32::MAX) / self.element.size().max(VLEN_BYTES) as u64;
+            let mut take = |extent: u64| {
+                let taken = extent.clamp(1, left.max(1));
+                left /= taken;
+                taken
+            };
+            shape.iter().map(|&extent| take(extent)).collect()
+        };
         let chunk = match &self.chunk {
             Some(chunk) if self.appendable => Some(whole(chunk)),
             _ if is_empty => Some(whole(self.shape)),

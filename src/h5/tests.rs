@@ -36,6 +36,22 @@ fn samples(count: usize) -> Vec<Values> {
     ]
 }
 
+/// An array without elements may have any other extents; a chunk of all of them would be larger than HDF5 allows.
+#[test]
+fn shapes_without_elements_have_small_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create(&folder.path().join("empty.h5")).unwrap();
+    let shape = Shape::from([262_144, 0, 65_536, 3]);
+    for (name, appendable, chunk) in [("fixed", false, None), ("growing", true, Some(shape.clone()))] {
+        for (element, filters) in [(DataType::Double, Compression::gzip(4)), (DataType::String, Compression::NONE)] {
+            let spec = DatasetSpec { appendable, compression: filters, ..spec(element, &shape, chunk.clone()) };
+            let dataset = file.root().unwrap().create_dataset(&format!("{name} {element:?}"), &spec).unwrap();
+            let bytes = dataset.chunk().unwrap().unwrap().elements().unwrap() * 16;
+            assert!(bytes < 1 << 32 && dataset.shape().unwrap() == shape, "{name}: {bytes}");
+        }
+    }
+}
+
 #[test]
 fn every_type_in_every_layout() {
     let dir = tempfile::tempdir().unwrap();
