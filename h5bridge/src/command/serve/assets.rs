@@ -6,7 +6,7 @@ macro_rules! asset {
     };
 }
 
-/// Address below the root, and content compressed by gzip, sorted by address.
+/// The files of the web page: address below the root of the server, and content compressed by gzip, sorted by address.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
     asset!("assets/explore-BGGU75-V.js"),
     asset!("assets/explore-BSqbN0wW.css"),
