@@ -1,17 +1,15 @@
 //! Attributes of objects: their names, and new ones.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 use hdf5::plist::AttributeCreate;
 use hdf5::{Dataspace, Datatype, Location};
 use hdf5_sys::h5::{H5_index_t, H5_iter_order_t};
 use hdf5_sys::h5a;
-use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 
 use super::super::error::{Hdf5Result, from_hdf5};
-use super::calls::c_name;
+use super::calls::{c_name, collect_name};
 use crate::error::Result;
 
 pub(crate) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
@@ -23,25 +21,16 @@ pub(crate) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
 ///
 /// The `hdf5` crate's own takes the character set of a name for an enum, whatever byte the file has there.
 pub(crate) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec<String>> {
-    /// The callback of `H5Aiterate2`, called for each attribute of an object: appends the attribute's name to the vector
-    /// `names`; returns 0, so that `H5Aiterate2` continues.
-    ///
-    /// # Safety
-    /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
-    unsafe extern "C" fn collect(
-        _: hid_t,
-        name: *const c_char,
-        _: *const h5a::H5A_info_t,
-        names: *mut c_void,
-    ) -> c_int {
-        // SAFETY: as this function demands
-        let (name, names) = unsafe { (CStr::from_ptr(name), &mut *names.cast::<Vec<String>>()) };
-        names.push(name.to_string_lossy().into_owned());
-        0
-    }
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
-    match call!(h5a::H5Aiterate2(owner.id(), order, increasing, ptr::null_mut(), Some(collect), data)) {
+    match call!(h5a::H5Aiterate2(
+        owner.id(),
+        order,
+        increasing,
+        ptr::null_mut(),
+        Some(collect_name::<h5a::H5A_info_t>),
+        data
+    )) {
         Ok(_) => Ok(names),
         // the iteration opens the object again, which fails while a dataset is open with a prefix for its external
         // files

@@ -1,7 +1,10 @@
-//! Every call of libhdf5 from Rust: under its lock, with its failures as errors; names and paths as C strings.
+//! Every call of libhdf5 from Rust: under its lock, with its failures as errors; names and paths as C strings, and the
+//! callback that collects names.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
+
+use hdf5_sys::h5i::hid_t;
 
 use crate::error::{Error, Result};
 
@@ -44,4 +47,21 @@ pub(super) fn c_path(path: &Path) -> Result<CString> {
 pub(super) fn c_path(path: &Path) -> Result<CString> {
     // libhdf5 takes UTF-8 paths on Windows
     c_name(path.to_str().ok_or_else(|| Error::usage("the path is not Unicode"))?)
+}
+
+/// The callback of libhdf5's iterations over attributes and links: appends a member's name to the vector `names`; returns
+/// 0, so that the iteration continues.
+///
+/// # Safety
+/// `name` ends with NUL; `names` is a `Vec<String>` that nothing else uses.
+pub(super) unsafe extern "C" fn collect_name<Info>(
+    _: hid_t,
+    name: *const c_char,
+    _: *const Info,
+    names: *mut c_void,
+) -> c_int {
+    // SAFETY: as this function demands
+    let (name, names) = unsafe { (CStr::from_ptr(name), &mut *names.cast::<Vec<String>>()) };
+    names.push(name.to_string_lossy().into_owned());
+    0
 }

@@ -1,6 +1,6 @@
 //! The links of groups, read without following them, and the objects to which hard links lead.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 use std::path::Path;
 use std::ptr;
 
@@ -8,12 +8,11 @@ use hdf5::globals::H5P_DATASET_ACCESS;
 use hdf5::plist::DatasetAccess;
 use hdf5::{Datatype, Location};
 use hdf5_sys::h5::{H5_index_t, H5_iter_order_t};
-use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::{h5d, h5l, h5o, h5p, h5t};
 
 use super::super::error::Hdf5Result;
-use super::calls::{c_name, c_path};
+use super::calls::{c_name, c_path, collect_name};
 use crate::error::{Error, Result};
 
 /// A link, unresolved.
@@ -84,25 +83,10 @@ pub(crate) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
 ///
 /// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
 pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
-    /// The callback of `H5Literate`, called for each member of a group: appends the member's name to the vector `names`;
-    /// returns 0, so that `H5Literate` continues.
-    ///
-    /// # Safety
-    /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
-    unsafe extern "C" fn collect(
-        _: hid_t,
-        name: *const c_char,
-        _: *const h5l::H5L_info_t,
-        names: *mut c_void,
-    ) -> c_int {
-        // SAFETY: as this function demands
-        let (name, names) = unsafe { (CStr::from_ptr(name), &mut *names.cast::<Vec<String>>()) };
-        names.push(name.to_string_lossy().into_owned());
-        0
-    }
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
-    call!(h5l::H5Literate(group.id(), order, increasing, ptr::null_mut(), Some(collect), data)).h5()?;
+    call!(h5l::H5Literate(group.id(), order, increasing, ptr::null_mut(), Some(collect_name::<h5l::H5L_info_t>), data))
+        .h5()?;
     Ok(names)
 }
 
