@@ -485,6 +485,21 @@ def test_h5repack(options, tmp_path):
         xarray.open_datatree(native, engine=engine, decode_times=False).close()
 
 
+def test_long_axes_without_elements(tmp_path):
+    """A chunk of all of such a cell would be larger than HDF5 allows."""
+    source, native, back = (tmp_path / name for name in ('e.tab', 'e.h5', 'b.tab'))
+    shape = (262144, 65536, 0)
+    with ct.table(str(source), ct.maketabdesc([ct.makearrcoldesc('A', 0., ndim=3)]), nrow=2, ack=False) as table:
+        for row in range(2):
+            table.putcell('A', row, np.zeros(shape))
+    h5bridge('to-hdf5', source, native)
+    with h5py.File(native) as file:
+        assert file['MAIN/A'].shape == (2, *shape)
+    h5bridge('to-ms', native, back)
+    with ct.table(str(back), ack=False) as table:
+        assert [table.getcell('A', row).shape for row in range(2)] == [shape] * 2
+
+
 # ---- random edits ---------------------------------------------------------------------------------------------------
 
 class Edits:
