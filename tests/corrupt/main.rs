@@ -83,8 +83,10 @@ fn is_of_damage(error: &Error) -> bool {
 fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
     // rows that no bytes stand for, as many as a flipped bit of table.lock claims: legal, and takes hours
     let unbacked = ["MemoryStMan", "AntennaPairStMan", "DyscoStMan"];
-    let is_unbacked =
-        |table: &Table| table.managers().any(|manager| unbacked.iter().any(|name| manager.type_name == *name));
+    let is_unbacked = |table: &Table| {
+        table.columns().is_empty()
+            || table.managers().any(|manager| unbacked.iter().any(|name| manager.type_name == *name))
+    };
     if Table::open(path).is_ok_and(|table| is_unbacked(&table) && table.rows() > 1 << 20) {
         return Ok(());
     }
