@@ -1,7 +1,7 @@
 //! A native file made by a stranger names files of the user as the place of its elements: no call of the library opens
 //! them unless asked to, and then only below the file's own directory.
 //!
-//! tests/python/test_external.py does this for every verb, and for links.
+//! tests/python/convert/test_external.py does this for every verb, and for links.
 
 use std::fs;
 use std::path::PathBuf;

@@ -17,7 +17,8 @@ import termios
 
 import pytest
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, '..', '..'))
 TESTDATA = os.path.join(ROOT, 'testdata')
 SHARED = os.path.join(ROOT, '..', 'shared')
 CORPUS = os.path.join(SHARED, 'corpus')
@@ -322,6 +323,11 @@ def sample(entries, step):
 def corpus_sample(step):
     """Every STEP-th archive of the corpus, as `sample` has it."""
     return sample(corpus_entries(), step)
+
+
+def corpus():
+    """Parameters of a test: tables of the corpus, or one that is skipped."""
+    return corpus_sample(6) or [pytest.param(None, marks=pytest.mark.skip(reason=corpus_missing()))]
 
 
 def corpus_missing():

@@ -1,26 +1,16 @@
 """Completions in real shells, the manual in real groff and man, and what every help has."""
 import os
-import pty
 import re
-import select
 import shutil
 import subprocess
-import time
 
 import pytest
 
 import support
+from shells import COMPLETED, typed
 from support import h5bridge
 
 SHELLS = {'bash': 'h5bridge', 'zsh': '_h5bridge', 'fish': 'h5bridge.fish'}
-
-# (typed before the Tab, the last word after it): a verb, an option, the value of an option, a file, a topic
-COMPLETED = [
-    ('to-hd', 'to-hdf5'), ('to-hdf5 my.ms my.h5 --rest', '--restorable'), ('to-hdf5 my.ms my.h5 --profile cl', 'cloud'),
-    ('info observ', 'observation.h5'), ('info observation.h5 --js', '--json'), ('help environ', 'environment'),
-    ('completions fi', 'fish'), ('to-hdf5 my.ms observ', 'observation.h5'),
-]
-
 
 def needs_program(name):
     return pytest.mark.skipif(not shutil.which(name), reason=name + ' is missing')
@@ -40,35 +30,6 @@ def folder(tmp_path):
         (tmp_path / 'scripts').mkdir(exist_ok=True)
         (tmp_path / 'scripts' / name).write_text(h5bridge('completions', shell).stdout)
     return tmp_path
-
-
-def typed(words, start, line, folder):
-    """What an interactive shell makes of LINE, in which Tab completes: the words that its function h5bridge is called with."""
-    process, terminal = pty.fork()
-    if not process:
-        os.chdir(folder)
-        os.environ.update(TERM='dumb', HOME=str(folder), HISTFILE='/dev/null')
-        os.execvp(words[0], words)
-    said = b''
-
-    def wait_for(mark):
-        nonlocal said
-        until = time.time() + 30
-        while mark not in said:
-            assert time.time() < until, (mark, said)
-            if select.select([terminal], [], [], 0.2)[0]:
-                said += os.read(terminal, 65536)
-    try:
-        # the quotes keep the echo of the command from being taken for its output
-        os.write(terminal, start.encode() + b"; h5bridge() { printf '[%s]' \"$@\"; echo '!'done; }; echo rea''dy\n")
-        wait_for(b'ready')
-        said = b''
-        os.write(terminal, b'h5bridge %s\t\n' % line.encode())
-        wait_for(b'!done')
-    finally:
-        os.close(terminal)
-        os.waitpid(process, 0)
-    return re.findall(r'\[([^\[\]]*)\]', said.decode(errors='replace').split('!done')[0].splitlines()[-1])
 
 
 @needs_program('bash')

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import support
+from following import Casacore
+from live_rows import CHANNELS, CORRELATIONS, writer
 from support import EXISTS, PLOTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
-from test_follow import Casacore
-from test_live import CHANNELS, CORRELATIONS, writer
 
 LIGHT = 299792458.
 STOKES = {1: 'I', 5: 'RR', 8: 'LL', 9: 'XX', 10: 'XY', 11: 'YX', 12: 'YY'}

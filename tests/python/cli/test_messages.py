@@ -385,8 +385,8 @@ def page(provoked):
     meanings = {int(code): (name.strip(), said) for code, name, said in re.findall(r'^ +(\d+)  (.{27}) (.+)$', listed, re.MULTILINE)}
     parts = ['# Messages\n',
              'What `h5bridge` prints when it does not do what was asked for, by exit code (`h5bridge help exit-codes`). Each message names the',
-             'file, the place in it, what was found or expected, and what to do next. This page is written by tests/python/test_messages.py, which runs',
-             'the commands and judges the messages: `H5BRIDGE_UPDATE=1 pytest tests/python/test_messages.py`.\n']
+             'file, the place in it, what was found or expected, and what to do next. This page is written by tests/python/cli/test_messages.py, which runs',
+             'the commands and judges the messages: `H5BRIDGE_UPDATE=1 pytest tests/python/cli/test_messages.py`.\n']
     for code in sorted({case.code for case, _, _ in provoked}):
         name, said = meanings[code]
         parts.append('## %d: %s\n\n%s.\n' % (code, name, said[0].upper() + said[1:]))

@@ -12,7 +12,6 @@ import casacore.tables as ct
 import numpy as np
 import pytest
 
-import support
 from support import DONE, H5BRIDGE, TESTDATA, UNSUPPORTED, USAGE, h5bridge, on_terminal
 
 DEMO = os.path.join(TESTDATA, 'demo', 'demo.ms')

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import support
-from support import DAMAGED, EXISTS, FAILED, UNSUPPORTED, USAGE
+from support import DAMAGED, EXISTS, UNSUPPORTED, USAGE
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 

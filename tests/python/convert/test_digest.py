@@ -8,45 +8,9 @@ import blake3
 import h5py
 import pytest
 
+import compare
 import layout
 import support
-from test_values import corpus
-
-
-def compare(found, expected, counts, where):
-    """Compares {path: fingerprint} as `digest --json` prints it with what is expected."""
-    problems = []
-    for path, theirs in expected.items():
-        ours = found.get(path)
-        if ours is None:
-            # `digest` follows keywords; a table that merely lies inside another one is digested by itself
-            continue
-        counts['tables'] += 1
-        if ours['nrow'] != theirs['nrow']:
-            problems.append('%s: %s rows, expected %s' % (path, ours['nrow'], theirs['nrow']))
-        if 'keywords_note' not in theirs and ours['keywords_sha256'] != theirs['keywords_sha256']:
-            problems.append('%s: keywords' % path)
-        if set(ours['columns']) != set(theirs['columns']):
-            problems.append('%s: columns %s' % (path, set(ours['columns']) ^ set(theirs['columns'])))
-        odd, optional, whole = support.not_utf8(theirs), support.optional(theirs), not support.unreadable(theirs)
-        for name in set(ours['columns']) & set(theirs['columns']):
-            a, b = ours['columns'][name], theirs['columns'][name]
-            if (a['sha256'] is None) != bool(a.get('error')):
-                problems.append('%s %s: sha256 %s with error %s' % (path, name, a['sha256'], a.get('error')))
-            keys = {'dtype', 'kind', 'keywords_sha256', 'sha256'}
-            if name in odd or name in optional and optional[name] in a.get('error', ''):
-                keys.remove('sha256')
-                whole = False
-                counts['columns not read'] += 1
-            else:
-                counts['columns'] += 1
-            for key in keys:
-                if a[key] != b[key]:
-                    problems.append('%s %s: %s is %s, expected %s' % (path, name, key, a[key], b[key]))
-        if whole and ours['sha256'] != theirs['sha256']:
-            problems.append('%s: table digest' % path)
-    assert '.' in found, where
-    assert not problems, where + '\n' + '\n'.join(problems[:20])
 
 
 def missing(fingerprint):
@@ -105,12 +69,12 @@ def check(folder, tables, out, counts, monkeypatch):
         found = json.loads(process.stdout)['tables']
         whole = {k: f for k, f in inside.items() if 'error' not in f and not support.unsupported(f)
                  and not support.elsewhere(f, tables)}
-        compare(found, whole, counts, source)
+        compare.digests(found, whole, counts, source)
         if path not in newer:
             counts['tables that the oracle cannot open here'] += 1
             continue
         known = {k: f for k, f in support.below(newer, path).items() if k in whole}
-        compare(support.digest(source, code=None, hash='blake3'), known, counts, source + ' CTFP-2')
+        compare.digests(support.digest(source, code=None, hash='blake3'), known, counts, source + ' CTFP-2')
         counts['tables in CTFP-2'] += len(known)
 
     for root in support.some_roots(tables):
@@ -181,7 +145,7 @@ def test_generated(seed, tmp_path, counts, monkeypatch):
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')
-@pytest.mark.parametrize('entry', corpus(), ids=lambda e: e['name'] if e else 'corpus')
+@pytest.mark.parametrize('entry', support.corpus(), ids=lambda e: e['name'] if e else 'corpus')
 def test_corpus(entry, tmp_path, counts, monkeypatch):
     check(support.unpack(entry, tmp_path), entry['tables'], tmp_path, counts, monkeypatch)
 

@@ -768,14 +768,14 @@ def test_table(page, columns, verdicts):
     made = markdown(['reader', 'version', *columns], rows)
     with open(page) as file:
         text = file.read()
-    begin, end = '<!-- readers: made by tests/python/test_readers.py -->\n', '\n<!-- readers: end -->'
+    begin, end = '<!-- readers: made by tests/python/convert/test_readers.py -->\n', '\n<!-- readers: end -->'
     before, rest = text.split(begin)
     kept, after = rest.split(end)
     if os.environ.get('H5BRIDGE_UPDATE'):
         with open(page, 'w') as file:
             file.write(before + begin + made + end + after)
     else:
-        assert kept == made, 'H5BRIDGE_UPDATE=1 pytest tests/python/test_readers.py -k test_table writes the table'
+        assert kept == made, 'H5BRIDGE_UPDATE=1 pytest tests/python/convert/test_readers.py -k test_table writes the table'
     assert not any(cell == 'wrong' for _, cells in verdicts.values() for cell in cells)
 
 

@@ -13,7 +13,6 @@ import pytest
 
 import layout
 import support
-from test_values import corpus
 
 SWAPPED = {'big': True, 'little': False}
 
@@ -122,7 +121,7 @@ def test_generated(seed, tmp_path, counts):
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')
-@pytest.mark.parametrize('entry', corpus(), ids=lambda e: e['name'] if e else 'corpus')
+@pytest.mark.parametrize('entry', support.corpus(), ids=lambda e: e['name'] if e else 'corpus')
 def test_corpus(entry, tmp_path, counts):
     folder = support.unpack(entry, tmp_path)
     for root in support.roots(entry['tables']):

@@ -11,7 +11,6 @@ from casacore.tables import makearrcoldesc, table as Table
 import compare
 import support
 from support import h5bridge
-from test_values import corpus
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 

@@ -16,7 +16,6 @@ import pytest
 
 import support
 from support import h5bridge
-from test_values import corpus
 
 sys.path.insert(0, os.path.join(support.TESTDATA, 'oracle'))
 import fingerprint  # noqa: E402
@@ -162,7 +161,7 @@ def test_generated(seed, tmp_path, counts):
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')
-@pytest.mark.parametrize('entry', corpus(), ids=lambda e: e['name'] if e else 'corpus')
+@pytest.mark.parametrize('entry', support.corpus(), ids=lambda e: e['name'] if e else 'corpus')
 def test_corpus(entry, tmp_path, counts):
     folder = support.unpack(entry, tmp_path)
     for root in support.roots(entry['tables']):

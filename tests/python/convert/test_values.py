@@ -89,12 +89,8 @@ def test_odd_strings(mode, converted):
                 assert whole == (None if text.encode() == exact else exact)
 
 
-def corpus():
-    return support.corpus_sample(6) or [pytest.param(None, marks=pytest.mark.skip(reason=support.corpus_missing()))]
-
-
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')
-@pytest.mark.parametrize('entry', corpus(), ids=lambda e: e['name'] if e else 'corpus')
+@pytest.mark.parametrize('entry', support.corpus(), ids=lambda e: e['name'] if e else 'corpus')
 def test_corpus(entry, tmp_path, counts):
     folder = support.unpack(entry, tmp_path)
     tables, pairs = entry['tables'], []
@@ -111,7 +107,7 @@ def test_corpus(entry, tmp_path, counts):
     for root in support.roots(tables):
         visit(root)
     # in a process of its own, for casacore crashes on some tables
-    words = [sys.executable, os.path.join(os.path.dirname(__file__), 'compare.py'), *pairs]
+    words = [sys.executable, os.path.join(support.HERE, 'compare.py'), *pairs]
     process = subprocess.run(words, capture_output=True, text=True)
     assert process.returncode == 0, process.stdout + process.stderr
     counts.update(json.loads(process.stdout.splitlines()[-1]))

@@ -10,7 +10,7 @@ import containers
 import support
 from containers import HEADER, make_multifile, make_multihdf5
 from support import h5bridge
-from test_containers import DEMO, FORMS, holders
+from test_containers import DEMO, FORMS
 
 # Written by casacore: table.f0, table.f0_TSM1, table.f1, table.f1i in a table.mf
 SOURCE = os.path.join(support.TESTDATA, 'multifile', 'm5', 't.tab')

@@ -396,6 +396,6 @@ def test_the_original_reads_what_is_written(options, tmp_path):
     (changed / 'a' / 'empty').touch()
     for source in (DEMO, changed):
         h5bridge('pack', source, archive, '--format', 'vt', *options)
-        words = [CS_VT, os.path.join(os.path.dirname(__file__), 'cs_vt_tree.py'), str(archive), str(tmp_path / 'store')]
+        words = [CS_VT, os.path.join(support.HERE, 'cs_vt_tree.py'), str(archive), str(tmp_path / 'store')]
         lines = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120).stdout.splitlines()
         assert {path: digest for digest, path in (line.split(' ', 1) for line in lines)} == tree(source)

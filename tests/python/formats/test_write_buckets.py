@@ -11,8 +11,8 @@ import casacore.tables as ct
 import numpy as np
 import pytest
 
+import compare
 import support
-from test_digest import compare
 from writing import Script, ScriptError, column, manager
 
 sys.path.insert(0, os.path.join(support.TESTDATA, 'oracle'))
@@ -229,7 +229,7 @@ def test_casacore_reads_and_changes(tmp_path, seed, counts):
     if 'standard' in kept:
         change(model, path)
         model.check(path)
-    compare(support.digest(path), {'.': fingerprint.table_fingerprint(path)}, counts, path)
+    compare.digests(support.digest(path), {'.': fingerprint.table_fingerprint(path)}, counts, path)
 
 
 SIZES = [{}, {'BUCKETROWS': 7}, {'BUCKETROWS': 10000}, {'BUCKETSIZE': 1}, {'BUCKETSIZE': 5000}, {'BUCKETSIZE': 40000}]

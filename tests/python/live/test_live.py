@@ -16,51 +16,10 @@ import h5py
 import numpy as np
 import pytest
 
-from support import DAMAGED, EXAMPLES, EXISTS, H5BRIDGE, ROOT, UNSUPPORTED, h5bridge
+from live_rows import CHANNELS, CORRELATIONS, check_rows, writer
+from support import DAMAGED, EXAMPLES, EXISTS, H5BRIDGE, HERE, ROOT, UNSUPPORTED, h5bridge
 
 LONG = os.environ.get('H5BRIDGE_LIVE') == 'long'
-CHANNELS, CORRELATIONS = 8, 2
-
-
-def writer(path, **settings):
-    """Starts tests/tools/live_writer; returns the process when the file is there."""
-    settings = {'all': 1, 'channels': CHANNELS, 'correlations': CORRELATIONS, 'baselines': 7, 'seconds': 600, **settings}
-    command = [os.path.join(EXAMPLES, 'live_writer'), path] + ['%s=%s' % item for item in settings.items()]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not os.path.exists(path) and process.poll() is None:
-        time.sleep(0.001)
-    return process
-
-
-def check_rows(group, start, stop):
-    """Compares the rows of the table in GROUP with what tests/tools/live_writer makes of their numbers."""
-    row = np.arange(start, stop)
-    small = (row % 65536).astype('f4')
-    element = np.arange(CHANNELS * CORRELATIONS)
-    expected = {
-        'row': row,
-        'TIME': row / 4,
-        'ANTENNA1': row % 97,
-        'UVW': np.stack([row, row + 0.5, -row], axis=1),
-        'DATA': (small[:, None] + 1j * element[None, :]).reshape(-1, CHANNELS, CORRELATIONS),
-        'FLAG': ((row[:, None] + element[None, :]) % 3 == 0).reshape(-1, CHANNELS, CORRELATIONS),
-        'NAME': np.char.encode(np.array(['row %d' % r for r in row], dtype='U16')),
-        'VARIABLE/row_cube': row % 3 - 1,
-    }
-    for name, wanted in expected.items():
-        found = group[name][start:stop]
-        assert np.array_equal(found, wanted), (name, start, stop)
-    cube, index = group['VARIABLE/row_cube'][start:stop], group['VARIABLE/row_index'][start:stop]
-    for number, (shape, count) in enumerate([((3, 2), 6), ((5,), 5)]):
-        rows, positions = row[cube == number], index[cube == number]
-        assert np.array_equal(positions, rows // 3)
-        if len(positions):
-            cells = group['VARIABLE/cube%d' % number][positions[0]:positions[-1] + 1]
-            wanted = (rows % 65536).astype('f4')[:, None] + np.arange(count, dtype='f4') / 8
-            assert np.array_equal(cells, wanted.reshape(-1, *shape))
-    assert np.all(index[cube < 0] == -1)
-
-
 def check_file(path, rows=None):
     """Checks every row of a file that is closed; returns their number."""
     with h5py.File(path, 'r') as f:
@@ -77,7 +36,7 @@ POLL = '''
 import sys, time, random
 sys.path[:0] = [{folder!r}]
 import h5py
-from test_live import check_rows
+from live_rows import check_rows
 seed, path, seconds, wanted = int(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 random.seed(seed)
 polls, last, end = 0, 0, time.monotonic() + seconds
@@ -106,7 +65,7 @@ def test_readers_see_what_is_committed(tmp_path):
     wanted, seconds = (5000, 900) if LONG else (60, 20)
     live = writer(path, every=0.002 if LONG else 0, pace=0.001, seconds=seconds + 60)
     script = tmp_path / 'poll.py'
-    script.write_text(POLL.format(folder=os.path.dirname(os.path.abspath(__file__))))
+    script.write_text(POLL.format(folder=HERE))
     readers = [subprocess.Popen([sys.executable, str(script), str(seed), path, str(seconds), str(wanted)],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for seed in range(3)]
     readers.append(subprocess.Popen([os.path.join(EXAMPLES, 'live_reader'), path, str(wanted), str(seconds)],

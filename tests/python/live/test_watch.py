@@ -1,17 +1,15 @@
 """`watch`: on a live file that grows, one that is closed, and what is none."""
 import json
-import os
 import re
 import signal
 import subprocess
-import time
 
 import h5py
 import numpy as np
 import pytest
 
+from following import Casacore, TABLE, ended, start_follow, wait_for_rows
 from support import DAMAGED, H5BRIDGE, UNSUPPORTED, USAGE, h5bridge, on_terminal
-from test_follow import Casacore, TABLE, ended, start_follow, wait_for_rows
 
 TIME = 59000 * 86400.   # 2020-05-31
 

@@ -233,7 +233,8 @@ def in_processes(paths):
 def check(paths, counts):
     words = [sys.executable, '-c', 'import sys, test_casacore; test_casacore.in_processes(sys.argv[1:])', *paths]
     # a process without threads can fork
-    done = subprocess.run(words, cwd=os.path.dirname(os.path.abspath(__file__)), capture_output=True, text=True, timeout=900)
+    paths = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), support.HERE, os.environ.get('PYTHONPATH', '')])
+    done = subprocess.run(words, env=dict(os.environ, PYTHONPATH=paths), capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('[')]
     assert len(results) == len(paths), done.stderr[-2000:]

@@ -18,7 +18,7 @@ import tomllib
 import pytest
 
 import support
-from test_completions import COMPLETED, typed
+from shells import COMPLETED, typed
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 COMMAND = os.path.join(sysconfig.get_path('scripts'), 'h5bridge')

@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import time
 
@@ -23,7 +22,7 @@ import xarray
 import sharing
 import support
 import writing
-from sharding import WORK, claim, commit, file_of, flip, lines, plan, records, run_killed, status, verify, work
+from sharding import claim, commit, file_of, flip, lines, plan, records, run_killed, status, verify, work
 from sharing import Tiles
 
 ROWS = 3333

@@ -1,7 +1,6 @@
 """`h5bridge shard` from HDF5 to a table (docs/shards.md, "The way back"): what `to-ms` makes, byte for byte.
 
 H5BRIDGE_LONG=1: plans, workers and commits killed at 50 random moments; H5BRIDGE_SEED sets the moments."""
-import filecmp
 import os
 import random
 import re
@@ -12,7 +11,6 @@ import time
 import blake3
 import casacore.tables as ct
 import h5py
-import numpy as np
 import pytest
 
 import sharing

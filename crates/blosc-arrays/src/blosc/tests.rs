@@ -1,4 +1,4 @@
-//! Tests with chunks made here; tests/python/test_blz.py reads those of Blosc itself.
+//! Tests with chunks made here; tests/python/formats/test_blz.py reads those of Blosc itself.
 
 use super::{BloscCodec, ChunkHeader, ChunkSettings, HEADER_BYTES, blosclz, check, encode};
 use crate::blosc::samples::{compressed, one_block, plain_chunk};
