@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ctds_hdf5::convert::{Compare, Digest, ToHdf5, ToOriginal, ToTable};
-use ctds_hdf5::live::{Finalize, Follow, FollowOptions, repair_with};
+use ctds_hdf5::live::{Finalize, Follow, repair_with};
 use ctds_hdf5::pack::{Check, CompareBytes, Pack, PackFormat, Unpack};
 use ctds_hdf5::{CancelToken, Error, ErrorKind, IfExists, Progress, Result};
 use tempfile::TempDir;
@@ -141,7 +141,7 @@ fn comparisons() {
 fn live_files() {
     let folder = TempDir::new().unwrap();
     let live = folder.path().join("live.h5");
-    let follow = Follow::start(demo(), &live, &FollowOptions::default()).unwrap();
+    let follow = Follow::new(demo(), &live).start().unwrap();
     follow.finish().unwrap();
     stop_everywhere("finalize", |target, progress| Finalize::new(&live).progress(progress).write(target).map(drop));
     assert_eq!(names(folder.path()), ["live.h5"], "no lock file stays");
@@ -149,9 +149,10 @@ fn live_files() {
     stop_everywhere("repair", |_, progress| repair_with(&live, progress).map(drop));
     assert_eq!(fs::read(&live).unwrap(), before);
     // a wait that would take a minute
-    let options = FollowOptions::default().overwrite(true);
-    options.cancel.cancel();
-    let error = Follow::start(demo(), folder.path().join("other.h5"), &options).unwrap_err();
+    let token = CancelToken::new();
+    token.cancel();
+    let other = Follow::new(demo(), folder.path().join("other.h5"));
+    let error = other.overwrite(true).cancel(&token).start().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(names(folder.path()), ["live.h5"]);
 }

@@ -8,9 +8,9 @@ use crate::call::{Call, call_setters};
 use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::native::display_name;
+use crate::output::IfExists;
 use crate::output::Output;
 use crate::progress::Phase;
-use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 

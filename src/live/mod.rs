@@ -56,7 +56,7 @@ pub use block::Block;
 pub use commit_policy::{CommitPolicy, Durability};
 pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalize, FinalizeSummary};
-pub use follow::{Activity, Follow, FollowEvent, FollowOptions, FollowSummary};
+pub use follow::{Activity, Follow, FollowEvent, FollowSummary, Following};
 pub use not_followed::NotFollowed;
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair, repair_with};

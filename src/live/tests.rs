@@ -1,8 +1,8 @@
-//! Live files written and read in one process. Other processes, kills and full disks: tests/python/test_live.py.
+//! Live files written and read in one process. Other processes, kills and full disks: tests/python/live/test_live.py.
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::publishing::IfExists;
+use crate::output::IfExists;
 use crate::schema::{Body, ColumnDesc, TableDat};
 use crate::source::Source;
 use crate::table::NewTable;
@@ -305,7 +305,7 @@ fn views_are_not_followed() {
         *bytes = dat.encode().unwrap();
     });
     let live = tables.path().join("live.h5");
-    let follow = Follow::start(tables.path().join("main.tab"), &live, &FollowOptions::default()).unwrap();
+    let follow = Follow::new(tables.path().join("main.tab"), &live).start().unwrap();
     let notes = follow.notes();
     for note in [
         "S: only tables that have their own rows are followed",

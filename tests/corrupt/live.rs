@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ctds_hdf5::ErrorKind::{self, Exists, Format, Locked, NotFound, Unsupported, Usage};
-use ctds_hdf5::live::{
-    Block, ColumnSpec, CommitPolicy, Finalize, Follow, FollowOptions, Reader, Schema, TableSpec, Writer, repair,
-};
+use ctds_hdf5::live::{Block, ColumnSpec, CommitPolicy, Finalize, Follow, Reader, Schema, TableSpec, Writer, repair};
 use ctds_hdf5::value::{BString, DataType, Shape, Values};
 use ctds_hdf5::{ColumnDesc, NewTable, Result};
 use hdf5::{File, FileBuilder, Group};
@@ -191,7 +189,6 @@ fn table(path: &Path, rows: u64, columns: &[&str]) {
 fn tables_that_cannot_be_followed() {
     let folder = tempfile::tempdir().unwrap();
     let (a, live) = (folder.path().join("a.tab"), folder.path().join("live.h5"));
-    let options = FollowOptions::default();
     table(&a, 3, &["A", "B"]);
     let other = |rows: u64, columns: &[&str]| {
         fs::remove_dir_all(&a).unwrap();
@@ -207,7 +204,7 @@ fn tables_that_cannot_be_followed() {
         fs::remove_dir_all(&b).unwrap();
     };
     let follow = |change: &dyn Fn(), kind: ErrorKind, words: &str| {
-        let mut follow = Follow::start(&a, &live, &options).unwrap();
+        let mut follow = Follow::new(&a, &live).start().unwrap();
         while follow.committed_rows()[0].1 < 3 {
             follow.step().unwrap();
         }
@@ -226,10 +223,10 @@ fn tables_that_cannot_be_followed() {
                  --overwrite or another name";
     follow(&|| other(4, &["A", "B"]), NotFound, words);
 
-    Follow::start(&a, &live, &options).unwrap().finish().unwrap();
+    Follow::new(&a, &live).start().unwrap().finish().unwrap();
     other(3, &["C"]);
     let words = "live.h5: the live file is of another table: this one MAIN has no such column A";
-    fails(Follow::start(&a, &live, &options), Exists, words);
+    fails(Follow::new(&a, &live).start(), Exists, words);
     let finalize = || Finalize::new(&live).source(&a).write(folder.path().join("archive.h5")).map(drop);
     let words = "live.h5: the source has no column A in table MAIN: it was not followed";
     fails(finalize(), Usage, words);

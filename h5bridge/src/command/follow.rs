@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctds_hdf5::live::{Durability, Follow, FollowEvent, FollowOptions, FollowSummary};
+use ctds_hdf5::live::{Durability, Follow, FollowEvent, FollowSummary};
 use serde_json::json;
 
 use crate::args::{Global, duration};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let timeout = global.patience().unwrap_or_default();
-    let options = FollowOptions::default()
+    let follow = Follow::new(&args.source, &args.live)
         .timeout(timeout)
         .durability(if args.fsync { Durability::Disk } else { Durability::PageCache })
         .overwrite(args.overwrite)
@@ -64,8 +64,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         FollowEvent::Note(note) if global.caller.is_none() => report::warning(note),
         _ => {}
     };
-    let FollowSummary { tables, notes: warnings, commits, rewritten, .. } =
-        Follow::run(&args.source, &args.live, &options, observe)?;
+    let FollowSummary { tables, notes: warnings, commits, rewritten, .. } = follow.run(observe)?;
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();
     let mut summary = vec![format!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len())];

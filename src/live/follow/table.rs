@@ -137,19 +137,19 @@ impl FollowedColumn {
     }
 }
 
-/// Amounts that one call of [`Follow::step`](super::Follow::step) has copied from casacore tables to the live file, an
+/// Amounts that one call of [`Following::step`](super::Following::step) has copied from casacore tables to the live file, an
 /// HDF5 file that others read while rows are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of rows that the call of [`Follow::step`](super::Follow::step) has appended to the live HDF5 file, in all
+    /// Number of rows that the call of [`Following::step`](super::Following::step) has appended to the live HDF5 file, in all
     /// tables.
     pub rows: u64,
-    /// Number of blocks (4096 rows of a column, or fewer) that the call of [`Follow::step`](super::Follow::step) has
+    /// Number of blocks (4096 rows of a column, or fewer) that the call of [`Following::step`](super::Following::step) has
     /// overwritten in the live HDF5 file, because cells of the casacore table had changed.
     pub rewritten: u64,
     /// Whether rows of the casacore table are still to be copied or compared, so that
-    /// [`Follow::step`](super::Follow::step) should be called again at once.
+    /// [`Following::step`](super::Following::step) should be called again at once.
     pub more: bool,
     /// Whether another program is writing to the casacore table and has not yet completed its write, so that new rows
     /// may soon follow.
