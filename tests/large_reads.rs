@@ -173,7 +173,7 @@ fn predictions_hold_for_the_size_of_the_file() -> Result<()> {
     let folder = TempDir::new().unwrap();
     drop(make(&folder)?);
     let (source, target) = (folder.path().join("large.ms"), folder.path().join("large.h5"));
-    let gzip = Compress::With(Compression::parse("gzip:1")?);
+    let gzip = Compress::With("gzip:1".parse::<Compression>()?);
     for compress in [Compress::Auto, gzip, Compress::With(Compression::NONE)] {
         let plan = ToHdf5::new(&source).compression(compress).plan()?;
         let expected = plan.prediction();

@@ -186,9 +186,10 @@ fn exact() {
         if name == HUGE || DAMAGED.contains(&name) {
             return;
         }
-        for (number, compress) in [Compression::NONE.into(), Compress::Auto, Compression::parse("lz4").unwrap().into()]
-            .into_iter()
-            .enumerate()
+        for (number, compress) in
+            [Compression::NONE.into(), Compress::Auto, "lz4".parse::<Compression>().unwrap().into()]
+                .into_iter()
+                .enumerate()
         {
             let (native, restored) = (folder.join(format!("{number}.h5")), folder.join(format!("{number}.ms")));
             let failed = |error: ctds_hdf5::Error| -> ! { panic!("{name}: {error}") };
@@ -207,7 +208,7 @@ fn packed() {
         (PackFormat::MULTI_FILE, true, true, Compression::NONE),
         (PackFormat::MULTI_HDF5, false, true, Compression::NONE),
         (PackFormat::MULTI_HDF5, true, false, Compression::gzip(6)),
-        (PackFormat::MULTI_HDF5, true, true, Compression::parse("zstd").unwrap()),
+        (PackFormat::MULTI_HDF5, true, true, "zstd".parse::<Compression>().unwrap()),
     ];
     for_each(|name, source, folder| {
         // a table may refer to those beside it

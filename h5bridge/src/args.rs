@@ -142,7 +142,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {
-    PossibleValuesParser::new(["behind", "end", "never"]).try_map(|word| SyncPolicy::parse(&word))
+    PossibleValuesParser::new(["behind", "end", "never"]).try_map(|word| word.parse::<SyncPolicy>())
 }
 
 pub(crate) fn if_exists(overwrite: bool) -> IfExists {

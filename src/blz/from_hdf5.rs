@@ -178,7 +178,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     }
     let (dtype, dtype_text, element) = match text(dataset.attribute(DTYPE)?) {
         Some(text) => {
-            let dtype = Dtype::parse(&text).context(DTYPE)?;
+            let dtype = text.parse::<Dtype>().context(DTYPE)?;
             let element = element_of(&dtype)?;
             if !dataset.stores(&element)? {
                 let message = format!("{DTYPE} is {text}, but the dataset has other elements");
@@ -189,7 +189,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
         None => {
             let element = dataset.element()?;
             let dtype = dtype_of(&element);
-            let text = dtype.name();
+            let text = dtype.to_string();
             (dtype, text, element)
         }
     };

@@ -13,10 +13,10 @@ use crate::suggest::similar;
 /// ```
 /// # use ctds_hdf5::Compression;
 /// # fn main() -> Result<(), ctds_hdf5::Error> {
-/// let compression = Compression::parse("gzip")?;
+/// let compression = "gzip".parse::<Compression>()?;
 /// assert_eq!(compression, Compression::gzip(4));
 /// assert_eq!(compression.to_string(), "gzip:4");
-/// assert!(Compression::parse("none")?.is_none());
+/// assert!("none".parse::<Compression>()?.is_none());
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,35 +56,7 @@ impl Compression {
     /// No compression: bytes are stored as they are.
     pub const NONE: Compression = Compression(None);
 
-    /// Parses a compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
-    ///
-    /// # Errors
-    /// `Usage` if this program has not that codec or level; the message names those it has.
-    pub fn parse(text: &str) -> Result<Self> {
-        if text == "none" {
-            return Ok(Self::NONE);
-        }
-        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
-        let known = writable().find(|codec| codec.name() == name);
-        let codec = known.ok_or_else(|| {
-            let meant = similar(name, writable().map(|codec| codec.name()));
-            let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
-            Error::usage(format!("expected {}{meant}", Self::forms()))
-        })?;
-        let level = match (codec.levels(), level) {
-            (Some(levels), None) => levels.default,
-            (Some(levels), Some(text)) => {
-                let level = text.parse().ok().filter(|level| levels.range.contains(level));
-                let (first, last) = (levels.range.start(), levels.range.end());
-                level.ok_or_else(|| Error::usage(format!("{name} has levels {first} to {last}")))?
-            }
-            (None, None) => 0,
-            (None, Some(_)) => return Err(Error::usage(format!("{name} has no levels"))),
-        };
-        Ok(Compression(Some((codec, level))))
-    }
-
-    /// The texts that [`parse`](Self::parse) accepts, as a list for users: `none, gzip[:1-9], …`.
+    /// The texts that [`FromStr`] accepts, as a list for users: `none, gzip[:1-9], …`.
     pub fn forms() -> String {
         let of_codec = |codec: &dyn Codec| match codec.levels() {
             Some(levels) => format!("{}[:{}-{}]", codec.name(), levels.range.start(), levels.range.end()),
@@ -192,8 +164,32 @@ impl Default for Compression {
 impl FromStr for Compression {
     type Err = Error;
 
+    /// Parses a compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
+    ///
+    /// # Errors
+    /// `Usage` if this program has not that codec or level; the message names those it has.
     fn from_str(text: &str) -> Result<Self> {
-        Self::parse(text)
+        if text == "none" {
+            return Ok(Self::NONE);
+        }
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+        let known = writable().find(|codec| codec.name() == name);
+        let codec = known.ok_or_else(|| {
+            let meant = similar(name, writable().map(|codec| codec.name()));
+            let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+            Error::usage(format!("expected {}{meant}", Self::forms()))
+        })?;
+        let level = match (codec.levels(), level) {
+            (Some(levels), None) => levels.default,
+            (Some(levels), Some(text)) => {
+                let level = text.parse().ok().filter(|level| levels.range.contains(level));
+                let (first, last) = (levels.range.start(), levels.range.end());
+                level.ok_or_else(|| Error::usage(format!("{name} has levels {first} to {last}")))?
+            }
+            (None, None) => 0,
+            (None, Some(_)) => return Err(Error::usage(format!("{name} has no levels"))),
+        };
+        Ok(Compression(Some((codec, level))))
     }
 }
 

@@ -127,7 +127,7 @@ impl Array {
         let (storage, sizes) = documents().context(Context::member("meta"))?;
         let text = storage.value.get("dtype").and_then(Json::as_str);
         let text = text.ok_or_else(|| Error::format("meta/storage has no dtype"))?;
-        let dtype = Dtype::parse(text).context("meta/storage")?;
+        let dtype = text.parse::<Dtype>().context("meta/storage")?;
         let shape = extents(sizes.value.get("shape")).context("meta/sizes")?;
         let chunk_rows = chunk_rows(&storage.value);
         let chunk_rows = chunk_rows.ok_or_else(|| Error::format("meta/storage has no chunklen of 1 or more"))?;
@@ -190,7 +190,7 @@ impl Array {
             out.push(Array {
                 name,
                 row_bytes: row_bytes(&element, &shape)?,
-                dtype_text: element.name(),
+                dtype_text: element.to_string(),
                 dtype: element,
                 shape,
                 chunk_rows: self.chunk_rows,
@@ -213,7 +213,7 @@ impl Array {
             Some(text) => (text.to_owned(), stored_extents(value.get("shape")).context("metadata")?),
             None => ("|u1".to_owned(), vec![superchunk.bytes()?]),
         };
-        let dtype = Dtype::parse(&text)?;
+        let dtype = text.parse::<Dtype>()?;
         let row_bytes = row_bytes(&dtype, &shape)?;
         let chunk = superchunk.first()?.map_or(0, |chunk| chunk.bytes());
         Ok(Array {
@@ -234,12 +234,12 @@ impl Array {
     ///
     /// # Errors
     /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; those of
-    /// [`Dtype::parse`].
+    /// [`Dtype`].
     pub(crate) fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
         if !(1..=MAX_AXES).contains(&shape.len()) {
             return Err(Error::usage(format!("an array has 1 to {MAX_AXES} axes, the shape has {}", shape.len())));
         }
-        let (dtype_text, dtype) = (dtype.to_owned(), Dtype::parse(dtype)?);
+        let (dtype_text, dtype) = (dtype.to_owned(), dtype.parse::<Dtype>()?);
         let array = Array {
             name: ARRAY.to_owned(),
             row_bytes: row_bytes(&dtype, shape)?,

@@ -1,6 +1,9 @@
 //! Element types of arrays: parses and prints them in numpy's spelling, and converts elements to their neutral form and back:
 //! little-endian, text as UTF-8. Arrays of any byte order are compared in this form; it is also the form of HDF5.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
@@ -48,27 +51,6 @@ const MAX_BYTES: usize = 1 << 24;
 const MAX_DEPTH: usize = 16;
 
 impl Dtype {
-    /// Parses an element type as numpy spells it: `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
-    ///
-    /// # Errors
-    /// `Format` if it is not known; `Unsupported` for Python objects, which are pickles.
-    pub fn parse(text: &str) -> Result<Self> {
-        let text = text.trim();
-        if text.starts_with('[') {
-            let mut literal = Literal { rest: text, depth: 0 };
-            let found = literal.fields()?;
-            return if literal.rest.trim().is_empty() { Ok(found) } else { Err(unknown(text)) };
-        }
-        // the repr of a string
-        let text = text.trim_matches(['\'', '"']);
-        Self::simple(text).ok_or_else(|| match text {
-            "object" | "|O" | "O" | "|O8" | "|O4" => {
-                Error::unsupported("elements are Python objects, stored as pickles, which are not read")
-            }
-            _ => unknown(text),
-        })
-    }
-
     fn simple(text: &str) -> Option<Self> {
         let made = |kind, size, big| (size <= MAX_BYTES).then_some(Dtype { kind, size, big });
         let unit = text.find('[').map_or("", |at| &text[at..]);
@@ -206,24 +188,6 @@ impl Dtype {
     /// The code as a Python literal: a list of fields for a record, else a quoted string.
     pub(crate) fn literal(&self) -> String {
         if let Kind::Record(_) = self.kind { self.code() } else { format!("'{}'", self.code()) }
-    }
-
-    /// The element type as Python prints it: `float64`, `|S7`, `>i4`.
-    pub fn name(&self) -> String {
-        let bits = 8 * self.size;
-        match &self.kind {
-            Kind::Bool => "bool".to_owned(),
-            _ if self.big => self.code(),
-            Kind::Int => format!("int{bits}"),
-            Kind::UInt => format!("uint{bits}"),
-            Kind::Float => format!("float{bits}"),
-            Kind::Complex => format!("complex{bits}"),
-            Kind::Time(code) => {
-                let name = if code.starts_with('M') { "datetime64" } else { "timedelta64" };
-                format!("{name}{}", code.get(2..).unwrap_or(""))
-            }
-            _ => self.code(),
-        }
     }
 
     /// Value of Blosc's parameter `typesize`, in bytes: the size of an element, of one character of text, or 1 if an element
@@ -395,6 +359,51 @@ impl Dtype {
     }
 }
 
+/// The element type as Python prints it: `float64`, `|S7`, `>i4`.
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = 8 * self.size;
+        match &self.kind {
+            Kind::Bool => f.write_str("bool"),
+            _ if self.big => f.write_str(&self.code()),
+            Kind::Int => write!(f, "int{bits}"),
+            Kind::UInt => write!(f, "uint{bits}"),
+            Kind::Float => write!(f, "float{bits}"),
+            Kind::Complex => write!(f, "complex{bits}"),
+            Kind::Time(code) => {
+                let name = if code.starts_with('M') { "datetime64" } else { "timedelta64" };
+                write!(f, "{name}{}", code.get(2..).unwrap_or(""))
+            }
+            _ => f.write_str(&self.code()),
+        }
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = Error;
+
+    /// Parses an element type as numpy spells it: `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
+    ///
+    /// # Errors
+    /// `Format` if it is not known; `Unsupported` for Python objects, which are pickles.
+    fn from_str(text: &str) -> Result<Self> {
+        let text = text.trim();
+        if text.starts_with('[') {
+            let mut literal = Literal { rest: text, depth: 0 };
+            let found = literal.fields()?;
+            return if literal.rest.trim().is_empty() { Ok(found) } else { Err(unknown(text)) };
+        }
+        // the repr of a string
+        let text = text.trim_matches(['\'', '"']);
+        Self::simple(text).ok_or_else(|| match text {
+            "object" | "|O" | "O" | "|O8" | "|O4" => {
+                Error::unsupported("elements are Python objects, stored as pickles, which are not read")
+            }
+            _ => unknown(text),
+        })
+    }
+}
+
 /// The value that all elements of a JSON list, or of lists in it, have in common; the value itself if it is not a list.
 /// `None` if they differ.
 fn uniform(value: &Json) -> Option<&Json> {
@@ -456,7 +465,8 @@ impl Literal<'_> {
             let name = self.string()?;
             self.expect(',')?;
             self.rest = self.rest.trim_start();
-            let mut dtype = if self.rest.starts_with('[') { self.fields()? } else { Dtype::parse(&self.string()?)? };
+            let mut dtype =
+                if self.rest.starts_with('[') { self.fields()? } else { self.string()?.parse::<Dtype>()? };
             if self.eat(',') && !self.rest.trim_start().starts_with(')') {
                 let extents = self.extents()?;
                 let count = extents.iter().try_fold(1usize, |count, &extent| count.checked_mul(extent as usize));

@@ -1,4 +1,4 @@
-//! Tests of the parsers with bytes made here; tests/python/test_blz.py reads files of the original programs.
+//! Tests of the parsers with bytes made here; tests/python/formats/test_blz.py reads files of the original programs.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ fn element_types_are_parsed() {
     for (text, size) in
         [("float64", 8), ("|S7", 7), ("<U5", 20), (">i4", 4), ("bool", 1), ("datetime64[D]", 8), ("'<f8'", 8)]
     {
-        assert_eq!(Dtype::parse(text).unwrap().size, size, "{text}");
+        assert_eq!(text.parse::<Dtype>().unwrap().size, size, "{text}");
     }
-    let record = Dtype::parse("[('a', '<i4'), (u'b', [('x', '>f8', (2, 3)), ('y', '|S3')])]").unwrap();
+    let record = "[('a', '<i4'), (u'b', [('x', '>f8', (2, 3)), ('y', '|S3')])]".parse::<Dtype>().unwrap();
     assert_eq!(record.size, 4 + 48 + 3);
     assert!(!record.is_plain() && matches!(record.kind, Kind::Record(_)));
     for wrong in [
@@ -46,11 +46,11 @@ fn element_types_are_parsed() {
         "[('a', '<i4', (0,))]",
         "x",
     ] {
-        assert_eq!(Dtype::parse(wrong).map(drop).unwrap_err().kind(), ErrorKind::Format, "{wrong}");
+        assert_eq!(wrong.parse::<Dtype>().map(drop).unwrap_err().kind(), ErrorKind::Format, "{wrong}");
     }
-    assert_eq!(Dtype::parse("object").map(drop).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!("object".parse::<Dtype>().map(drop).unwrap_err().kind(), ErrorKind::Unsupported);
     let deep = format!("{}{}", "[('a', ".repeat(40), "'<i4'");
-    assert_eq!(Dtype::parse(&deep).map(drop).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(deep.parse::<Dtype>().map(drop).unwrap_err().kind(), ErrorKind::Limit);
 }
 
 /// Headers with absurd counts are refused before memory is allocated, and damage of any byte is an error or other chunks.
@@ -96,17 +96,17 @@ fn types_are_spelled_as_python_does() {
         (">m8[ns]", ">m8[ns]", ">m8[ns]"),
         ("complex64", "<c8", "complex64"),
     ] {
-        let dtype = Dtype::parse(text).unwrap();
-        assert_eq!((dtype.code().as_str(), dtype.name().as_str()), (code, name), "{text}");
-        assert_eq!(Dtype::parse(&dtype.name()).unwrap(), dtype);
+        let dtype = text.parse::<Dtype>().unwrap();
+        assert_eq!((dtype.code().as_str(), dtype.to_string().as_str()), (code, name), "{text}");
+        assert_eq!(dtype.to_string().parse::<Dtype>().unwrap(), dtype);
     }
     let text = "[('a', '<i4'), ('b', [('x', '>f8', (2, 3)), ('y', '|S3')]), ('c', '<f4', (4,))]";
-    assert_eq!(Dtype::parse(text).unwrap().code(), text);
+    assert_eq!(text.parse::<Dtype>().unwrap().code(), text);
 }
 
 #[test]
 fn defaults_are_elements() {
-    let fill = |text: &str, dflt| Dtype::parse(text).unwrap().fill(&dflt);
+    let fill = |text: &str, dflt| text.parse::<Dtype>().unwrap().fill(&dflt);
     assert_eq!(fill("int32", json!(7)).unwrap(), [7, 0, 0, 0]);
     assert_eq!(fill(">i2", json!(-2.9)).unwrap(), [0xff, 0xfe]);
     assert_eq!(fill("uint8", json!(256)), None);
@@ -139,14 +139,14 @@ fn elements_round_trip_through_their_neutral_form() {
         (">U2", &[0, 0, 0, 0x41, 0, 0, 0, 0]),
         ("[('a', '>i2'), ('b', '<U1', (2,))]", &[1, 2, 0x41, 0, 0, 0, 0, 0, 0, 0]),
     ] {
-        let dtype = Dtype::parse(text).unwrap();
+        let dtype = text.parse::<Dtype>().unwrap();
         let mut bytes = element.to_vec();
         dtype.convert(&mut bytes).unwrap();
         assert_ne!(bytes, element, "{text}");
         dtype.restore(&mut bytes).unwrap();
         assert_eq!(bytes, element, "{text}");
     }
-    let text = Dtype::parse("<U1").unwrap();
+    let text = "<U1".parse::<Dtype>().unwrap();
     assert_eq!(text.restore(&mut b"ab\0\0".to_vec()).unwrap_err().kind(), ErrorKind::Format);
     assert_eq!(text.restore(&mut [0xff, 0, 0, 0]).unwrap_err().kind(), ErrorKind::Format);
 }
@@ -256,7 +256,7 @@ fn inconsistent_documents_are_errors() {
     std::fs::write(&name, whole(json)).unwrap();
     refused(Arrays::open(&name), Unsupported, "the file's name is not UTF-8");
 
-    let text = Dtype::parse("<U1").unwrap();
+    let text = "<U1".parse::<Dtype>().unwrap();
     refused(text.convert(&mut [0, 0, 0x11, 0]), Format, "0x110000 is not a Unicode character");
 }
 
@@ -343,7 +343,8 @@ fn unsupported_arrays_are_refused() {
 
 #[test]
 fn types_of_one_form_are_compared() {
-    let is_like = |left: &str, right: &str| Dtype::parse(left).unwrap().is_like(&Dtype::parse(right).unwrap()).unwrap();
+    let is_like =
+        |left: &str, right: &str| left.parse::<Dtype>().unwrap().is_like(&right.parse::<Dtype>().unwrap()).unwrap();
     for (left, right) in [
         (">i4", "int32"),
         ("datetime64[s]", "int64"),
@@ -362,7 +363,7 @@ fn types_of_one_form_are_compared() {
     ] {
         assert!(!is_like(left, right), "{left} {right}");
     }
-    let record = Dtype::parse("[('a', '<f8'), ('b', '|S0')]").unwrap();
+    let record = "[('a', '<f8'), ('b', '|S0')]".parse::<Dtype>().unwrap();
     record.is_like(&record).fails(ErrorKind::Unsupported, "the elements have 0 bytes, which HDF5 does not have");
 }
 

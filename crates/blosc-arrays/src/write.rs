@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
             (Some(text @ ("NaN" | "Infinity" | "-Infinity")), Kind::Float) => text.to_owned(),
             _ => Document::new(dflt).text,
         };
-        let (params, dtype) = (Document::new(params).text, Document::new(array.dtype.name().into()).text);
+        let (params, dtype) = (Document::new(params).text, Document::new(array.dtype.to_string().into()).text);
         let (rows, len) = (array.chunk_rows, array.shape[0]);
         format!(
             "{{\"dtype\": {dtype}, \"{key}\": {params}, \"chunklen\": {rows}, \"expectedlen\": {len}, \"dflt\": {dflt}}}\n"

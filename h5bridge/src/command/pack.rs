@@ -83,7 +83,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 fn compress(text: &str) -> Result<Compression, String> {
-    Compression::parse(text).map_err(|error| error.message().to_owned())
+    text.parse::<Compression>().map_err(|error| error.message().to_owned())
 }
 
 fn compress_help() -> String {

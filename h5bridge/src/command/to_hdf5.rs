@@ -158,7 +158,7 @@ fn reflink() -> impl TypedValueParser<Value = Reflink> {
 
 /// The oldest HDF5 that can read the file.
 fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
-    PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| Hdf5Version::parse(&word))
+    PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| word.parse::<Hdf5Version>())
 }
 
 /// Values of `to-hdf5 --profile`, which lays out the HDF5 file for reading from a disk (`Default`) or from an object store (`Cloud`).
@@ -187,7 +187,7 @@ fn row_range(text: &str) -> Result<Range<u64>> {
 /// `zstd`, `none` …
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     let more = |message: &str| if message.starts_with("expected ") { ", or auto, shared" } else { "" };
-    Compress::parse(text).map_err(|error| format!("{}{}", error.message(), more(error.message())))
+    text.parse::<Compress>().map_err(|error| format!("{}{}", error.message(), more(error.message())))
 }
 
 pub(crate) fn compress_help() -> String {

@@ -50,23 +50,23 @@ fn words_are_read_and_written() {
         let name = codec.name();
         for level in levels(codec) {
             let word = Compression::of(codec, level).to_string();
-            assert_eq!(Compression::parse(&word).unwrap(), Compression::of(codec, level));
+            assert_eq!(word.parse::<Compression>().unwrap(), Compression::of(codec, level));
             assert_eq!(word.parse::<Compression>().unwrap().to_string(), word);
         }
         let default = codec.levels().map_or(0, |levels| levels.default);
-        assert_eq!(Compression::parse(name).unwrap(), Compression::of(codec, default));
+        assert_eq!(name.parse::<Compression>().unwrap(), Compression::of(codec, default));
         assert!(Compression::forms().contains(name));
         for wrong in [":", ":x", ":-1", ":255", ":1 ", ":1:1"] {
-            let error = Compression::parse(&format!("{name}{wrong}")).unwrap_err();
+            let error = format!("{name}{wrong}").parse::<Compression>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage);
             assert!(error.to_string().contains("levels"), "{error}");
         }
     }
     for wrong in ["", "lzma", "NONE", "none:1", "auto"] {
-        let error = Compression::parse(wrong).unwrap_err();
+        let error = wrong.parse::<Compression>().unwrap_err();
         assert_eq!((error.kind(), error.to_string().contains("none, ")), (ErrorKind::Usage, true), "{error}");
     }
-    assert_eq!(Compression::parse("none").unwrap(), Compression::NONE);
+    assert_eq!("none".parse::<Compression>().unwrap(), Compression::NONE);
     assert_eq!(Compression::NONE.to_string(), "none");
 }
 
