@@ -46,10 +46,8 @@ use ctds::{calendar, clock, error, grid, hex, limits, progress, schema, stman, s
 pub mod blz;
 pub mod browse;
 mod call;
-mod clone;
 mod container;
 pub mod convert;
-mod damage;
 mod h5;
 mod hash;
 
@@ -62,12 +60,8 @@ pub mod look;
 mod native;
 mod output;
 pub mod pack;
-mod pool;
-mod publishing;
 mod remote;
 mod source;
-mod staged;
-mod thin;
 
 pub use container::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
 /// Byte sources and targets, and their implementations: files, memory.
@@ -85,14 +79,12 @@ pub use h5::{Compression, Plugin};
 pub use hash::Hash;
 /// The crate `ndarray` in the version whose arrays this interface uses.
 pub use ndarray;
-pub use publishing::{IfExists, SyncPolicy};
+pub use output::{IfExists, StagedOutput, SyncPolicy};
 pub use source::{Source, SourceTable};
-pub use staged::StagedOutput;
 
 /// Helpers that the command line and the Python package share beside the API: names in messages, files, locks.
 pub mod program {
-    pub use crate::output::sorted_entries;
-    pub use crate::staged::{files_below, remove_abandoned};
+    pub use crate::output::{files_below, remove_abandoned, sorted_entries};
     pub use ctds::hex::Hex;
     pub use ctds::sync::{LockUnpoisoned, Unpoisoned};
     pub use ctds::{instead, shown_path};

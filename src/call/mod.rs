@@ -1,8 +1,10 @@
 //! Options that the builders of all long calls share: progress, cancellation, existing targets, flushing.
 
+pub(crate) mod pool;
+
 use crate::error::Result;
+use crate::output::Publishing;
 use crate::progress::{CancelToken, Progress};
-use crate::publishing::Publishing;
 
 /// Options of a long call: progress reports, cancellation, what happens to an existing target, flushing to disk.
 #[derive(Clone, Copy)]
@@ -48,14 +50,14 @@ macro_rules! call_setters {
 
         /// Sets what happens if the file or directory that the call is to make exists already. By default the call fails
         /// with `Exists`.
-        pub fn if_exists(mut self, if_exists: $crate::publishing::IfExists) -> Self {
+        pub fn if_exists(mut self, if_exists: $crate::output::IfExists) -> Self {
             self.call.publishing.if_exists = if_exists;
             self
         }
 
         /// Sets when the output is made durable (fsync). Default: [`SyncPolicy::Behind`](crate::SyncPolicy::Behind):
         /// before it gets its final name, and the system is asked to write it to the disk before that.
-        pub fn sync(mut self, sync: $crate::publishing::SyncPolicy) -> Self {
+        pub fn sync(mut self, sync: $crate::output::SyncPolicy) -> Self {
             self.call.publishing.sync = sync;
             self
         }

@@ -10,6 +10,7 @@ mod conformance;
 mod hdf5;
 mod multihdf5;
 mod seal_end;
+pub(crate) mod thin;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,6 @@ pub(crate) use ctds_archives::vt::{FORMAT as VT, archive_of as vt_archive_of};
 use ctds_archives::{sion, vt};
 
 use crate::error::{Error, Result};
-use crate::thin;
 pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
 pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};

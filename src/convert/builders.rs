@@ -10,13 +10,13 @@ use super::shard::{self, ShardPlanSummary};
 use super::to_hdf5::{Compress, Hdf5Version, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
-use crate::clone::Reflink;
-use crate::damage::Damage;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::hash::HashKind;
 use crate::io::{ByteOrder, DISK_RATE_BYTES, disk_rate};
+use crate::output::Damage;
+use crate::output::SyncPolicy;
+use crate::output::clone::Reflink;
 use crate::output::directory_of;
-use crate::publishing::SyncPolicy;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 

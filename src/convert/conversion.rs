@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use super::exact;
 use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer, write_quicklook};
-use crate::damage::Damage;
+use crate::call::pool::thread_pool;
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::File;
 use crate::hash::Hash;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt, trim};
+use crate::output::Damage;
+use crate::output::Publishing;
 use crate::output::{Output, directory_of};
-use crate::pool::thread_pool;
 use crate::progress::{Phase, Progress};
-use crate::publishing::Publishing;
 use crate::source::Source;
 
 /// Summary of a finished conversion of a table to HDF5.

@@ -43,11 +43,11 @@ mod thin;
 mod to_hdf5;
 mod to_table;
 
-pub use crate::clone::{NotShared, Reflink};
-pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
 pub use crate::hash::{Hash, HashKind};
 pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
+pub use crate::output::Damage;
+pub use crate::output::clone::{NotShared, Reflink};
 pub use crate::source::{
     Averaged, Averaging, ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable,
     TableDigest,

@@ -7,13 +7,13 @@ use super::conversion::ToHdf5Summary;
 use super::to_hdf5::Compress;
 use super::to_table::{ToTableOptions, ToTableSummary, to_checked_table, to_table};
 use crate::call::{Call, call_setters, open_setters};
+use crate::container::thin;
 use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
+use crate::output::IfExists;
 use crate::progress::Phase;
-use crate::publishing::IfExists;
 use crate::source::Source;
 use crate::table::OpenOptions;
-use crate::thin;
 
 /// Makes a thin table of a native HDF5 file: a directory that every casacore program reads as a normal table, in which the
 /// files with large tiles are relative symbolic links to the HDF5 file. Elements are stored once.

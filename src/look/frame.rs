@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::calendar::utc_of_mjd;
 use crate::error::{Context, Result, ResultExt};
+use crate::output::IfExists;
 use crate::output::Output;
-use crate::publishing::IfExists;
 
 /// Elements of an array of a plot.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,11 @@
 //! Writes a file or a directory under a temporary name, and gives it its final name only when it is complete.
 
+pub(crate) mod clone;
+mod damage;
 mod partial;
 mod place;
+mod publishing;
+mod staged;
 mod walk;
 
 use std::fs::{self, File};
@@ -12,12 +16,15 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::publishing::{Publishing, SyncPolicy};
 use partial::is_part;
 use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace_file, resolve};
 
-pub(crate) use partial::{COMPANION, Partial, partial_target, remove_abandoned_at};
+pub use damage::Damage;
+pub(crate) use partial::{COMPANION, Partial};
 pub(crate) use place::{directory_of, publish_directory, publish_file};
+pub(crate) use publishing::Publishing;
+pub use publishing::{IfExists, SyncPolicy};
+pub use staged::{StagedOutput, files_below, remove_abandoned};
 pub use walk::sorted_entries;
 pub(crate) use walk::walk;
 
@@ -216,7 +223,6 @@ mod tests {
     use super::place::replace_in_two_steps;
     use super::*;
     use crate::error::Fails;
-    use crate::publishing::IfExists;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
+use super::publishing::IfExists;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::publishing::IfExists;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputKind {

@@ -1,5 +1,8 @@
 //! How a written output gets its final name: what happens to an existing target, and when the bytes are made durable.
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::error::{Error, Result};
 
 /// Action of a call whose target exists already: fail, or replace it.
@@ -35,12 +38,21 @@ pub enum SyncPolicy {
 }
 
 impl SyncPolicy {
+    /// Whether the system is asked to write an output to the disk while it is written.
+    pub(crate) fn is_behind(self) -> bool {
+        self == SyncPolicy::Behind
+    }
+}
+
+impl FromStr for SyncPolicy {
+    type Err = Error;
+
     /// Parses a word that tells when an output is made durable (`fsync`): `never`, `end` (once, when it is complete),
     /// or `behind` (when it is complete, and the system writes it to the disk while it is written).
     ///
     /// # Errors
     /// `Usage` for other words.
-    pub fn parse(word: &str) -> Result<Self> {
+    fn from_str(word: &str) -> Result<Self> {
         match word {
             "never" => Ok(SyncPolicy::Never),
             "end" => Ok(SyncPolicy::End),
@@ -48,10 +60,15 @@ impl SyncPolicy {
             _ => Err(Error::usage(format!("{word:?} is not one of \"never\", \"end\", \"behind\""))),
         }
     }
+}
 
-    /// Whether the system is asked to write an output to the disk while it is written.
-    pub(crate) fn is_behind(self) -> bool {
-        self == SyncPolicy::Behind
+impl fmt::Display for SyncPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SyncPolicy::Never => "never",
+            SyncPolicy::End => "end",
+            SyncPolicy::Behind => "behind",
+        })
     }
 }
 
@@ -74,8 +91,9 @@ mod tests {
 
     #[test]
     fn words() {
-        let found: Vec<_> = ["never", "end", "behind"].iter().map(|word| SyncPolicy::parse(word).unwrap()).collect();
-        assert_eq!(found, [SyncPolicy::Never, SyncPolicy::End, SyncPolicy::Behind]);
-        assert!(SyncPolicy::parse("always").is_err());
+        for word in ["never", "end", "behind"] {
+            assert_eq!(word.parse::<SyncPolicy>().unwrap().to_string(), word);
+        }
+        assert!("always".parse::<SyncPolicy>().is_err());
     }
 }

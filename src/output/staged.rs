@@ -6,9 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::Output;
+use super::partial::{partial_target, remove_abandoned_at};
+use super::publishing::IfExists;
+use super::walk::walk;
 use crate::error::{Context, Result, ResultExt};
-use crate::output::{Output, partial_target, remove_abandoned_at, walk};
-use crate::publishing::IfExists;
 
 /// A temporary path beside a target, to which another process writes a file or directory. [`publish`](Self::publish)
 /// renames it to the target; dropping removes it. If this process is killed, the temporary file or directory stays

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::file_set::{FileSet, Folder, SetFile};
-use crate::clone::{Reflink, Sharer};
 use crate::container::ContainerMut;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
+use crate::output::clone::{Reflink, Sharer};
 use crate::progress::Progress;
 
 /// Bytes copied at a time, rounded up to whole blocks of the container; few enough for the processor's cache.

@@ -8,16 +8,16 @@ use bstr::{BStr, ByteSlice};
 
 use super::elsewhere::{self, Elsewhere, Reference};
 use super::special::{self, Special};
+use crate::container::thin;
 use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Found, Properties};
-use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
+use crate::output::Damage;
 use crate::progress::Progress;
 use crate::schema::{Body, ColumnSet, StorageOption, TableDat, with_storage};
 use crate::stman;
 use crate::table::{OpenOptions, ReadLock};
-use crate::thin;
 
 pub(super) const TABLE_DAT: &str = "table.dat";
 

@@ -36,7 +36,7 @@ mod special;
 mod tests;
 mod write;
 
-pub use crate::damage::Damage;
+pub use crate::output::Damage;
 pub use builders::{CompareBytes, Pack, Unpack};
 pub use compare::{ByteComparison, ByteDifference};
 pub use elsewhere::Elsewhere;

@@ -10,14 +10,14 @@ use super::format::PackFormat;
 use crate::container::{
     self, CasacoreStorage, Container, ContainerMut, Directory, FormatOptions, WriteOptions, WriteTree,
 };
-use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
 use crate::hash::HashKind;
 use crate::io::read_all;
+use crate::output::Damage;
+use crate::output::{IfExists, Publishing};
 use crate::output::{Output, directory_of};
 use crate::progress::{Phase, Progress};
-use crate::publishing::{IfExists, Publishing};
 use crate::schema::{StorageOption, with_storage};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

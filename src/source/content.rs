@@ -7,10 +7,10 @@
 use std::ops::Range;
 
 use super::origin::Origin;
-use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, VirtualSource};
 use crate::native::{DatasetInfo, Layout, NativeTable, Part, StoredBlock, StoredDigests, Written};
+use crate::output::Damage;
 use crate::schema::TableInfo;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{Record, Shape, Values};

@@ -8,11 +8,11 @@ use bstr::ByteSlice;
 
 use super::Content;
 use crate::container::{FORMATS, FileLayout};
-use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, split_name, unique};
+use crate::output::Damage;
 use crate::remote;
 use crate::schema::TableInfo;
 use crate::suggest::instead;

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::recipe::{Encoding, Segment, Sources};
-use crate::clone::Sharer;
 use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
+use crate::output::clone::Sharer;
 
 /// Parts of an original file that the HDF5 file may have as contiguous bytes; only equal bytes are shared.
 pub(super) struct Copies<'a> {

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::recipe::{Encoding, File, LITERALS, OpenStream, Segment, Sources};
+use crate::call::pool::Buffers;
 use crate::error::Result;
 use crate::grid::copy_box;
 use crate::hash::{Hash, HashKind, Hasher};
 use crate::io::ByteOrder;
-use crate::pool::Buffers;
 use crate::progress::{Progress, cancelled};
 use crate::value::{Region, Shape, Values, bits, swap_bytes, swap_width};
 
@@ -352,8 +352,8 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::call::pool::thread_pool;
     use crate::error::{Error, ErrorKind};
-    use crate::pool::thread_pool;
 
     fn files(count: u64) -> Vec<File> {
         let file =

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 use serde_json::{Value as Json, json};
 
-use crate::clone::Sharer;
 use crate::error::{Error, Result, ResultExt};
 use crate::grid::Grid;
 use crate::h5::{ALIGNED_BYTES, Group};
 use crate::hash::{Hash, HashKind};
 use crate::io::{ByteOrder, ReadAt};
 use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
+use crate::output::clone::Sharer;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Index in `Recipe::streams` of the literals: bytes that no other dataset supplies correctly, stored as they are.

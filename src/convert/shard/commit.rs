@@ -14,12 +14,12 @@ use super::document::{PLAN, Place, ShardItem, ShardPlan, ShardResult};
 use super::insert::{Insertion, damaged};
 use super::structure::{STRUCTURE, check_len, restore_structure, sync_directory};
 use super::table;
+use crate::call::pool::thread_pool;
 use crate::call::{Call, call_setters};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::output::SyncPolicy;
 use crate::output::{publish_directory, publish_file};
-use crate::pool::thread_pool;
 use crate::progress::Progress;
-use crate::publishing::SyncPolicy;
 
 /// Locked by a commit, in the directory of a plan.
 const LOCK: &str = "commit.lock";

@@ -13,8 +13,8 @@ use crate::h5::File;
 use crate::io::trim;
 use crate::native::stored_size;
 use crate::output::Output;
+use crate::output::{IfExists, Publishing, SyncPolicy};
 use crate::progress::Progress;
-use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 use crate::source::tree::Tree;
 

@@ -14,9 +14,9 @@ use crate::convert::to_table::{HeldTable, HeldTiles, ToTableOptions, to_held_tab
 use crate::error::{Error, Result};
 use crate::h5::Compression;
 use crate::native::{display_name, stored_size};
+use crate::output::{IfExists, Publishing, SyncPolicy};
 use crate::output::{Output, walk};
 use crate::progress::Progress;
-use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 
 /// Plans a conversion to the table `target`, with items of about `work_bytes` bytes; 0 for the default.

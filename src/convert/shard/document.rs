@@ -167,7 +167,7 @@ pub(super) struct Dataset {
     pub(super) first_row: u64,
     /// Chunks are made of tiles of the column, not of rows.
     pub(super) is_of_tiles: bool,
-    /// As [`Compression::parse`] reads it.
+    /// The text that [`Compression`] reads.
     compression: String,
     /// Byte of the first chunk of a contiguous dataset in the HDF5 file.
     pub(super) address: Option<u64>,
@@ -268,7 +268,7 @@ impl Dataset {
     }
 
     pub(super) fn compression(&self) -> Result<Compression> {
-        Compression::parse(&self.compression).map_err(Error::blame_source)
+        self.compression.parse::<Compression>().map_err(Error::blame_source)
     }
 
     /// Bytes of a contiguous dataset in the HDF5 file.

@@ -13,8 +13,8 @@ use crate::h5::{self, Bounds};
 use crate::hash::Hasher;
 use crate::io::Growth;
 use crate::native::open_dataset;
+use crate::output::SyncPolicy;
 use crate::progress::Progress;
-use crate::publishing::SyncPolicy;
 
 const READ_AHEAD: usize = 8;
 

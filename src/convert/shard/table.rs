@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::document::{Place, ShardPlan};
 use super::structure::check_len;
+use crate::call::pool::thread_pool;
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::pool::thread_pool;
 
 /// Files made durable concurrently.
 const SYNCING: usize = 16;

@@ -9,12 +9,12 @@ use rayon::prelude::*;
 
 use super::layout_choice::{ColumnForm, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan};
-use crate::clone::{NotShared, Reflink, Sharer, cannot_share, probe};
 use crate::error::{Error, Result, ResultExt, column_context as place};
 use crate::grid::{ChunkRead, ChunkStorage, Grid, read_chunks, read_chunks_in};
 use crate::h5::{ALIGNED_BYTES, Allocation};
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt, WriteAt};
 use crate::native::MAX_CUBES;
+use crate::output::clone::{NotShared, Reflink, Sharer, cannot_share, probe};
 use crate::progress::Progress;
 use crate::source::{Content, Source};
 use crate::value::Values;

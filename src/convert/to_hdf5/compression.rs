@@ -1,9 +1,11 @@
 //! Decides which columns of a conversion are compressed: those that get smaller by it.
 
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::h5::{Compression, Effort, FilterScratch, Plugin};
 use crate::source::blocks::RowBlocks;
 use crate::table::{Access, ColumnCells, ColumnInfo};
@@ -35,20 +37,6 @@ pub enum Compress {
 }
 
 impl Compress {
-    /// Parses `auto` (gzip, except for floating-point columns that hardly shrink), `shared` (hypercubes of numbers
-    /// uncompressed, so that files can share bytes), `none`, or a codec with or without a level: `gzip`, `gzip:6`.
-    /// [`Compression::forms`] lists the codecs.
-    ///
-    /// # Errors
-    /// `Usage` as for [`Compression::parse`].
-    pub fn parse(text: &str) -> Result<Self> {
-        match text {
-            "auto" => Ok(Compress::Auto),
-            "shared" => Ok(Compress::Shared),
-            _ => Compression::parse(text).map(Compress::With),
-        }
-    }
-
     /// The HDF5 plugin that other programs need to read files with this compression; `None` if every libhdf5 reads them.
     pub fn plugin(self) -> Option<Plugin> {
         match self {
@@ -95,6 +83,35 @@ impl Compress {
             Compress::With(compression) => compression,
             Compress::Auto | Compress::Shared if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
             Compress::Auto | Compress::Shared => Compression::NONE,
+        }
+    }
+}
+
+impl FromStr for Compress {
+    type Err = Error;
+
+    /// Parses `auto` (gzip, except for floating-point columns that hardly shrink), `shared` (hypercubes of numbers
+    /// uncompressed, so that files can share bytes), `none`, or a codec with or without a level: `gzip`, `gzip:6`.
+    /// [`Compression::forms`] lists the codecs.
+    ///
+    /// # Errors
+    /// `Usage` as for [`Compression`].
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => Ok(Compress::Auto),
+            "shared" => Ok(Compress::Shared),
+            _ => text.parse::<Compression>().map(Compress::With),
+        }
+    }
+}
+
+/// The text that [`FromStr`] reads.
+impl fmt::Display for Compress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compress::With(compression) => compression.fmt(f),
+            Compress::Auto => f.write_str("auto"),
+            Compress::Shared => f.write_str("shared"),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The version of HDF5 for which a file is written.
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Bounds};
 
@@ -16,18 +19,6 @@ pub enum Hdf5Version {
 }
 
 impl Hdf5Version {
-    /// Parses a version of HDF5 to write for: `1.8` or `1.10`.
-    ///
-    /// # Errors
-    /// `Usage` for any other text.
-    pub fn parse(text: &str) -> Result<Self> {
-        match text {
-            "1.8" => Ok(Hdf5Version::V18),
-            "1.10" => Ok(Hdf5Version::V110),
-            _ => Err(Error::usage(format!("{text:?} is not a version of HDF5 to write for: expected 1.8 or 1.10"))),
-        }
-    }
-
     pub(crate) fn bounds(self) -> Bounds {
         match self {
             Hdf5Version::V18 => Bounds::Earliest,
@@ -46,6 +37,31 @@ impl Hdf5Version {
     }
 }
 
+impl FromStr for Hdf5Version {
+    type Err = Error;
+
+    /// Parses a version of HDF5 to write for: `1.8` or `1.10`.
+    ///
+    /// # Errors
+    /// `Usage` for any other text.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "1.8" => Ok(Hdf5Version::V18),
+            "1.10" => Ok(Hdf5Version::V110),
+            _ => Err(Error::usage(format!("{text:?} is not a version of HDF5 to write for: expected 1.8 or 1.10"))),
+        }
+    }
+}
+
+impl fmt::Display for Hdf5Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hdf5Version::V18 => "1.8",
+            Hdf5Version::V110 => "1.10",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,8 +69,10 @@ mod tests {
 
     #[test]
     fn only_two_versions_are_written_for() {
-        assert_eq!(Hdf5Version::parse("1.8").unwrap(), Hdf5Version::V18);
-        let error = Hdf5Version::parse("2.0").unwrap_err();
+        for word in ["1.8", "1.10"] {
+            assert_eq!(word.parse::<Hdf5Version>().unwrap().to_string(), word);
+        }
+        let error = "2.0".parse::<Hdf5Version>().unwrap_err();
         let says = "\"2.0\" is not a version of HDF5 to write for: expected 1.8 or 1.10";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Usage, says));
     }

@@ -15,10 +15,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex};
 
 use super::budget::{CHUNKS_IN_FILTERS, QUEUED_CHUNKS};
+use crate::call::pool::Buffers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::h5::{FilterScratch, Pipeline};
-use crate::pool::Buffers;
 use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::value::{Region, Shape, Values};
 

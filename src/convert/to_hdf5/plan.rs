@@ -8,7 +8,7 @@ use super::compression::{Choice, Compress, Sample};
 use super::hdf5_version::Hdf5Version;
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
 use super::profile::Profile;
-use crate::clone::Reflink;
+use crate::container::thin;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::{self, Allocation, Compression, VirtualSource};
 use crate::hash::HashKind;
@@ -17,10 +17,10 @@ use crate::native::{
     FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, missing_link, row_name, source_name,
     split_name, stored_size, table_path,
 };
+use crate::output::clone::Reflink;
 use crate::source::tree::Tree;
 use crate::source::{Averaging, Content, Predicate, Source, no_column};
 use crate::table::{Access, ColumnCells, ColumnInfo, Table};
-use crate::thin;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Memory of averaging for sums, and for samples, flags and weights.

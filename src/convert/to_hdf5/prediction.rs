@@ -1,9 +1,9 @@
 //! Predicts how large a converted HDF5 file will be, and how long the conversion will take.
 
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
+use crate::call::pool;
 use crate::native::MAIN_TABLE;
-use crate::pool;
-use crate::publishing::SyncPolicy;
+use crate::output::SyncPolicy;
 use crate::source::Averaged;
 use crate::value::DataType;
 

@@ -599,7 +599,7 @@ impl Level {
 }
 
 fn create(group: &Group, name: &str, shape: &Shape, chunk: Option<Shape>, values: &Values) -> Result<Dataset> {
-    let compression = if chunk.is_some() { Compression::parse("gzip")? } else { Compression::NONE };
+    let compression = if chunk.is_some() { "gzip".parse::<Compression>()? } else { Compression::NONE };
     let spec = DatasetSpec { element: values.data_type(), shape, chunk, appendable: false, compression };
     let dataset = group.create_dataset(name, &spec)?;
     dataset.write_region(&Region::whole(shape), values).with_context(|| Context::Other(name.to_owned()))?;

@@ -19,6 +19,7 @@ use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::stored::Place;
+use crate::call::pool::thread_pool;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::Grid;
 use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group, VirtualSpec};
@@ -28,9 +29,8 @@ use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
     StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, stored_size,
 };
-use crate::pool::thread_pool;
+use crate::output::SyncPolicy;
 use crate::progress::Progress;
-use crate::publishing::SyncPolicy;
 use crate::source::digest::{CellDigest, CellsDigest, digest_cells, keywords_hash, table_hash};
 use crate::source::{ColumnDigest, Content, Source, fill_of};
 use crate::value::{DataType, Shape};

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::tiles::{pairs, store_tiles, stored_bytes};
-use crate::clone::Sharer;
 use crate::error::{Error, Result};
 use crate::grid::{Grid, copy_box, for_each_chunk};
 use crate::io::ByteOrder;
+use crate::output::clone::Sharer;
 use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, TilePlace, Tiling};

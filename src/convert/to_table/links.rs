@@ -5,12 +5,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
+use crate::container::thin::{Link, Record};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::source::{Content, Source};
 use crate::stman::LinkedCube;
 use crate::sync::LockUnpoisoned;
 use crate::table::ColumnMut;
-use crate::thin::{Link, Record};
 
 /// Links of all new tables, collected while their columns are filled.
 #[derive(Debug, Default)]

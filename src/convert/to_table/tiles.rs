@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::clone::{SharedOnly, Sharer};
 use crate::error::{Error, Result};
 use crate::grid::{ChunkRead, ChunkStorage, ChunkWrite, Grid, read_chunks, read_chunks_in};
 use crate::io::{ByteOrder, Raw};
+use crate::output::clone::{SharedOnly, Sharer};
 use crate::table::Tiling;
 use crate::value::{Values, bits};
 
