@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ctds_hdf5::live::{ColumnSpec, CommitPolicy, Schema, TableSpec};
-use ctds_hdf5::value::DataType;
+use ctds_hdf5::ColumnDesc;
+use ctds_hdf5::live::{CommitPolicy, Schema, TableSpec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: write_live FILE")?;
     let main = TableSpec::new("MAIN")
-        .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
-        .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
+        .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+        .column(ColumnDesc::array::<f64>("UVW").fixed_shape([3]).unit("m"));
     // others see data that are at most half a second old
     let commit = CommitPolicy::manual().every(Duration::from_millis(500));
     let mut writer = Schema::new().table(main).commit(commit).create(path)?;

@@ -10,7 +10,7 @@ use ctds_hdf5::live::{
 };
 use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::value::{BString, Complex32, Complex64, DataType, Shape, Values};
-use ctds_hdf5::{ColumnKind, IfExists};
+use ctds_hdf5::{ColumnDesc, ColumnKind, IfExists};
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -243,19 +243,23 @@ fn table_spec(table: &Bound<'_, PyDict>) -> PyResult<TableSpec> {
 
 fn column_spec(column: &Bound<'_, PyDict>) -> PyResult<ColumnSpec> {
     let data_type = element_type(&get::<String>(column, "type")?)?;
-    let mut spec = ColumnSpec::new(get::<String>(column, "name")?, data_type);
+    let cell = get::<Option<Vec<u64>>>(column, "cell")?;
+    let kind = if cell.is_some() { ColumnKind::Array } else { ColumnKind::Scalar };
+    let mut desc = ColumnDesc::new(get::<String>(column, "name")?.into(), data_type, kind);
+    desc.keywords = record(&get::<Bound<'_, PyDict>>(column, "keywords")?)?;
+    if let Some(unit) = get::<Option<String>>(column, "unit")? {
+        desc = desc.unit(unit);
+    }
+    desc = desc.comment(get::<String>(column, "comment")?);
+    if data_type == DataType::String {
+        desc = desc.max_length(get::<u32>(column, "string_length")?);
+    }
+    let mut spec = ColumnSpec::from(match cell {
+        Some(cell) => desc.fixed_shape(Shape::from_reversed(&cell)),
+        None => desc,
+    });
     if let Some(shapes) = get::<Option<Vec<Vec<u64>>>>(column, "shapes")? {
         spec = spec.shapes(shapes.iter().map(|axes| Shape::from_reversed(axes)));
-    } else if let Some(cell) = get::<Option<Vec<u64>>>(column, "cell")? {
-        spec = spec.cell(Shape::from_reversed(&cell));
-    }
-    spec.info.desc.keywords = record(&get::<Bound<'_, PyDict>>(column, "keywords")?)?;
-    if let Some(unit) = get::<Option<String>>(column, "unit")? {
-        spec = spec.unit(unit);
-    }
-    spec = spec.comment(get::<String>(column, "comment")?);
-    if data_type == DataType::String {
-        spec = spec.string_length(get::<u32>(column, "string_length")?);
     }
     spec.chunk_rows = get::<Option<u64>>(column, "chunk_rows")?;
     // the first axis of casacore is the last of numpy

@@ -197,9 +197,10 @@ fn refusals_have_a_reason() {
 #[test]
 fn live_columns_whose_rows_have_no_place() {
     use crate::live::{Block, ColumnSpec, Schema, TableSpec};
+    use crate::schema::ColumnDesc;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");
-    let var = ColumnSpec::new("VAR", DataType::Short).shapes([Shape::from([2])]);
+    let var = ColumnSpec::from(ColumnDesc::array::<i16>("VAR")).shapes([Shape::from([2])]);
     let mut writer = Schema::new().table(TableSpec::new("MAIN").column(var)).create(&path).unwrap();
     let mut rows = writer.table("MAIN").unwrap().batch(1);
     rows.set("VAR", Block::from(&[1i16, 2]).with_shapes(&[Some(0)])).unwrap();

@@ -82,6 +82,7 @@ impl Structure {
         scales.attach_named(&committed, &only, &axes)?;
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
             let desc = &column.info.desc;
+            column.element().with_context(|| Context::column(&desc.name))?;
             let exact_name = (desc.name != *link).then_some(desc.name.as_bstr());
             let attributes = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path_of);
             let cubes = if let CellShapes::Several(shapes) = &column.cells { shapes.len() } else { 0 };

@@ -3,17 +3,18 @@
 use crate::error::{Error, Result};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
-use crate::value::{BString, DataType, Record, Shape, Values};
+use crate::value::{DataType, Record, Shape, Values};
 
 /// Declaration of a table of a live file, to which rows will be appended.
 ///
 /// ```
 /// use ctds_hdf5::live::{ColumnSpec, TableSpec};
-/// use ctds_hdf5::value::DataType;
+/// use ctds_hdf5::{ColumnDesc, value::Complex32};
 ///
+/// let data = ColumnDesc::array::<Complex32>("DATA").fixed_shape([4, 64]);
 /// let main = TableSpec::new("MAIN")
-///     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
-///     .column(ColumnSpec::new("DATA", DataType::Complex).cell([4, 64]).axes(["corr", "chan"]));
+///     .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+///     .column(ColumnSpec::from(data).axes(["corr", "chan"]));
 /// assert_eq!(main.columns[1].chunk_rows(), 256);
 /// ```
 #[derive(Debug, Clone)]
@@ -40,10 +41,10 @@ impl TableSpec {
         TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
     }
 
-    /// Adds the declaration of a column to the table.
+    /// Adds the declaration of a column to the table: a [`ColumnDesc`], or a [`ColumnSpec`] made of one.
     #[must_use]
-    pub fn column(mut self, column: ColumnSpec) -> Self {
-        self.columns.push(column);
+    pub fn column(mut self, column: impl Into<ColumnSpec>) -> Self {
+        self.columns.push(column.into());
         self
     }
 
@@ -56,7 +57,8 @@ impl TableSpec {
     }
 }
 
-/// Declaration of a column of a table of a live file.
+/// Declaration of a column of a table of a live file: a [`ColumnDesc`], and what only live files have. Cells have the
+/// shape that the description fixes, or one of [`shapes`](Self::shapes); strings have its longest length.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
     /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.
@@ -85,36 +87,29 @@ pub enum CellShapes {
 const CHUNK_BYTES: u64 = 1 << 19;
 const CHUNK_ROWS: u64 = 4096;
 
-impl ColumnSpec {
-    /// Declares a column of scalars with this name and element type.
-    pub fn new(name: impl Into<BString>, data_type: DataType) -> Self {
-        let desc = ColumnDesc::new(name.into(), data_type, ColumnKind::Scalar);
+impl From<ColumnDesc> for ColumnSpec {
+    fn from(desc: ColumnDesc) -> Self {
+        let shape = match desc.kind {
+            ColumnKind::Scalar => Some(Shape::scalar()),
+            ColumnKind::Array => desc.is_fixed_shape().then(|| desc.shape.clone()),
+        };
+        let cells = shape.clone().map_or(CellShapes::Several(Vec::new()), CellShapes::One);
         let info = ColumnInfo {
             desc,
-            shape: Some(Shape::scalar()),
+            shape,
             manager: "StandardStMan".into(),
             manager_name: "StandardStMan".into(),
             may_be_undefined: false,
         };
-        ColumnSpec { info, cells: CellShapes::One(Shape::scalar()), axes: Vec::new(), chunk_rows: None }
+        ColumnSpec { info, cells, axes: Vec::new(), chunk_rows: None }
     }
+}
 
+impl ColumnSpec {
     /// Declares a column with the name, type, keywords and other properties `info` of an existing column; `cells` are
     /// the shapes that its cells may have.
     pub fn like(info: &ColumnInfo, cells: CellShapes) -> Self {
         ColumnSpec { info: info.clone(), cells, axes: Vec::new(), chunk_rows: None }
-    }
-
-    /// Declares that all cells of the column are arrays of this shape, first axis fastest.
-    #[must_use]
-    pub fn cell(mut self, shape: impl Into<Shape>) -> Self {
-        let shape = shape.into();
-        self.info.desc.kind = ColumnKind::Array;
-        self.info.desc.options = 0;
-        self.info.desc = self.info.desc.fixed_shape(shape.clone());
-        self.info.shape = Some(shape.clone());
-        self.cells = CellShapes::One(shape);
-        self
     }
 
     /// Declares that each cell of the column has one of these shapes (first axis fastest), or is undefined.
@@ -129,35 +124,6 @@ impl ColumnSpec {
         desc.shape = Shape::scalar();
         self.info.shape = None;
         self.cells = CellShapes::Several(shapes);
-        self
-    }
-
-    /// Sets the number of bytes (of UTF-8) that a live file reserves for each string of the column; longer strings are
-    /// refused. A column of strings cannot be created without it.
-    #[must_use]
-    pub fn string_length(mut self, bytes: u32) -> Self {
-        self.info.desc.max_length = bytes;
-        self
-    }
-
-    /// Sets the comment of the column (casacore's column description).
-    #[must_use]
-    pub fn comment(mut self, text: impl Into<BString>) -> Self {
-        self.info.desc.comment = text.into();
-        self
-    }
-
-    /// Sets the keyword `QuantumUnits`, the unit of the column: `s`, `m`.
-    #[must_use]
-    pub fn unit(self, unit: impl Into<BString>) -> Self {
-        let units = Values::String(vec![unit.into()]);
-        self.keyword("QuantumUnits", crate::value::Value::Array(Shape::from([1]), units))
-    }
-
-    /// Sets a keyword of the column, which becomes an attribute in the live file.
-    #[must_use]
-    pub fn keyword(mut self, name: impl Into<BString>, value: crate::value::Value) -> Self {
-        self.info.desc.keywords.set(name, value);
         self
     }
 
@@ -194,6 +160,9 @@ impl ColumnSpec {
 
     pub(super) fn element(&self) -> Result<crate::h5::Element> {
         use crate::h5::Element;
+        if self.cells == CellShapes::Several(Vec::new()) {
+            return Err(Error::usage("the shape of the cells is to be declared, or several that they may have"));
+        }
         match self.info.data_type() {
             DataType::Record => Err(Error::unsupported("cells that are records have no fixed size")),
             DataType::String if self.info.desc.max_length == 0 => {

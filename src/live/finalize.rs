@@ -34,12 +34,12 @@ pub struct FinalizeSummary {
 /// value with its source before it receives its name, which may be that of the live file.
 ///
 /// ```
-/// use ctds_hdf5::live::{ColumnSpec, Finalize, Schema, TableSpec};
-/// use ctds_hdf5::value::DataType;
+/// use ctds_hdf5::ColumnDesc;
+/// use ctds_hdf5::live::{Finalize, Schema, TableSpec};
 /// # let folder = tempfile::tempdir()?;
 /// # let (live_h5, my_h5) = (folder.path().join("live.h5"), folder.path().join("my.h5"));
 ///
-/// let main = TableSpec::new("MAIN").column(ColumnSpec::new("TIME", DataType::Double));
+/// let main = TableSpec::new("MAIN").column(ColumnDesc::scalar::<f64>("TIME"));
 /// Schema::new().table(main).create(&live_h5)?.close()?;
 ///
 /// let finalized = Finalize::new(&live_h5).write(&my_h5)?;

@@ -9,14 +9,14 @@
 //! reader that takes `committed_rows` first and reads no more rows than that reads whole rows.
 //!
 //! ```
-//! use ctds_hdf5::live::{ColumnSpec, Reader, Schema, TableSpec};
-//! use ctds_hdf5::value::DataType;
+//! use ctds_hdf5::ColumnDesc;
+//! use ctds_hdf5::live::{Reader, Schema, TableSpec};
 //! # let folder = tempfile::tempdir()?;
 //! # let live_h5 = folder.path().join("live.h5");
 //!
 //! let main = TableSpec::new("MAIN")
-//!     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
-//!     .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"));
+//!     .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+//!     .column(ColumnDesc::array::<f64>("UVW").fixed_shape([3]).unit("m"));
 //! let mut writer = Schema::new().table(main).create(&live_h5)?;
 //! let reader = Reader::open(&live_h5)?;
 //!

@@ -10,8 +10,7 @@ use super::lock::WriterLock;
 use super::not_followed::NotFollowed;
 use super::writer::Writer;
 use crate::error::{Context, Result, ResultExt};
-use crate::output::IfExists;
-use crate::output::Output;
+use crate::output::{IfExists, Output};
 
 /// Declarations of the tables of a live file that is to be created.
 ///

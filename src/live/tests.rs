@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::ErrorKind;
 use crate::output::IfExists;
-use crate::schema::{Body, ColumnDesc, TableDat};
+use crate::schema::{Body, ColumnDesc, ColumnKind, TableDat};
 use crate::source::Source;
 use crate::table::NewTable;
 use crate::value::{BString, Complex32, DataType, Record, Shape, Value, Values};
@@ -17,15 +17,15 @@ fn declared() -> Schema {
     let mut nested = Record::default();
     nested.set("n", Value::Scalar(Values::Int(vec![3])));
     let mut main = TableSpec::new("MAIN")
-        .column(ColumnSpec::new("TIME", DataType::Double).unit("s").comment("when"))
-        .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 3]).keyword("nested", Value::Record(nested)))
-        .column(ColumnSpec::new("row", DataType::Bool))
-        .column(ColumnSpec::new("NAME", DataType::String).string_length(8))
-        .column(ColumnSpec::new("VAR", DataType::Short).shapes([Shape::from([2]), Shape::from([1, 3])]))
+        .column(ColumnDesc::scalar::<f64>("TIME").unit("s").comment("when"))
+        .column(ColumnDesc::array::<Complex32>("DATA").fixed_shape([2, 3]).keyword("nested", Value::Record(nested)))
+        .column(ColumnDesc::scalar::<bool>("row"))
+        .column(ColumnDesc::scalar::<BString>("NAME").max_length(8))
+        .column(ColumnSpec::from(ColumnDesc::array::<i16>("VAR")).shapes([Shape::from([2]), Shape::from([1, 3])]))
         .coordinate("chan", Values::Double(vec![1., 2., 3.]));
     main.info.table_type = "Measurement Set".into();
-    let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("DISH", DataType::Double));
-    let inner = TableSpec::new("ANTENNA/INNER").column(ColumnSpec::new("x", DataType::UChar));
+    let antenna = TableSpec::new("ANTENNA").column(ColumnDesc::scalar::<f64>("DISH"));
+    let inner = TableSpec::new("ANTENNA/INNER").column(ColumnDesc::scalar::<u8>("x"));
     Schema::new().table(main).table(antenna).table(inner)
 }
 
@@ -110,7 +110,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
 fn readers_in_one_process_read_what_is_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
-    let number = ColumnSpec::new("x", DataType::Int).with_chunk_rows(64);
+    let number = ColumnSpec::from(ColumnDesc::scalar::<i32>("x")).with_chunk_rows(64);
     let schema = Schema::new().table(TableSpec::new("MAIN").column(number)).commit(CommitPolicy::manual());
     let mut writer = schema.create(&path).unwrap();
     let mut readers = vec![Reader::open(&path).unwrap()];
@@ -235,13 +235,13 @@ fn cells_are_overwritten_in_place() {
 fn invalid_declarations_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
-    let column = |name: &str| ColumnSpec::new(name, DataType::Int);
+    let column = |name: &str| ColumnDesc::scalar::<i32>(name);
     let main = || TableSpec::new("MAIN").column(column("x"));
     let wrong = [
         Schema::new(),
-        Schema::new().table(main().column(ColumnSpec::new("S", DataType::String))),
-        Schema::new().table(main().column(ColumnSpec::new("R", DataType::Record))),
-        Schema::new().table(main().column(column("E").cell([0, 4]))),
+        Schema::new().table(main().column(ColumnDesc::scalar::<BString>("S"))),
+        Schema::new().table(main().column(ColumnDesc::new("R".into(), DataType::Record, ColumnKind::Scalar))),
+        Schema::new().table(main().column(ColumnDesc::array::<i32>("E").fixed_shape([0, 4]))),
         Schema::new().table(main()).table(main()),
         Schema::new().table(main()).table(TableSpec::new("A/B").column(column("x"))),
         Schema::new().table(main()).table(TableSpec::new("../B").column(column("x"))),

@@ -24,12 +24,12 @@ const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 /// ```
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("live.h5");
+/// use ctds_hdf5::ColumnDesc;
 /// use ctds_hdf5::live::{ColumnSpec, Schema, TableSpec};
-/// use ctds_hdf5::value::DataType;
 ///
 /// let main = TableSpec::new("MAIN")
-///     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
-///     .column(ColumnSpec::new("WEIGHT", DataType::Float).cell([4]).axes(["corr"]));
+///     .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+///     .column(ColumnSpec::from(ColumnDesc::array::<f32>("WEIGHT").fixed_shape([4])).axes(["corr"]));
 /// let mut writer = Schema::new().table(main).create(&path)?;
 ///
 /// let mut rows = writer.table("MAIN")?.batch(3);

@@ -492,22 +492,23 @@ impl Session {
 mod tests {
     use super::*;
     use crate::error::{ErrorKind, Fails};
-    use crate::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
+    use crate::live::{CommitPolicy, Schema, TableSpec, Writer};
     use crate::look::{Kind, Numbers};
-    use crate::value::{BString, Complex32, DataType};
+    use crate::schema::ColumnDesc;
+    use crate::value::{BString, Complex32};
 
     /// Rows of an integration: three baselines and an autocorrelation.
     const PAIRS: [(i32, i32); 4] = [(0, 1), (0, 2), (1, 2), (1, 1)];
 
     fn begin(path: &Path) -> Writer {
         let main = TableSpec::new("MAIN")
-            .column(ColumnSpec::new("TIME", DataType::Double))
-            .column(ColumnSpec::new("ANTENNA1", DataType::Int))
-            .column(ColumnSpec::new("ANTENNA2", DataType::Int))
-            .column(ColumnSpec::new("UVW", DataType::Double).cell([3]))
-            .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 3]))
-            .column(ColumnSpec::new("FLAG", DataType::Bool).cell([2, 3]));
-        let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("NAME", DataType::String).string_length(8));
+            .column(ColumnDesc::scalar::<f64>("TIME"))
+            .column(ColumnDesc::scalar::<i32>("ANTENNA1"))
+            .column(ColumnDesc::scalar::<i32>("ANTENNA2"))
+            .column(ColumnDesc::array::<f64>("UVW").fixed_shape([3]))
+            .column(ColumnDesc::array::<Complex32>("DATA").fixed_shape([2, 3]))
+            .column(ColumnDesc::array::<bool>("FLAG").fixed_shape([2, 3]));
+        let antenna = TableSpec::new("ANTENNA").column(ColumnDesc::scalar::<BString>("NAME").max_length(8));
         let schema = Schema::new().table(main).table(antenna).commit(CommitPolicy::manual());
         let mut writer = schema.create(path).unwrap();
         let names = ["a", "b", "c"].map(BString::from);

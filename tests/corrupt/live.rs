@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ctds_hdf5::ErrorKind::{self, Exists, Format, Locked, NotFound, Unsupported, Usage};
 use ctds_hdf5::live::{Block, ColumnSpec, CommitPolicy, Finalize, Follow, Reader, Schema, TableSpec, Writer, repair};
-use ctds_hdf5::value::{BString, DataType, Shape, Values};
+use ctds_hdf5::value::{BString, Shape, Values};
 use ctds_hdf5::{ColumnDesc, NewTable, Result};
 use hdf5::{File, FileBuilder, Group};
 use tempfile::TempDir;
@@ -21,9 +21,9 @@ struct Live {
 
 fn create(path: &Path) -> Writer {
     let main = TableSpec::new("MAIN")
-        .column(ColumnSpec::new("TIME", DataType::Double))
-        .column(ColumnSpec::new("NAME", DataType::String).string_length(8))
-        .column(ColumnSpec::new("VAR", DataType::Short).shapes([Shape::from([2]), Shape::from([1, 3])]));
+        .column(ColumnDesc::scalar::<f64>("TIME"))
+        .column(ColumnDesc::scalar::<BString>("NAME").max_length(8))
+        .column(ColumnSpec::from(ColumnDesc::array::<i16>("VAR")).shapes([Shape::from([2]), Shape::from([1, 3])]));
     let mut writer = Schema::new().table(main).commit(CommitPolicy::manual()).create(path).unwrap();
     append(&mut writer, Block::from(&[1., 2., 3.]), Block::from(&names("a")), &var(&[Some(0), None, Some(1)])).unwrap();
     writer.commit().unwrap();

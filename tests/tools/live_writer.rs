@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::ColumnDesc;
 use ctds_hdf5::IfExists;
 use ctds_hdf5::live::{Block, ColumnSpec, CommitPolicy, Durability, Schema, TableSpec, Writer};
-use ctds_hdf5::value::{BString, Complex32, DataType, Shape, Values};
+use ctds_hdf5::value::{BString, Complex32, Shape, Values};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -77,27 +78,27 @@ impl Settings {
         }
         let cell = [self.correlations, self.channels];
         let mut main = TableSpec::new("MAIN")
-            .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
-            .column(ColumnSpec::new("ANTENNA1", DataType::Int))
-            .column(ColumnSpec::new("UVW", DataType::Double).cell([3]).unit("m"))
-            .column(ColumnSpec::new("DATA", DataType::Complex).cell(cell))
-            .column(ColumnSpec::new("FLAG", DataType::Bool).cell(cell))
+            .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+            .column(ColumnDesc::scalar::<i32>("ANTENNA1"))
+            .column(ColumnDesc::array::<f64>("UVW").fixed_shape([3]).unit("m"))
+            .column(ColumnDesc::array::<Complex32>("DATA").fixed_shape(cell))
+            .column(ColumnDesc::array::<bool>("FLAG").fixed_shape(cell))
             .coordinate("corr", Values::Int((9..9 + self.correlations as i32).collect()))
             .coordinate("chan", Values::Double((0..self.channels).map(|i| 1e9 + 1e6 * i as f64).collect()));
         main.info.table_type = "Measurement Set".into();
         if self.all {
             let shapes = [Shape::from([2, 3]), Shape::from([5])];
             main = main
-                .column(ColumnSpec::new("NAME", DataType::String).string_length(16))
-                .column(ColumnSpec::new("VARIABLE", DataType::Float).shapes(shapes));
+                .column(ColumnDesc::scalar::<BString>("NAME").max_length(16))
+                .column(ColumnSpec::from(ColumnDesc::array::<f32>("VARIABLE")).shapes(shapes));
         }
         if self.plots {
-            main = main.column(ColumnSpec::new("ANTENNA2", DataType::Int));
+            main = main.column(ColumnDesc::scalar::<i32>("ANTENNA2"));
         }
         for number in 0..self.more {
-            main = main.column(ColumnSpec::new(format!("MORE{number}"), DataType::Int64));
+            main = main.column(ColumnDesc::scalar::<i64>(format!("MORE{number}")));
         }
-        let antenna = TableSpec::new("ANTENNA").column(ColumnSpec::new("NAME", DataType::String).string_length(8));
+        let antenna = TableSpec::new("ANTENNA").column(ColumnDesc::scalar::<BString>("NAME").max_length(8));
         let schema = Schema::new().table(main).table(antenna).if_exists(IfExists::Replace);
         let mut writer = schema.commit(policy).create(path)?;
         let names = [BString::from("A0"), BString::from("A1")];

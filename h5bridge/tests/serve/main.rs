@@ -13,9 +13,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::convert::ToHdf5;
-use ctds_hdf5::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
+use ctds_hdf5::live::{CommitPolicy, Schema, TableSpec, Writer};
 use ctds_hdf5::ndarray::ArrayD;
-use ctds_hdf5::value::{Complex32, DataType, Shape, Value};
+use ctds_hdf5::value::{Complex32, Shape, Value};
 use ctds_hdf5::{ColumnDesc, NewTable};
 use ctds_hdf5_testing::testdata;
 use serde_json::Value as Json;
@@ -518,11 +518,11 @@ struct Growing {
 impl Growing {
     fn new(path: &Path) -> Self {
         let main = TableSpec::new("MAIN")
-            .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
-            .column(ColumnSpec::new("ANTENNA1", DataType::Int))
-            .column(ColumnSpec::new("ANTENNA2", DataType::Int))
-            .column(ColumnSpec::new("DATA", DataType::Complex).cell([2, 4]))
-            .column(ColumnSpec::new("FLAG", DataType::Bool).cell([2, 4]));
+            .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
+            .column(ColumnDesc::scalar::<i32>("ANTENNA1"))
+            .column(ColumnDesc::scalar::<i32>("ANTENNA2"))
+            .column(ColumnDesc::array::<Complex32>("DATA").fixed_shape([2, 4]))
+            .column(ColumnDesc::array::<bool>("FLAG").fixed_shape([2, 4]));
         let writer = Schema::new().table(main).commit(CommitPolicy::manual()).create(path).unwrap();
         let mut growing = Growing { writer, rows: 0 };
         growing.append(3);

@@ -418,11 +418,11 @@ fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<Colu
     let column = table.cells(index)?;
     let form = cells::shapes(column, info.shape.as_ref(), table.rows())?;
     let form = form.ok_or_else(|| Error::unsupported("it has no cell yet that tells its shape, or too many shapes"))?;
-    let spec = ColumnSpec::like(info, form);
-    if info.data_type() != DataType::String {
-        return Ok(spec);
+    let mut spec = ColumnSpec::like(info, form);
+    if info.data_type() == DataType::String {
+        spec.info.desc.max_length = cells::string_bytes(column, info.desc.max_length, table.rows())?;
     }
-    Ok(spec.string_length(cells::string_bytes(column, info.desc.max_length, table.rows())?))
+    Ok(spec)
 }
 
 fn too_large_note(column: &str) -> String {

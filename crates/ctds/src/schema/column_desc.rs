@@ -111,7 +111,8 @@ impl ColumnDesc {
 
     /// Declares that every cell of the column has this shape, first axis fastest; cells that are never written may stay
     /// undefined.
-    pub fn fixed_shape(mut self, shape: Shape) -> Self {
+    pub fn fixed_shape(mut self, shape: impl Into<Shape>) -> Self {
+        let shape = shape.into();
         self.options |= FIXED_SHAPE;
         self.ndim = shape.len() as i32;
         self.shape = shape;
@@ -120,7 +121,7 @@ impl ColumnDesc {
 
     /// Declares that every cell of the column has this shape, first axis fastest, and that the data manager stores cells
     /// like scalars, not in a separate array file (casacore's option Direct): best for small arrays.
-    pub fn direct(self, shape: Shape) -> Self {
+    pub fn direct(self, shape: impl Into<Shape>) -> Self {
         let mut desc = self.fixed_shape(shape);
         desc.options |= DIRECT;
         desc
