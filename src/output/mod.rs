@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::publishing::{Publishing, SyncPolicy};
+use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use partial::is_part;
 use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace_file, resolve};
 
@@ -207,6 +207,17 @@ impl Output {
     }
 }
 
+/// Writes `bytes` to the file `path`, which appears under its name only when it is complete; `if_exists` says whether
+/// an existing file is replaced.
+///
+/// # Errors
+/// `Exists`; those of writing.
+pub fn write_file(path: &Path, bytes: &[u8], if_exists: IfExists) -> Result<()> {
+    let output = Output::create(path, if_exists.into(), bytes.len() as u64)?;
+    fs::write(output.partial(), bytes).with_context(|| Context::path(path))?;
+    output.commit()
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
@@ -216,7 +227,6 @@ mod tests {
     use super::place::replace_in_two_steps;
     use super::*;
     use crate::error::Fails;
-    use crate::publishing::IfExists;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =
