@@ -6,11 +6,12 @@
 //! | make a table                                   | [`NewTable`]                                           |
 //! | convert to HDF5 and back, compare              | [`convert`]                                            |
 //! | append rows while others read them             | [`live`]                                               |
-//! | plot a MeasurementSet while it is written      | [`look`]                                               |
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //! | look at any HDF5 file                          | [`browse`]                                             |
 //! | check what readers make of a native HDF5 file       | [`lint`]                                               |
+//!
+//! Summaries, plots and alerts of a MeasurementSet are in the crate [ms-look](https://crates.io/crates/ms-look), on top of this one.
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
 //!
@@ -56,7 +57,6 @@ mod hash;
 pub mod internals;
 pub mod lint;
 pub mod live;
-pub mod look;
 mod native;
 mod output;
 pub mod pack;
@@ -84,7 +84,7 @@ pub use source::{Source, SourceTable};
 
 /// Helpers that the command line and the Python package share beside the API: names in messages, files, locks.
 pub mod program {
-    pub use crate::output::{files_below, remove_abandoned, sorted_entries};
+    pub use crate::output::{files_below, remove_abandoned, sorted_entries, write_file};
     pub use ctds::hex::Hex;
     pub use ctds::sync::{LockUnpoisoned, Unpoisoned};
     pub use ctds::{instead, shown_path};

@@ -36,9 +36,16 @@ LAYERS = [
     ['source'],
     ['convert', 'pack', 'live', 'blz', 'lint'],
     ['browse'],
-    ['look'],
     ['internals'],
     ['lib'],
+    ['ms-look/bins', 'ms-look/calendar', 'ms-look/rows', 'ms-look/subtables'],
+    ['ms-look/frame'],
+    ['ms-look'],        # the plots with their selections and sums
+    ['ms-look/image', 'ms-look/integration', 'ms-look/rule', 'ms-look/summary'],
+    ['ms-look/sample'],
+    ['ms-look/rates', 'ms-look/session'],
+    ['ms-look/alert'],
+    ['ms-look/lib'],
     ['h5bridge/exit', 'h5bridge/stderr'],
     ['h5bridge/interrupt', 'h5bridge/topics'],
     ['h5bridge/args'],
@@ -89,7 +96,7 @@ REGISTRIES = {
     'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds-archives/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
-    'look/plots': 'Kind names every plot; the plots share the traits and the drawing',
+    'ms-look/plots': 'Kind names every plot; the plots share the traits and the drawing',
     'ctds/io': 'the traits of positioned reading and writing, and the file that implements both',
 }
 

@@ -1,4 +1,5 @@
-//! Access to private parts of the library for fuzz targets and benchmarks. Not part of the API: it changes at any time.
+//! Access to private parts of the library for the crates above it, for fuzz targets and for benchmarks. Not part of the API: it
+//! changes at any time.
 //!
 //! The feature `internals` makes it visible; the library's own tests have it always. docs/testing.md.
 #![allow(missing_docs, reason = "hidden from the documentation")]
@@ -6,3 +7,6 @@
 pub mod fuzz;
 pub mod kernels;
 mod managers;
+mod rows;
+
+pub use rows::{RowBlocks, cells, each_run, find};

@@ -58,6 +58,8 @@ pub use declare::{CellShapes, ColumnSpec, TableSpec};
 pub use finalize::{Finalize, FinalizeSummary};
 pub use follow::{Activity, Follow, FollowEvent, FollowSummary, Following};
 pub use not_followed::NotFollowed;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use reader::EachRun;
 pub use reader::{Reader, TableReader};
 pub use repair::{Repaired, RepairedTable, repair, repair_with};
 pub use schema::Schema;

@@ -39,6 +39,7 @@ pub struct Reader {
 
 /// Called for each run of cells that are stored one after the other, with their positions in the list of rows, their
 /// shape, and a function that appends their elements.
+#[cfg(any(test, feature = "internals"))]
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
 /// Reads a table of a live file, an HDF5 file to which a writer appends rows. Reads only rows that were committed
@@ -247,6 +248,7 @@ impl TableReader {
     ///
     /// # Errors
     /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
+    #[cfg(any(test, feature = "internals"))]
     pub(crate) fn each_run(&self, column: &str, rows: &[u64], each: &mut EachRun<'_>) -> Result<()> {
         let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else { return Ok(()) };
         let (hull, age) = (first..last.saturating_add(1), self.age.load(Ordering::Acquire));

@@ -214,6 +214,17 @@ impl Output {
     }
 }
 
+/// Writes `bytes` to the file `path`, which appears under its name only when it is complete; `if_exists` says whether
+/// an existing file is replaced.
+///
+/// # Errors
+/// `Exists`; those of writing.
+pub fn write_file(path: &Path, bytes: &[u8], if_exists: IfExists) -> Result<()> {
+    let output = Output::create(path, if_exists.into(), bytes.len() as u64)?;
+    fs::write(output.partial(), bytes).with_context(|| Context::path(path))?;
+    output.commit()
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;

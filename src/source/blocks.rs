@@ -16,7 +16,7 @@ const SHAPES_AHEAD: u64 = 4096;
 
 /// Shapes of a block, fastest axis first.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shapes {
+pub enum Shapes {
     /// All cells are defined.
     Same(Shape),
     /// `None` for an undefined cell.
@@ -25,7 +25,7 @@ pub(crate) enum Shapes {
 
 impl Shapes {
     /// `row` counts within the block; `None` for an undefined cell.
-    pub(crate) fn of(&self, row: usize) -> Option<&Shape> {
+    pub fn of(&self, row: usize) -> Option<&Shape> {
         match self {
             Shapes::Same(shape) => Some(shape),
             Shapes::Each(shapes) => shapes.get(row)?.as_ref(),
@@ -35,16 +35,16 @@ impl Shapes {
 
 /// A piece of a column that is read in one step: consecutive rows, or a part of one cell that is too large for memory.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RowBlock {
-    pub(crate) rows: Range<u64>,
-    pub(crate) shapes: Shapes,
+pub struct RowBlock {
+    pub rows: Range<u64>,
+    pub shapes: Shapes,
     /// Part of a single row's cell, fastest axis first. Parts follow each other along the slowest axis.
-    pub(crate) part: Option<Region>,
+    pub part: Option<Region>,
 }
 
 impl RowBlock {
     /// Only defined cells.
-    pub(crate) fn read(&self, cells: &dyn ColumnCells, out: &mut Values) -> Result<()> {
+    pub fn read(&self, cells: &dyn ColumnCells, out: &mut Values) -> Result<()> {
         let before = out.len();
         match &self.part {
             Some(region) => cells.read_cell(self.rows.start, Some(region), out)?,
@@ -78,7 +78,7 @@ impl RowBlock {
 }
 
 /// Cuts rows into blocks of about `bytes` bytes.
-pub(crate) struct RowBlocks<'a> {
+pub struct RowBlocks<'a> {
     cells: &'a dyn ColumnCells,
     data_type: DataType,
     /// `None` if each cell's shape must be read.
@@ -92,7 +92,8 @@ pub(crate) struct RowBlocks<'a> {
 }
 
 impl<'a> RowBlocks<'a> {
-    pub(crate) fn new(info: &ColumnInfo, cells: &'a dyn ColumnCells, rows: Range<u64>, bytes: u64) -> Self {
+    /// Blocks of the cells of one column, in the order of `rows`.
+    pub fn new(info: &ColumnInfo, cells: &'a dyn ColumnCells, rows: Range<u64>, bytes: u64) -> Self {
         let shape = if info.is_always_defined() { info.shape.clone() } else { cells.same_shape(&rows) };
         RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, ahead: Vec::new().into_iter(), cell: None }
     }

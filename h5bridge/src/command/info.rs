@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
-use ctds_hdf5::look::{Summary, utc_of_mjd};
 use ctds_hdf5::pack::Contents;
 use ctds_hdf5::program::shown_path;
 use ctds_hdf5::{Error, ErrorKind};
+use ms_look::{Summary, utc_of_mjd};
 use serde_json::{Map, json};
 
 use self::attention::Finding;

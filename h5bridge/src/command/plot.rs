@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
-use ctds_hdf5::look::{Description, Frame, Image, Kind, Plane, Request, Session};
 use ctds_hdf5::{Error, ErrorKind};
+use ms_look::{Description, Frame, Image, Kind, Plane, Request, Session};
 use serde_json::{Value as Json, json};
 
 use self::panel::Panel;
@@ -435,5 +435,6 @@ fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
 
 /// Writes under a temporary name and renames the file to `path`, which may only exist if `overwrite` is true.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
-    Ok(ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).map_err(|error| error.context(path.display()))?)
+    Ok(ctds_hdf5::program::write_file(path, bytes, if_exists(overwrite))
+        .map_err(|error| error.context(path.display()))?)
 }

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use ctds_hdf5::look::Rule;
 use ctds_hdf5::{Error, ErrorKind};
+use ms_look::Rule;
 use serde_json::json;
 
 use self::browser::Opener;

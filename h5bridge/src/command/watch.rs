@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::look::{Alerts, Rule, Session};
+use ms_look::{Alerts, Rule, Session};
 use serde_json::json;
 
 use self::draw::Screen;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use ctds_hdf5::convert::{DatasetInfo, Source, ThinTable, display_name};
 use ctds_hdf5::live::Reader;
-use ctds_hdf5::look::Summary;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
+use ms_look::Summary;
 use serde::Serialize;
 
 /// Something that needs attention, such as a damaged column.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Summary, WindowSummary, label};
+use ms_look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Summary, WindowSummary, label};
 
 use super::screen::Section;
 use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ctds_hdf5::convert::{Source, SourceTable, SpaceUsage, ThinTable};
-use ctds_hdf5::look::Summary;
 use ctds_hdf5::program::shown_path;
 use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin};
+use ms_look::Summary;
 
 use super::attention::{Finding, sentences};
 use super::columns::ColumnFacts;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use ctds_hdf5::convert::SourceTable;
-use ctds_hdf5::look::utc_of_mjd;
 use ctds_hdf5::value::{Value, Values};
 use ctds_hdf5::{ColumnInfo, ManagerInfo, Table, TableKind};
+use ms_look::utc_of_mjd;
 use serde_json::Value as Json;
 
 pub(super) fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item = (String, Json)> + 'a {

@@ -1,8 +1,8 @@
 //! Finds the kind of plot that `--x` and `--y` ask for, and the series that `--by` draws in one plot, such as one for each
 //! antenna.
 
-use ctds_hdf5::look::{Antenna, Description, Kind, Session, label};
 use ctds_hdf5::{Error, ErrorKind, Result};
+use ms_look::{Antenna, Description, Kind, Session, label};
 
 pub(super) const MAX_LINES: usize = 64;
 

@@ -2,7 +2,7 @@
 //! Sizes and positions are in pixels, from the upper left corner. The functions that draw the data return the values at
 //! the left and the lower edge, from which the labels of time axes take the day; `None` without data.
 
-use ctds_hdf5::look::{Axis, Frame};
+use ms_look::{Axis, Frame};
 
 use super::marks::{label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, FAINT, FLAGGED, INK, NOTHING};

@@ -1,6 +1,6 @@
 //! Marks of the axes of plots: round values, and their texts.
 
-use ctds_hdf5::look::{Axis, utc_of_mjd};
+use ms_look::{Axis, utc_of_mjd};
 
 /// Distances between the marks of a time axis, in seconds; longer ones are whole days.
 const TIMES: [f64; 18] =

@@ -2,7 +2,7 @@
 //! and grids a raster (cells with values) and its colours. Lines and columns count from 0: line 0 is drawn at the
 //! bottom, column 0 at the left.
 
-use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
+use ms_look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use ctds_hdf5::look::{Frame, Request, Session};
 use ctds_hdf5::{Error, ErrorKind};
+use ms_look::{Frame, Request, Session};
 
 use crate::args::Global;
 use crate::interrupt::Stop;

@@ -146,7 +146,7 @@ fn shade(colour: Colour) -> char {
     SHADES[(at * SHADES.len() / 129).min(SHADES.len() - 1)]
 }
 
-fn horizontal(axis: &ctds_hdf5::look::Axis, low: f64, high: f64, width: usize) -> Vec<(usize, String)> {
+fn horizontal(axis: &ms_look::Axis, low: f64, high: f64, width: usize) -> Vec<(usize, String)> {
     let place = |value: f64| ((value - low) / (high - low) * (width - 1) as f64).round() as usize;
     marks(axis, low.min(high), low.max(high), width / 14)
         .into_iter()
@@ -154,7 +154,7 @@ fn horizontal(axis: &ctds_hdf5::look::Axis, low: f64, high: f64, width: usize) -
         .collect()
 }
 
-fn vertical(axis: &ctds_hdf5::look::Axis, low: f64, high: f64, height: usize) -> Vec<(usize, String)> {
+fn vertical(axis: &ms_look::Axis, low: f64, high: f64, height: usize) -> Vec<(usize, String)> {
     let place = |value: f64| height - 1 - ((value - low) / (high - low) * (height - 1) as f64).round() as usize;
     marks(axis, low.min(high), low.max(high), height / 3)
         .into_iter()

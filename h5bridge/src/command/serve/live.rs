@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ctds_hdf5::look::Rule;
 use hyper::HeaderMap;
+use ms_look::Rule;
 use tokio::sync::Semaphore;
 
 use super::board::Board;

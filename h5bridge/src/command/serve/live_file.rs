@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use ctds_hdf5::look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
 use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Error, ErrorKind};
 use hyper::{HeaderMap, StatusCode, header};
+use ms_look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
 use serde_json::{Value as Json, json};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, watch};
 

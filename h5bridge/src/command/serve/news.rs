@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctds_hdf5::look::Rule;
 use hyper::body::Bytes;
+use ms_look::Rule;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 

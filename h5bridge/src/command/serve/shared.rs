@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ctds_hdf5::look::Rule;
 use hyper::StatusCode;
+use ms_look::Rule;
 
 use super::grove::Limits;
 use super::reply::{Reply, message};

@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use ctds_hdf5::ErrorKind;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
-use ctds_hdf5::look::has_plots;
 use ctds_hdf5::program::LockUnpoisoned;
+use ms_look::has_plots;
 use serde::Serialize;
 
 /// How many levels below a served directory are listed.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use console::{Term, style, truncate_str};
-use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
+use ms_look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
 /// Bars from amplitude 0 to the largest one shown.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

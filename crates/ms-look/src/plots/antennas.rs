@@ -1,0 +1,85 @@
+//! Makes the plot of antenna positions, the array layout, in metres east and north of the centre of the array.
+
+use serde_json::json;
+
+use super::kind::PlotKind;
+use crate::describe::Description;
+use crate::frame::{Array, Axis, Frame, Numbers, Plot};
+use crate::request::Quantity;
+
+/// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
+const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
+
+/// If the mean of all positions is one to two times this distance in metres from the origin, they are taken as
+/// positions on the Earth (ITRF).
+const ON_EARTH: f64 = 6e6;
+
+/// Most antennas of the plot; further ones are not shown.
+const MAX_ANTENNAS: usize = 1024;
+
+pub(super) static PLOT: PlotKind = PlotKind { name: "antennas", quantities: &[Quantity::Amp], rows: None };
+
+/// Each antenna is a series with one point, in metres east and north of the mean position. Positions that are not on
+/// the Earth are shown by their stored x and y.
+///
+/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session began, number of
+/// changes of the file seen since then, and number of rows of its main table.
+pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
+    let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
+    let found: Vec<(String, [f64; 3])> = known
+        .antennas
+        .iter()
+        .enumerate()
+        .filter_map(|(number, antenna)| Some((known.antenna(number), antenna.position.filter(finite)?)))
+        .take(MAX_ANTENNAS)
+        .collect();
+    let count = found.len();
+    let mean = |axis: usize| found.iter().map(|(_, position)| position[axis]).sum::<f64>() / count.max(1) as f64;
+    let middle = [mean(0), mean(1), mean(2)];
+    let distance = middle[0].hypot(middle[1]).hypot(middle[2]);
+    let is_on_earth = (ON_EARTH..2. * ON_EARTH).contains(&distance);
+    let places: Vec<(f64, f64)> = found
+        .iter()
+        .map(|(_, [x, y, z])| match is_on_earth {
+            true => east_and_north(middle, [x - middle[0], y - middle[1], z - middle[2]]),
+            false => (*x, *y),
+        })
+        .collect();
+    // each antenna has a column of its own: the places need not ascend
+    let mut values = vec![f32::NAN; count * count];
+    places.iter().enumerate().for_each(|(number, (_, north))| values[number * count + number] = *north as f32);
+    let names = found.iter().map(|(name, _)| name.clone()).collect();
+    let axis = |on_earth: &str, other: &str| Axis::new(if is_on_earth { on_earth } else { other }, "m", "linear");
+    let plot = Plot {
+        kind: PLOT.name,
+        title: "Antennas".to_owned(),
+        note: match (known.telescope.as_str(), count) {
+            (_, 0) => "ANTENNA has no positions".to_owned(),
+            ("", count) => format!("{count} antennas"),
+            (telescope, count) => format!("{telescope}, {count} antennas"),
+        },
+        revision,
+        rows,
+        rows_used: rows,
+        complete: true,
+        stopped: false,
+        stale: false,
+        selection: json!({}),
+        x: axis("east", "x"),
+        y: axis("north", "y"),
+        z: None,
+        series: Some(names),
+    };
+    let x = places.into_iter().map(|(east, _)| east).collect();
+    let arrays = vec![Array::new("x", [count], Numbers::F64(x)), Array::new("y", [count, count], Numbers::F32(values))];
+    Frame { plot, arrays, session }
+}
+
+/// East and north components, in metres, of the ITRF vector `[dx, dy, dz]`, at the position `at` near the Earth's surface.
+fn east_and_north(at: [f64; 3], [dx, dy, dz]: [f64; 3]) -> (f64, f64) {
+    let (sin_longitude, cos_longitude) = at[1].atan2(at[0]).sin_cos();
+    let latitude = (at[2] / (1. - ECCENTRICITY)).atan2(at[0].hypot(at[1]));
+    let (sin_latitude, cos_latitude) = latitude.sin_cos();
+    let outward = cos_longitude * dx + sin_longitude * dy;
+    (cos_longitude * dy - sin_longitude * dx, cos_latitude * dz - sin_latitude * outward)
+}
