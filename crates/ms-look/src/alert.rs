@@ -59,7 +59,7 @@ impl serde::Serialize for Alert {
 /// Evaluates alert rules on the result of each poll of a file (a [`Look`]), and remembers which alerts are active.
 ///
 /// ```no_run
-/// use ctds_hdf5::look::{Alerts, Session};
+/// use ms_look::{Alerts, Session};
 ///
 /// let mut session = Session::open("live.h5".as_ref())?;
 /// let mut alerts = Alerts::new(["no rows for 30 s".parse()?]);

@@ -38,7 +38,7 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 /// Times are in `s`, `min` or `h`. `<` and `>` are the signs, and an equal value holds for neither.
 ///
 /// ```
-/// use ctds_hdf5::look::Rule;
+/// use ms_look::Rule;
 ///
 /// let rule: Rule = "FLAGGED>40% for antenna m003".parse()?;
 /// assert_eq!(rule.to_string(), "flagged > 40 % for antenna m003");
