@@ -1,4 +1,5 @@
-//! Converts a table to HDF5, shows the plan first, and writes the table back: `convert SOURCE OUT.h5 OUT.ms`.
+//! Converts a table to HDF5, shows the plan first, and writes the table back:
+//! `convert SOURCE OUT.h5 OUT.ms`.
 
 use ctds_hdf5::convert::{Compare, ToHdf5, ToTable};
 

@@ -1,6 +1,8 @@
-//! Reads a column of complex or float cells of one shape, some rows at a time into one buffer, and says how long that took.
+//! Reads a column of complex or float cells of one shape, some rows at a time into one buffer, and
+//! says how long that took.
 //!
-//! `read_column TABLE COLUMN ROWS_AT_A_TIME [FILE]`; FILE gets the elements as the machine holds them.
+//! `read_column TABLE COLUMN ROWS_AT_A_TIME [FILE]`; FILE gets the elements as the machine holds
+//! them.
 
 use std::fs::File;
 use std::io::Write;
@@ -29,8 +31,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Reads all `rows` cells of a column, `step` at a time, and writes them to `file` if there is one. Returns the number of bytes
-/// of the cells.
+/// Reads all `rows` cells of a column, `step` at a time, and writes them to `file` if there is one.
+/// Returns the number of bytes of the cells.
 fn read<T: Element + bytemuck::NoUninit>(
     column: &Column,
     rows: u64,

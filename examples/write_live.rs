@@ -1,4 +1,5 @@
-//! Writes rows to a live HDF5 file, which other programs read at the same time: `cargo run --example write_live FILE`.
+//! Writes rows to a live HDF5 file, which other programs read at the same time:
+//! `cargo run --example write_live FILE`.
 
 use std::time::Duration;
 

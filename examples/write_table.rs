@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .column(ColumnDesc::array::<f64>("UVW").direct(Shape::from([3])).unit("m"))
         .column(ColumnDesc::array::<Complex32>("DATA").ndim(2))
         .column(ColumnDesc::array::<bool>("FLAG").ndim(2))
-        // the time stays the same over many rows, visibilities go into tiles; the rest goes to a StandardStMan
+        // the time stays the same over many rows, visibilities go into tiles; the rest goes to a
+        // StandardStMan
         .bind(ManagerSpec::incremental("Slow"), ["TIME"])
         .bind(ManagerSpec::tiled_shape("TiledData", &Shape::from([4, 64, 32])), ["DATA"])
         .bind(ManagerSpec::tiled_shape("TiledFlag", &Shape::from([4, 64, 256])), ["FLAG"])

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::hex::{self, Hex};
 
-/// Number of bytes from which a piece is divided among the threads of a pool: dividing less costs more than it gains.
+/// Number of bytes from which a piece is divided among the threads of a pool: dividing less costs
+/// more than it gains.
 const SHARED_BYTES: usize = 128 << 10;
 
 pub use ctds::HashKind;
@@ -17,7 +18,8 @@ impl Hash {
     }
 }
 
-/// The hash of some data, with its kind. It is printed as `b3sum` and `sha256sum` do: 64 hexadecimal digits.
+/// The hash of some data, with its kind. It is printed as `b3sum` and `sha256sum` do: 64
+/// hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash {
     kind: HashKind,
@@ -35,7 +37,8 @@ impl Hash {
         &self.bytes
     }
 
-    /// The hash of the kind `kind` that `digits`, 64 hexadecimal digits, stand for; `None` if they are something else.
+    /// The hash of the kind `kind` that `digits`, 64 hexadecimal digits, stand for; `None` if they
+    /// are something else.
     pub fn parse(kind: HashKind, digits: &str) -> Option<Self> {
         Some(Hash { kind, bytes: hex::parse(digits)?.try_into().ok()? })
     }
@@ -72,10 +75,12 @@ impl Hasher {
         })
     }
 
-    /// Adds `bytes`. On a thread of a pool, BLAKE3 divides a large piece among the threads of the pool that have nothing to do.
+    /// Adds `bytes`. On a thread of a pool, BLAKE3 divides a large piece among the threads of the
+    /// pool that have nothing to do.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            // elsewhere it would wait for the global pool, which knows nothing of the number of threads that is wanted
+            // elsewhere it would wait for the global pool, which knows nothing of the number of
+            // threads that is wanted
             State::Blake3(hasher) if bytes.len() >= SHARED_BYTES && rayon::current_thread_index().is_some() => {
                 hasher.update_rayon(bytes);
             }

@@ -1,4 +1,5 @@
-//! Reading and writing of casacore tables (CTDS, MeasurementSets) in pure Rust, and conversion to HDF5.
+//! Reading and writing of casacore tables (CTDS, MeasurementSets) in pure Rust, and conversion to
+//! HDF5.
 //!
 //! | to                                             | start with                                             |
 //! |------------------------------------------------|--------------------------------------------------------|
@@ -11,9 +12,11 @@
 //! | look at any HDF5 file                          | [`browse`]                                             |
 //! | check what readers make of a native HDF5 file       | [`lint`]                                               |
 //!
-//! Summaries, plots and alerts of a MeasurementSet are in the crate [ms-look](https://crates.io/crates/ms-look), on top of this one.
+//! Summaries, plots and alerts of a MeasurementSet are in the crate
+//! [ms-look](https://crates.io/crates/ms-look), on top of this one.
 //!
-//! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
+//! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to
+//! the file, column, row and byte.
 //!
 //! [`Table`] reads, [`NewTable`] makes:
 //!
@@ -82,7 +85,8 @@ pub use ndarray;
 pub use output::{IfExists, StagedOutput, SyncPolicy};
 pub use source::{Source, SourceTable};
 
-/// Helpers that the command line and the Python package share beside the API: names in messages, files, locks.
+/// Helpers that the command line and the Python package share beside the API: names in messages,
+/// files, locks.
 pub mod program {
     pub use crate::output::{files_below, remove_abandoned, sorted_entries, write_file};
     pub use ctds::hex::Hex;
@@ -90,8 +94,8 @@ pub mod program {
     pub use ctds::{instead, shown_path};
 }
 
-/// Opens the table at `path`, also if its files are in a container that the crate `ctds` alone does not read: MultiHDF5, SIONlib,
-/// vt, HDF5 files of files.
+/// Opens the table at `path`, also if its files are in a container that the crate `ctds` alone does
+/// not read: MultiHDF5, SIONlib, vt, HDF5 files of files.
 ///
 /// # Errors
 /// Those of [`Table::open`].

@@ -42,7 +42,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Stops `call`, which writes to a path in an empty folder, at each moment at which it asks, of those that there are few of.
+/// Stops `call`, which writes to a path in an empty folder, at each moment at which it asks, of
+/// those that there are few of.
 fn stop_everywhere(what: &str, call: impl Fn(&Path, &dyn Progress) -> Result<()>) {
     let folder = TempDir::new().unwrap();
     let target = folder.path().join("target");
@@ -109,7 +110,8 @@ fn packing() {
     }
 }
 
-/// An entry of a vt archive appears with its last byte; blocks that are in the store by then are used by the next run.
+/// An entry of a vt archive appears with its last byte; blocks that are in the store by then are
+/// used by the next run.
 #[test]
 fn packing_into_a_store() {
     let folder = TempDir::new().unwrap();

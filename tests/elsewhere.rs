@@ -1,5 +1,5 @@
-//! A native file made by a stranger names files of the user as the place of its elements: no call of the library opens
-//! them unless asked to, and then only below the file's own directory.
+//! A native file made by a stranger names files of the user as the place of its elements: no call
+//! of the library opens them unless asked to, and then only below the file's own directory.
 //!
 //! tests/python/convert/test_external.py does this for every verb, and for links.
 
@@ -14,7 +14,8 @@ use tempfile::TempDir;
 
 const ROWS: usize = 20;
 
-/// `data/hand.h5` with a column X whose elements are elsewhere, and a file of the user beside `data`.
+/// `data/hand.h5` with a column X whose elements are elsewhere, and a file of the user beside
+/// `data`.
 struct Made {
     folder: TempDir,
 }

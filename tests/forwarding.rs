@@ -1,8 +1,8 @@
 //! Types that wrap another of the same trait forward each of its methods.
 //!
-//! A provided method that a wrapper does not forward is the trait's default again: the results are right, and what the
-//! wrapped type does better is lost without a sign. The sources tell: an `impl` for a wrapper must name every `fn` of the
-//! trait.
+//! A provided method that a wrapper does not forward is the trait's default again: the results are
+//! right, and what the wrapped type does better is lost without a sign. The sources tell: an `impl`
+//! for a wrapper must name every `fn` of the trait.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -76,7 +76,8 @@ fn wrappers_forward_every_method_of_their_trait() {
     sources(&root.join("crates"), &mut files);
     let (missing, wrappers) = missing(&files);
     assert!(missing.is_empty(), "{missing:#?}");
-    // ReadAt for pointers, ChunkRead for &T, ManagerMut for WithContext, Manager for Locked, ColumnCells for Borrowed
+    // ReadAt for pointers, ChunkRead for &T, ManagerMut for WithContext, Manager for Locked,
+    // ColumnCells for Borrowed
     assert!(wrappers >= 4, "only {wrappers} found: a name in WRAPPERS has changed");
 }
 

@@ -1,4 +1,5 @@
-//! Tests that need more rows than the tables of testdata/ have: reads by several threads, predictions and progress of a conversion.
+//! Tests that need more rows than the tables of testdata/ have: reads by several threads,
+//! predictions and progress of a conversion.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +35,8 @@ fn positions() -> ArrayD<f64> {
     ArrayD::from_shape_vec(vec![ROWS, 3], (0..3 * ROWS).map(|at| at as f64).collect()).unwrap()
 }
 
-/// The rows, channels and correlations of a tile are in none of their columns divisors of those of the table.
+/// The rows, channels and correlations of a tile are in none of their columns divisors of those of
+/// the table.
 fn make(folder: &TempDir) -> Result<Table> {
     let path = folder.path().join("large.ms");
     let mut table = NewTable::new()

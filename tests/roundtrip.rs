@@ -1,8 +1,8 @@
-//! Round trips of every table of testdata through the library: to HDF5 and back to a table with equal values, back to
-//! the original bytes, and into every kind of container and out again.
+//! Round trips of every table of testdata through the library: to HDF5 and back to a table with
+//! equal values, back to the original bytes, and into every kind of container and out again.
 //!
-//! Tables that cannot be read as a whole are converted as far as they can be, or refused with an error of the source;
-//! which ones those are is listed below, so that none is left out by accident.
+//! Tables that cannot be read as a whole are converted as far as they can be, or refused with an
+//! error of the source; which ones those are is listed below, so that none is left out by accident.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,8 @@ use ctds_hdf5_testing::{tables_below, testdata};
 /// More than 2^32 rows: too many to read all.
 const HUGE: &str = "rows64/t.tab";
 
-/// Tables of which the managers have fewer rows than the table: they cannot be read, by casacore neither.
+/// Tables of which the managers have fewer rows than the table: they cannot be read, by casacore
+/// neither.
 const DAMAGED: [&str; 4] = [
     "removed_rows_and_columns/emptied_auto_StManAipsIO_big.tab",
     "removed_rows_and_columns/emptied_auto_StManAipsIO_little.tab",
@@ -30,10 +31,12 @@ const DAMAGED: [&str; 4] = [
     "removed_rows_and_columns/emptied_auto_StandardStMan_little.tab",
 ];
 
-/// A table with columns that are computed by expressions, which are not evaluated: they have no values to compare.
+/// A table with columns that are computed by expressions, which are not evaluated: they have no
+/// values to compare.
 const COMPUTED: &str = "virtual_taql/t.tab";
 
-/// A table with strings that are not UTF-8, for which CTFP-1 has no fingerprint; the values themselves are compared.
+/// A table with strings that are not UTF-8, for which CTFP-1 has no fingerprint; the values
+/// themselves are compared.
 const NOT_UTF8: &str = "odd_strings/odd.tab";
 
 /// Managers that compute a column from another one.
@@ -75,8 +78,8 @@ fn to_hdf5(source: &Path, compress: Compress) -> ToHdf5<'static> {
     ToHdf5::new(source).compression(compress).digest(DigestPolicy::Always).threads(1)
 }
 
-/// Asserts equal values of all columns that have values. `engines`: columns that an engine computed in `left` and that
-/// are stored in `right`, which may have lost the engine's own keywords.
+/// Asserts equal values of all columns that have values. `engines`: columns that an engine computed
+/// in `left` and that are stored in `right`, which may have lost the engine's own keywords.
 #[track_caller]
 fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String>) {
     let compared = Compare::new(left, right).run().unwrap();
@@ -90,8 +93,8 @@ fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String
     assert!(compared.skipped.is_empty() || name == COMPUTED, "{name}: not compared: {:?}", compared.skipped);
 }
 
-/// Of a table: the rows, the digest of the table keywords, and of each column that has values the digests of its cells
-/// and keywords.
+/// Of a table: the rows, the digest of the table keywords, and of each column that has values the
+/// digests of its cells and keywords.
 type Digests = BTreeMap<String, (u64, Hash, BTreeMap<String, (Hash, Option<Hash>)>)>;
 
 /// The CTFP-2 fingerprints of a source, without those of the keywords of `engines`.
@@ -200,7 +203,8 @@ fn exact() {
     });
 }
 
-/// Into every kind of container and out again: the original files. The cells can also be read from there.
+/// Into every kind of container and out again: the original files. The cells can also be read from
+/// there.
 #[test]
 fn packed() {
     let forms = [

@@ -1,5 +1,5 @@
-//! Command-line options that several verbs (subcommands) of `h5bridge` share, and parsers of their values, such as
-//! sizes and times.
+//! Command-line options that several verbs (subcommands) of `h5bridge` share, and parsers of their
+//! values, such as sizes and times.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -46,27 +46,30 @@ pub(crate) struct Global {
     /// End this process when its parent process, whose process id is given, ends
     #[arg(long, global = true, hide = true, value_name = "PROCESS")]
     pub(crate) end_with: Option<i32>,
-    /// The command line by which this program is started again as a child process; empty: the executable of the running process
+    /// The command line by which this program is started again as a child process; empty: the
+    /// executable of the running process
     #[arg(skip)]
     pub(crate) program: Vec<OsString>,
-    /// Connection to the program, such as the Python package, that runs the verb within its own process; `None`: the
-    /// verb was started from a command line
+    /// Connection to the program, such as the Python package, that runs the verb within its own
+    /// process; `None`: the verb was started from a command line
     #[arg(skip)]
     pub(crate) caller: Option<Caller>,
 }
 
-/// The option `--follow-external` of the verbs that read native HDF5 files: whether array elements that such a file keeps
-/// in other files (external storage, virtual datasets, external links) are read.
+/// The option `--follow-external` of the verbs that read native HDF5 files: whether array elements
+/// that such a file keeps in other files (external storage, virtual datasets, external links) are
+/// read.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct External {
-    /// Read elements that a native HDF5 file keeps in other files below its own directory (external storage, virtual
-    /// datasets, external links)
+    /// Read elements that a native HDF5 file keeps in other files below its own directory (external
+    /// storage, virtual datasets, external links)
     #[arg(long)]
     follow_external: bool,
 }
 
 impl External {
-    /// Lock options are those of `global`; `--follow-external` decides whether elements in other files are read.
+    /// Lock options are those of `global`; `--follow-external` decides whether elements in other
+    /// files are read.
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
@@ -78,8 +81,9 @@ pub(crate) struct Publishing {
     /// Replace OUT if it exists
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// When to flush the output to disk (fsync): "behind": while it is written and at the end; "end": only at the end;
-    /// "never": not at all, which is fastest, but a power failure in the next half minute can damage the output
+    /// When to flush the output to disk (fsync): "behind": while it is written and at the end;
+    /// "end": only at the end; "never": not at all, which is fastest, but a power failure in the
+    /// next half minute can damage the output
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
     pub(crate) sync: SyncPolicy,
 }
@@ -90,7 +94,8 @@ impl Publishing {
     }
 }
 
-/// Gives the option `--overwrite` of [`Publishing`] another help text, in its place among the arguments of a verb.
+/// Gives the option `--overwrite` of [`Publishing`] another help text, in its place among the
+/// arguments of a verb.
 pub(crate) fn overwrite_help(help: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| if arg.get_id() == "overwrite" { arg.help(help) } else { arg }
 }
@@ -108,7 +113,8 @@ impl Global {
         OpenOptions { locking, ..OpenOptions::default() }
     }
 
-    /// The options that concern tables, for the command line of a child process of `h5bridge batch run`.
+    /// The options that concern tables, for the command line of a child process of
+    /// `h5bridge batch run`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["--lock-timeout".to_owned(), self.lock_timeout.to_string()];
         words.extend(self.no_lock.then(|| "--no-lock".to_owned()));

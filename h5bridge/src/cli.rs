@@ -114,32 +114,37 @@ pub(crate) enum Verb {
     ToMs(to_ms::Args),
     /// Show tables, columns, storage managers, chunks
     Info(info::Args),
-    /// Print fingerprints (CTFP-2) of the content of tables, columns and keywords; they do not depend on how it is
-    /// stored
+    /// Print fingerprints (CTFP-2) of the content of tables, columns and keywords; they do not
+    /// depend on how it is stored
     Digest(digest::Args),
-    /// Make a table directory whose files with large tiles are symbolic links to an HDF5 file: one copy of the data for
-    /// both
+    /// Make a table directory whose files with large tiles are symbolic links to an HDF5 file: one
+    /// copy of the data for both
     Link(link::Args),
-    /// Make a thin table (made by link) independent of its HDF5 file: copy the data from that file into the table
+    /// Make a thin table (made by link) independent of its HDF5 file: copy the data from that file
+    /// into the table
     Materialize(materialize::Args),
     /// Write references (kerchunk JSON) by which xarray and zarr read a table that is not converted
     Manifest(manifest::Args),
-    /// Print references (kerchunk JSON) by which xarray and zarr read a native HDF5 file, also one in an object store
+    /// Print references (kerchunk JSON) by which xarray and zarr read a native HDF5 file, also one
+    /// in an object store
     Refs(refs::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
-    /// Convert a live HDF5 file whose writer has ended to an archive file (compressed, with digests)
+    /// Convert a live HDF5 file whose writer has ended to an archive file (compressed, with
+    /// digests)
     Finalize(finalize::Args),
     /// Repair a live HDF5 file whose writer was killed
     Repair(repair::Args),
-    /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
+    /// Compare two sources, value by value or byte by byte, or check one against its stored digests
+    /// and checksums
     Verify(verify::Args),
-    /// Check a native HDF5 file against the rules of its layout (docs/layout.md), and report what h5py, xarray, MATLAB and
-    /// other readers cannot use
+    /// Check a native HDF5 file against the rules of its layout (docs/layout.md), and report what
+    /// h5py, xarray, MATLAB and other readers cannot use
     Lint(lint::Args),
     /// Convert one huge table on many machines: plan, work, status, commit, verify
     Shard(shard::Args),
-    /// Make one HDF5 file of several that have ranges of rows of a table; large columns stay in those files (virtual datasets)
+    /// Make one HDF5 file of several that have ranges of rows of a table; large columns stay in
+    /// those files (virtual datasets)
     Join(join::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
@@ -162,9 +167,10 @@ pub(crate) enum Verb {
     Ls(ls::Args),
     /// Print completions for bash, zsh or fish
     ///
-    /// Shells load these files when they start; `mkdir -p` makes missing directories. bash needs the package bash-completion. zsh
-    /// looks in ~/.zfunc if ~/.zshrc has, before compinit: fpath+=(~/.zfunc). The wheel and the packages of Debian and conda have
-    /// installed the files already.
+    /// Shells load these files when they start; `mkdir -p` makes missing directories. bash needs
+    /// the package bash-completion. zsh looks in ~/.zfunc if ~/.zshrc has, before compinit:
+    /// fpath+=(~/.zfunc). The wheel and the packages of Debian and conda have installed the files
+    /// already.
     Completions(completions::Args),
     /// Show the help of a verb, or a page about a topic: formats, layout, selecting, exit codes …
     Help(help::Args),

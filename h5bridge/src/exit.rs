@@ -13,13 +13,15 @@ pub enum Status {
     Failed = 1,
     /// Exit code 2: the command line is wrong.
     Usage = 2,
-    /// Exit code 3: the source cannot be read; it is damaged, missing, or something else than expected.
+    /// Exit code 3: the source cannot be read; it is damaged, missing, or something else than
+    /// expected.
     Source = 3,
     /// Exit code 4: the source is legal but has something that is not supported.
     Unsupported = 4,
     /// Exit code 5: `verify` found a difference.
     Different = 5,
-    /// Exit code 6: finished, but `--strict` was given and there were warnings, or `--salvage` was given and damaged parts were left out.
+    /// Exit code 6: finished, but `--strict` was given and there were warnings, or `--salvage` was
+    /// given and damaged parts were left out.
     Warnings = 6,
     /// Exit code 7: the target exists or is locked.
     Target = 7,

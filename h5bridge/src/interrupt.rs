@@ -1,4 +1,5 @@
-//! Handling of SIGINT and SIGTERM: the running conversion is asked to stop, and removes its unfinished output itself.
+//! Handling of SIGINT and SIGTERM: the running conversion is asked to stop, and removes its
+//! unfinished output itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,13 +13,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::exit::Status;
 use crate::stderr;
 
-/// Connection to a program that runs a verb (subcommand) of `h5bridge` within its own process, such as the Python package, and handles signals
-/// itself.
+/// Connection to a program that runs a verb (subcommand) of `h5bridge` within its own process, such
+/// as the Python package, and handles signals itself.
 #[derive(Clone)]
 pub struct Caller {
-    /// Token with which the embedding program can stop the verb (subcommand of `h5bridge`) that it runs.
+    /// Token with which the embedding program can stop the verb (subcommand of `h5bridge`) that it
+    /// runs.
     pub token: CancelToken,
-    /// Receives the progress reports of the verb (subcommand of `h5bridge`) that an embedding program runs.
+    /// Receives the progress reports of the verb (subcommand of `h5bridge`) that an embedding
+    /// program runs.
     pub progress: Arc<dyn Progress + Send + Sync>,
 }
 
@@ -33,13 +36,14 @@ impl std::fmt::Debug for Caller {
 enum Phase {
     /// Nothing is being written: the first signal ends the program at once.
     Idle,
-    /// Output is being written, or a verb such as `serve` runs: the first signal makes it stop, remove unfinished
-    /// output and return.
+    /// Output is being written, or a verb such as `serve` runs: the first signal makes it stop,
+    /// remove unfinished output and return.
     Working,
 }
 
-/// Handles SIGINT and SIGTERM. The first makes a conversion that is writing stop and clean up, or else ends the
-/// program. The second ends the program at once; the next run with the same target removes unfinished output.
+/// Handles SIGINT and SIGTERM. The first makes a conversion that is writing stop and clean up, or
+/// else ends the program. The second ends the program at once; the next run with the same target
+/// removes unfinished output.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -52,8 +56,8 @@ impl Interrupts {
         Self::listen_in(Phase::Idle, caller)
     }
 
-    /// For verbs that write nothing: signals are not handled and end the program; a `caller` can stop the verb by its
-    /// token.
+    /// For verbs that write nothing: signals are not handled and end the program; a `caller` can
+    /// stop the verb by its token.
     pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
         let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
         Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }
@@ -91,8 +95,8 @@ impl Interrupts {
     }
 }
 
-/// Progress of a call that a signal cancels. Before its first report nothing is written, and a signal ends the program
-/// at once.
+/// Progress of a call that a signal cancels. Before its first report nothing is written, and a
+/// signal ends the program at once.
 pub(crate) struct Stoppable<'a> {
     interrupts: &'a Interrupts,
     progress: &'a dyn Progress,
@@ -145,8 +149,8 @@ pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// A flag that signals set, for long-running verbs such as `serve`, which then finish and return; the second signal
-/// ends the program at once.
+/// A flag that signals set, for long-running verbs such as `serve`, which then finish and return;
+/// the second signal ends the program at once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {

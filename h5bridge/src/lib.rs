@@ -1,4 +1,5 @@
-//! The command line of `h5bridge` as a function, for the program itself and for programs that embed it.
+//! The command line of `h5bridge` as a function, for the program itself and for programs that embed
+//! it.
 
 #![deny(clippy::print_stderr)]
 
@@ -20,15 +21,15 @@ use ctds_hdf5::{Error, ErrorKind};
 pub use crate::exit::Status;
 pub use crate::interrupt::Caller;
 
-/// Runs a command line, whose first word is the name of the program. Results go to stdout, messages to stderr; SIGINT and
-/// SIGTERM are listened to from now on.
+/// Runs a command line, whose first word is the name of the program. Results go to stdout, messages
+/// to stderr; SIGINT and SIGTERM are listened to from now on.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     run_as(Vec::new(), args)
 }
 
-/// Runs the command line `args`, whose first word is the name of the program, and returns the exit status. The verb
-/// `batch` starts child processes with the command line `program`, or with the executable of this process if `program`
-/// is empty.
+/// Runs the command line `args`, whose first word is the name of the program, and returns the exit
+/// status. The verb `batch` starts child processes with the command line `program`, or with the
+/// executable of this process if `program` is empty.
 pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> Status {
     let mut cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,
@@ -58,8 +59,9 @@ pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) 
     })
 }
 
-/// Runs a verb within the process of another program: `words` is the command line without the name of the program. Prints
-/// nothing and handles no signals. Returns the exit status and the document that `--json` prints.
+/// Runs a verb within the process of another program: `words` is the command line without the name
+/// of the program. Prints nothing and handles no signals. Returns the exit status and the document
+/// that `--json` prints.
 ///
 /// # Errors
 /// What would be the message of the verb; `Usage` for words that it does not know.

@@ -1,4 +1,5 @@
-//! Reports the progress of a verb (subcommand) of `h5bridge` on stderr: a bar on a terminal, otherwise a line for each table.
+//! Reports the progress of a verb (subcommand) of `h5bridge` on stderr: a bar on a terminal,
+//! otherwise a line for each table.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -54,7 +55,8 @@ impl Bar {
         }
     }
 
-    /// Bytes done, bytes in all, speed and estimated time left; empty as long as these are not known.
+    /// Bytes done, bytes in all, speed and estimated time left; empty as long as these are not
+    /// known.
     fn so_far(&self) -> String {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if done == 0 || total == 0 {

@@ -1,4 +1,5 @@
-//! Output and exit status of the verbs (subcommands) of `h5bridge`: summaries, warnings, errors and JSON documents in one common form.
+//! Output and exit status of the verbs (subcommands) of `h5bridge`: summaries, warnings, errors and
+//! JSON documents in one common form.
 
 use std::fmt;
 use std::io::Write;
@@ -64,7 +65,8 @@ impl Salvaging {
     }
 }
 
-/// Hints at the `options` that leave out damage, or with `--salvage` says that nothing can be left out.
+/// Hints at the `options` that leave out damage, or with `--salvage` says that nothing can be left
+/// out.
 pub(crate) fn suggest(error: Error, salvaging: Salvaging, options: impl Into<String>) -> anyhow::Error {
     // a pointer of Git LFS is fetched, not salvaged
     if error.to_string().contains("`git lfs pull`") {

@@ -1,9 +1,11 @@
-//! Writes messages to stderr, each in one piece. `eprintln!` is not used: it writes a line in pieces, and panics if stderr cannot be written.
+//! Writes messages to stderr, each in one piece. `eprintln!` is not used: it writes a line in
+//! pieces, and panics if stderr cannot be written.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes a line in one piece. It is lost if stderr cannot be written, for example after its terminal was closed.
+/// Writes a line in one piece. It is lost if stderr cannot be written, for example after its
+/// terminal was closed.
 pub(crate) fn line(text: impl Display) {
     part(format_args!("{text}\n"));
 }

@@ -1,4 +1,5 @@
-//! Pages of `h5bridge help TOPIC`. Their texts are in topics/; the documentation site has the same pages.
+//! Pages of `h5bridge help TOPIC`. Their texts are in topics/; the documentation site has the same
+//! pages.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,7 @@
 //! The program on bad input: exit codes, one sentence on stderr, nothing left behind.
 //!
-//! Every run is a child process with limited memory and time, so that an abort, a crash in libhdf5 or a hang shows.
+//! Every run is a child process with limited memory and time, so that an abort, a crash in libhdf5
+//! or a hang shows.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -38,8 +39,8 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// All verbs that read content end with `code`; converting leaves nothing, says one sentence with all of `parts`, and
-/// says the same with `--json`.
+/// All verbs that read content end with `code`; converting leaves nothing, says one sentence with
+/// all of `parts`, and says the same with `--json`.
 #[track_caller]
 fn refuses(source: &Path, code: i32, parts: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +115,8 @@ fn damaged_tables() {
     refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
 }
 
-/// Damage that shows only when rows are read that planning does not look at: the file is half written then.
+/// Damage that shows only when rows are read that planning does not look at: the file is half
+/// written then.
 #[test]
 fn damage_in_the_middle() {
     let copy = Copy::of("strings_boundaries/StandardStMan_128.tab");

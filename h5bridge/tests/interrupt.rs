@@ -1,11 +1,12 @@
-//! Conversions that are interrupted at random moments: by SIGINT, by SIGTERM, killed, and by a `CancelToken`.
+//! Conversions that are interrupted at random moments: by SIGINT, by SIGTERM, killed, and by a
+//! `CancelToken`.
 //!
-//! Afterwards the target is as it was before (absent, or what it held), or whole: all bytes are those of an undisturbed
-//! run. Nothing else of the program is left in the directory, except after kill -9 one temporary file or directory,
-//! which the next run of the same command removes.
+//! Afterwards the target is as it was before (absent, or what it held), or whole: all bytes are
+//! those of an undisturbed run. Nothing else of the program is left in the directory, except after
+//! kill -9 one temporary file or directory, which the next run of the same command removes.
 //!
-//! `H5BRIDGE_LONG=1` interrupts 300 conversions, otherwise 30. The moments come from a random seed, which is printed when
-//! the test fails; `H5BRIDGE_SEED` sets it.
+//! `H5BRIDGE_LONG=1` interrupts 300 conversions, otherwise 30. The moments come from a random seed,
+//! which is printed when the test fails; `H5BRIDGE_SEED` sets it.
 
 mod writers;
 
@@ -234,8 +235,8 @@ fn calls(folder: &Path, table: &Path) -> Vec<(&'static str, Call)> {
     calls.into_iter().chain(back).collect()
 }
 
-/// A token that is cancelled while a call of the library runs: the call ends with `Interrupted`, and leaves the target
-/// as it was; or it was done already.
+/// A token that is cancelled while a call of the library runs: the call ends with `Interrupted`,
+/// and leaves the target as it was; or it was done already.
 #[test]
 fn a_token_stops_every_call() {
     let (mut random, seed) = Random::seeded();

@@ -1,29 +1,34 @@
-//! The results of users, frozen: the bytes that each writing verb makes of every table of testdata, and the `--json`
-//! documents of every verb, compared with `testdata/net.json`.
+//! The results of users, frozen: the bytes that each writing verb makes of every table of testdata,
+//! and the `--json` documents of every verb, compared with `testdata/net.json`.
 //!
-//! The file has one line for each table and command: SHA-256 of each file written (the first 16 hexadecimal digits),
-//! and the document, in which short values are verbatim and long ones are digested by table and column. Where `to-ms
-//! --exact` or `unpack` gives the source back, the line says so; where a case gives the same as another one of the same
-//! table, it names that.
+//! The file has one line for each table and command: SHA-256 of each file written (the first 16
+//! hexadecimal digits), and the document, in which short values are verbatim and long ones are
+//! digested by table and column. Where `to-ms --exact` or `unpack` gives the source back, the line
+//! says so; where a case gives the same as another one of the same table, it names that.
 //!
-//! `H5BRIDGE_LONG=1` takes every table; otherwise it is the first of each folder and every eighth of the others.
+//! `H5BRIDGE_LONG=1` takes every table; otherwise it is the first of each folder and every eighth
+//! of the others.
 //!
-//! When the test fails it names the table, the command, and what differs. A change that is meant is recorded with
+//! When the test fails it names the table, the command, and what differs. A change that is meant is
+//! recorded with
 //!
 //! ```sh
 //! H5BRIDGE_NET=write cargo nextest run -p h5bridge --test net --no-capture
 //! ```
 //!
-//! which prints the same differences; each belongs into CHANGELOG.md. Two more variables help: `H5BRIDGE` tests another
-//! program than the one just built, and `H5BRIDGE_AGAINST`, the path of an earlier program, shows each difference in
-//! full (lines of documents, offsets in files) by running the command with both.
+//! which prints the same differences; each belongs into CHANGELOG.md. Two more variables help:
+//! `H5BRIDGE` tests another program than the one just built, and `H5BRIDGE_AGAINST`, the path of an
+//! earlier program, shows each difference in full (lines of documents, offsets in files) by running
+//! the command with both.
 //!
-//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, `lag_seconds`, `work_seconds`, `disk_rate`, and the `peak_memory` that
-//! was measured (the estimate of `--dry-run` is kept: the number of threads is given), and `shared_bytes`. The scratch directory is written
-//! as `~`, the source as `{in}`, the directory of a table's outputs as `{w}`. Nothing else: all bytes written are the
-//! same in every run.
+//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`,
+//! `lag_seconds`, `work_seconds`, `disk_rate`, and the `peak_memory` that was measured (the
+//! estimate of `--dry-run` is kept: the number of threads is given), and `shared_bytes`. The
+//! scratch directory is written as `~`, the source as `{in}`, the directory of a table's outputs as
+//! `{w}`. Nothing else: all bytes written are the same in every run.
 //!
-//! Bytes are those of the HDF5 that is built with the program: with another one the test does not run.
+//! Bytes are those of the HDF5 that is built with the program: with another one the test does not
+//! run.
 #![cfg(feature = "static-hdf5")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,8 +53,8 @@ const VERBATIM: usize = 200;
 const SHOWN: usize = 8;
 const CASES_SHOWN: usize = 60;
 
-/// A command: `{in}` is the source, `{w}/` the directory of the table's outputs. The word after `=>`
-/// names its output, if anything.
+/// A command: `{in}` is the source, `{w}/` the directory of the table's outputs. The word after
+/// `=>` names its output, if anything.
 const TABLE: &[&str] = &[
     "info {in}",
     "digest {in}",
@@ -95,7 +100,8 @@ const TABLE: &[&str] = &[
     "unpack {w}/single.h5 {w}/single-h5.tab => single-h5.tab",
 ];
 
-/// For one table of each folder: live files take longer. `--idle` ends it where the table has nothing to follow.
+/// For one table of each folder: live files take longer. `--idle` ends it where the table has
+/// nothing to follow.
 const LIVE: &[&str] = &[
     "lint {w}/auto.h5",
     "to-hdf5 {in} {w}/v18.h5 --threads 2 --hdf5 1.8 => v18.h5",
@@ -303,7 +309,8 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
     documents
 }
 
-/// Hides the ids of items of `shard` in a value, at any depth: they depend on when the table was written.
+/// Hides the ids of items of `shard` in a value, at any depth: they depend on when the table was
+/// written.
 fn hide_ids(value: &mut Json) {
     match value {
         Json::Object(fields) => fields.values_mut().for_each(hide_ids),
@@ -334,8 +341,8 @@ fn hide_measured(value: &mut Json) {
     }
 }
 
-/// A document with its long values digested: tables by column, listings by file. The usual three fields at its end
-/// are `"ends": "well"`.
+/// A document with its long values digested: tables by column, listings by file. The usual three
+/// fields at its end are `"ends": "well"`.
 fn condensed(document: &Json) -> Json {
     let Json::Object(fields) = document else { return document.clone() };
     let usual = json!({"status": "done", "code": 0, "warnings": []});
@@ -432,7 +439,8 @@ fn files_below(folder: &Path) -> BTreeMap<String, PathBuf> {
 /// Of the tables after the first of a folder, a run that is not long takes every eighth.
 const STEP: usize = 8;
 
-/// The tables that are converted by themselves, as paths below testdata, and whether each is the first of its folder.
+/// The tables that are converted by themselves, as paths below testdata, and whether each is the
+/// first of its folder.
 fn tables() -> Vec<(String, bool)> {
     let root = testdata();
     let is_main = |path: &PathBuf| !path.parent().unwrap().join("table.dat").exists();

@@ -1,9 +1,9 @@
 //! Two and three processes that write the same target at the same time, for every verb that writes.
 //!
-//! A file under the target's name is whole at any moment: the test reads it as soon as it appears, and each
-//! time it is another file, and compares all bytes with those of a run alone. Without `--overwrite` one process
-//! succeeds and the others end with status 7; with it none ends otherwise than with 0 or 7. Nothing but the target is
-//! left in its directory.
+//! A file under the target's name is whole at any moment: the test reads it as soon as it appears,
+//! and each time it is another file, and compares all bytes with those of a run alone. Without
+//! `--overwrite` one process succeeds and the others end with status 7; with it none ends otherwise
+//! than with 0 or 7. Nothing but the target is left in its directory.
 //!
 //! `H5BRIDGE_LONG=1` does 50 rounds of each, otherwise there are few.
 
@@ -60,7 +60,8 @@ fn run_all(commands: Vec<Command>, mut look: impl FnMut() + Send) -> Vec<End> {
     })
 }
 
-/// One round: some processes with one new target. With `overwrite` each may replace what another one has written.
+/// One round: some processes with one new target. With `overwrite` each may replace what another
+/// one has written.
 fn round(writer: &Writer, processes: usize, overwrite: bool) {
     let folder = scratch();
     let target = folder.path().join(writer.target);
@@ -148,7 +149,8 @@ fn finalize_round(writer: &Writer, sources: &Path, processes: usize) {
     assert!(!sources.join("live.h5.writer").exists(), "{}: a lock is left behind", writer.name);
 }
 
-/// In place: the first makes the live file one for the archive, and then the others make it so again or are refused.
+/// In place: the first makes the live file one for the archive, and then the others make it so
+/// again or are refused.
 #[test]
 fn finalize_in_place() {
     let sources = scratch();
@@ -179,8 +181,8 @@ fn finalize_in_place() {
     }
 }
 
-/// Two that follow the same table into the same file: one writes at a time, the file opens as soon as it is there, and
-/// what it is at the end is the table.
+/// Two that follow the same table into the same file: one writes at a time, the file opens as soon
+/// as it is there, and what it is at the end is the table.
 #[test]
 fn follow() {
     let source = testdata().join(TABLE);

@@ -1,4 +1,5 @@
-//! Runs verbs (subcommands) of the `h5bridge` command line within the process of the Python interpreter.
+//! Runs verbs (subcommands) of the `h5bridge` command line within the process of the Python
+//! interpreter.
 
 use std::ffi::OsString;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -13,13 +14,14 @@ use pyo3::prelude::*;
 use crate::error::OrRaise;
 use crate::others;
 
-/// Time between two checks for a signal, in the Python thread that waits until a verb (subcommand of `h5bridge`) has
-/// ended.
+/// Time between two checks for a signal, in the Python thread that waits until a verb (subcommand
+/// of `h5bridge`) has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Shortest time between two calls of the user's progress function.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// Runs the command line `args`, whose first word is the name of the program, and returns its exit code.
+/// Runs the command line `args`, whose first word is the name of the program, and returns its exit
+/// code.
 #[pyfunction]
 pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     let interpreter: OsString = py.import("sys")?.getattr("executable")?.extract()?;
@@ -30,8 +32,9 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 /// Runs a verb, given as the words of its command line. Returns its exit code and the document that
 /// `--json` prints. `progress` is a Python function that is called with the progress, or None.
 ///
-/// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. An exception
-/// of it, KeyboardInterrupt included, ends the verb; unfinished output is removed before it is raised here.
+/// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this
+/// thread. An exception of it, KeyboardInterrupt included, ends the verb; unfinished output is
+/// removed before it is raised here.
 #[pyfunction]
 #[pyo3(signature = (words, progress=None))]
 pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<(u8, String)> {
@@ -44,9 +47,9 @@ pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyA
     Ok((status.code(), document))
 }
 
-/// Runs `work` in a new thread and returns its result; the calling Python thread handles signals. An exception raised
-/// by a signal handler or by `progress` cancels `token`; it is raised after `work` has ended, or at once if `work` has
-/// not begun to write.
+/// Runs `work` in a new thread and returns its result; the calling Python thread handles signals.
+/// An exception raised by a signal handler or by `progress` cancels `token`; it is raised after
+/// `work` has ended, or at once if `work` has not begun to write.
 pub(crate) fn waited_for<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -114,8 +117,8 @@ impl Counts {
         self.0.lock_unpoisoned().begun
     }
 
-    /// Progress that was not yet reported: bytes done, bytes in all, name of the table, and name of its column or file
-    /// that is being processed; `None` if nothing is new.
+    /// Progress that was not yet reported: bytes done, bytes in all, name of the table, and name of
+    /// its column or file that is being processed; `None` if nothing is new.
     fn news(&self) -> Option<(u64, u64, String, String)> {
         let mut state = self.0.lock_unpoisoned();
         std::mem::take(&mut state.changed).then(|| (state.done, state.total, state.table.clone(), state.part.clone()))

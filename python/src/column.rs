@@ -14,10 +14,12 @@ use crate::error::OrRaise;
 use crate::keywords::{records, strings};
 use crate::others;
 
-/// Approximate number of bytes of cells that are read between two checks for signals of the Python interpreter.
+/// Approximate number of bytes of cells that are read between two checks for signals of the Python
+/// interpreter.
 const STEP_BYTES: usize = 256 << 20;
 
-/// A column of an open table, found by the index of the table in its source and the index of the column in that table.
+/// A column of an open table, found by the index of the table in its source and the index of the
+/// column in that table.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Column {
     source: Arc<Opened>,
@@ -31,8 +33,8 @@ enum Rows<'a> {
     List(&'a [u64]),
 }
 
-/// Runs the code `$body` with `$T` as the Rust type of a column's elements if these are numbers or Bools, and the code
-/// `$else` if they are strings or records.
+/// Runs the code `$body` with `$T` as the Rust type of a column's elements if these are numbers or
+/// Bools, and the code `$else` if they are strings or records.
 macro_rules! for_numbers {
     ($data_type:expr, $T:ident => $body:expr, $else:expr) => {
         match $data_type {
@@ -103,9 +105,10 @@ impl Drop for Column {
 
 #[pymethods]
 impl Column {
-    /// Reads the cells of the rows from `start` (counted from 0) up to but without `stop` as an array: first the row,
-    /// then the axes of a cell, slowest first. `region`: only this part of each cell, given by start and extent on each
-    /// axis, slowest axis first. `out`: a contiguous array to fill.
+    /// Reads the cells of the rows from `start` (counted from 0) up to but without `stop` as an
+    /// array: first the row, then the axes of a cell, slowest first. `region`: only this part of
+    /// each cell, given by start and extent on each axis, slowest axis first. `out`: a contiguous
+    /// array to fill.
     #[pyo3(signature = (start, stop, region=None, out=None))]
     fn read<'py>(
         &self,
@@ -118,9 +121,9 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// Reads the cells of a list of rows (counted from 0, in any order) as an array: first the row, then the axes of a
-    /// cell, slowest first. `region`: only this part of each cell, given by start and extent on each axis, slowest axis
-    /// first. `out`: a contiguous array to fill.
+    /// Reads the cells of a list of rows (counted from 0, in any order) as an array: first the row,
+    /// then the axes of a cell, slowest first. `region`: only this part of each cell, given by
+    /// start and extent on each axis, slowest axis first. `out`: a contiguous array to fill.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,
@@ -132,7 +135,8 @@ impl Column {
         read(py, &self.open(py)?, &Rows::List(rows.as_slice()?), region, out)
     }
 
-    /// The cell of a row, counted from 0, as an array; None if it is undefined. A scalar is an array without axes.
+    /// The cell of a row, counted from 0, as an array; None if it is undefined. A scalar is an
+    /// array without axes.
     fn cell<'py>(&self, py: Python<'py>, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let column = self.open(py)?;
         let Some(shape) = py.detach(|| column.cell_shape(row)).or_raise(py)? else { return Ok(None) };
@@ -140,8 +144,9 @@ impl Column {
         cell.call_method1("reshape", (shape.reversed(),)).map(Some)
     }
 
-    /// Shapes of the cells of the rows from `start` up to but without `stop`, as an array (row, axis): extents with the
-    /// slowest axis first, and -1 after a cell's last axis. Also returns a list with True for each defined cell.
+    /// Shapes of the cells of the rows from `start` up to but without `stop`, as an array (row,
+    /// axis): extents with the slowest axis first, and -1 after a cell's last axis. Also returns a
+    /// list with True for each defined cell.
     fn shapes<'py>(&self, py: Python<'py>, start: u64, stop: u64) -> PyResult<(Bound<'py, PyArray2<i64>>, Vec<bool>)> {
         let column = self.open(py)?;
         let shapes: Vec<Option<Shape>> = py
@@ -157,8 +162,8 @@ impl Column {
         Ok((array, shapes.iter().map(Option::is_some).collect()))
     }
 
-    /// The common shape of the cells of the rows from `start` up to but without `stop`, slowest axis first; raises if
-    /// shapes differ or a cell is undefined.
+    /// The common shape of the cells of the rows from `start` up to but without `stop`, slowest
+    /// axis first; raises if shapes differ or a cell is undefined.
     fn shape(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<Vec<u64>> {
         let column = self.open(py)?;
         Ok(py.detach(|| column.shape(start..stop)).or_raise(py)?.reversed())
@@ -204,8 +209,8 @@ fn elements<T: Element>(
     py.detach(read).or_raise(py)
 }
 
-/// Reads cells of numbers or Bools, or only the part `region` of each cell (fastest axis first), into a new numpy
-/// array. Its axes are the row, then the axes of a cell, slowest first.
+/// Reads cells of numbers or Bools, or only the part `region` of each cell (fastest axis first),
+/// into a new numpy array. Its axes are the row, then the axes of a cell, slowest first.
 fn numbers<'py, T: Element + numpy::Element>(
     py: Python<'py>,
     column: &ctds_hdf5::Column<'_>,

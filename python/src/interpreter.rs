@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Fails if another Python interpreter of this process has already loaded the extension, because the objects that the
-/// extension keeps belong to that interpreter. From Python 3.12 on, PyO3 itself refuses the second one.
+/// Fails if another Python interpreter of this process has already loaded the extension, because
+/// the objects that the extension keeps belong to that interpreter. From Python 3.12 on, PyO3
+/// itself refuses the second one.
 pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
     static HOME: OnceLock<usize> = OnceLock::new();
     // each interpreter has its own

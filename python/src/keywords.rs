@@ -8,7 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyString};
 
-/// A casacore string, which is bytes, as a `str`: bytes that are not UTF-8 become surrogates, as in file names.
+/// A casacore string, which is bytes, as a `str`: bytes that are not UTF-8 become surrogates, as in
+/// file names.
 pub(crate) fn string<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(PyString::new(py, text).into_any()),
@@ -57,7 +58,8 @@ fn scalar<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> 
     }
 }
 
-/// Makes a numpy array of elements in casacore's order: the first axis of `shape` is the last of the array.
+/// Makes a numpy array of elements in casacore's order: the first axis of `shape` is the last of
+/// the array.
 pub(crate) fn array<'py>(py: Python<'py>, shape: &Shape, values: Values) -> PyResult<Bound<'py, PyAny>> {
     fn shaped<T>(shape: &Shape, values: Vec<T>) -> PyResult<ArrayD<T>> {
         // an array without elements may come without axes
@@ -103,7 +105,8 @@ fn objects<T>(
     Ok(objects.into_pyarray(py).into_any())
 }
 
-/// Converts a dict to a record of keywords: its values may be numbers, strings, numpy arrays, lists and dicts.
+/// Converts a dict to a record of keywords: its values may be numbers, strings, numpy arrays, lists
+/// and dicts.
 pub(crate) fn record(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
     let mut record = Record::default();
     for (name, given) in dict.iter() {
@@ -142,7 +145,8 @@ fn value_of(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(if shape.is_empty() { Value::Scalar(values) } else { Value::Array(shape, values) })
 }
 
-/// Converts a list or numpy array to elements and their shape (first axis fastest, casacore's order).
+/// Converts a list or numpy array to elements and their shape (first axis fastest, casacore's
+/// order).
 pub(crate) fn values_of(given: &Bound<'_, PyAny>) -> PyResult<(Shape, Values)> {
     let array = given.py().import("numpy")?.call_method1("ascontiguousarray", (given,))?;
     let axes: Vec<u64> = given.py().import("numpy")?.call_method1("shape", (given,))?.extract()?;

@@ -1,4 +1,5 @@
-//! The extension module of the Python package `h5bridge`: offers the Rust library in Python's types, without logic of its own.
+//! The extension module of the Python package `h5bridge`: offers the Rust library in Python's
+//! types, without logic of its own.
 
 mod call;
 mod column;
@@ -16,7 +17,8 @@ use pyo3::prelude::*;
 mod _native {
     use pyo3::prelude::*;
 
-    /// Returns the end of an error message about an unknown name `word`: it suggests the most similar of `names`, or lists them all.
+    /// Returns the end of an error message about an unknown name `word`: it suggests the most
+    /// similar of `names`, or lists them all.
     #[pyfunction]
     fn instead(word: &str, names: Vec<String>) -> String {
         ctds_hdf5::program::instead(word, names)

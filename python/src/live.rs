@@ -1,4 +1,5 @@
-//! Python classes that write and read live files: native HDF5 files to which rows are appended while other processes read them.
+//! Python classes that write and read live files: native HDF5 files to which rows are appended
+//! while other processes read them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,16 +20,17 @@ use pyo3::types::PyDict;
 use crate::error::OrRaise;
 use crate::keywords::{array, record, string, values_of};
 
-/// Python class that appends rows to a live file (a native HDF5 file that other processes can read while it grows).
+/// Python class that appends rows to a live file (a native HDF5 file that other processes can read
+/// while it grows).
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveWriter(Mutex<Option<Writing>>);
 
-/// Cells of a column to append: name, type of the elements, the elements, and for a column of several declared shapes the index
-/// of each cell's shape (None: undefined).
+/// Cells of a column to append: name, type of the elements, the elements, and for a column of
+/// several declared shapes the index of each cell's shape (None: undefined).
 type Cells<'py> = (String, String, Bound<'py, PyAny>, Option<Vec<Option<usize>>>);
 
-/// When rows appended to a live file are committed: after this many seconds, after this many rows (None: not by time or not
-/// by rows), and whether a commit waits until the disk has the data.
+/// When rows appended to a live file are committed: after this many seconds, after this many rows
+/// (None: not by time or not by rows), and whether a commit waits until the disk has the data.
 type Policy = (Option<f64>, Option<u64>, bool);
 
 fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
@@ -42,9 +44,9 @@ fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
 
 #[pymethods]
 impl LiveWriter {
-    /// Creates a live file (a native HDF5 file that grows while others read it) with the tables of `declared`: a list
-    /// of dicts, one for each table, made by the Python module `h5bridge.live`. `commits` says when appended rows are
-    /// committed.
+    /// Creates a live file (a native HDF5 file that grows while others read it) with the tables of
+    /// `declared`: a list of dicts, one for each table, made by the Python module `h5bridge.live`.
+    /// `commits` says when appended rows are committed.
     #[staticmethod]
     fn create(
         py: Python<'_>,
@@ -62,9 +64,9 @@ impl LiveWriter {
         Ok(LiveWriter(Mutex::new(Some(writer))))
     }
 
-    /// Opens an existing live file (a native HDF5 file made to be appended to while others read it) to append more
-    /// rows; its earlier writer must have closed it. `commits` says when appended rows are committed, so that readers
-    /// see them.
+    /// Opens an existing live file (a native HDF5 file made to be appended to while others read it)
+    /// to append more rows; its earlier writer must have closed it. `commits` says when appended
+    /// rows are committed, so that readers see them.
     #[staticmethod]
     fn reopen(py: Python<'_>, path: PathBuf, commits: Policy) -> PyResult<Self> {
         let commits = policy(commits)?;
@@ -80,8 +82,8 @@ impl LiveWriter {
         self.with(|writer| Ok(writer.warnings().to_vec()))
     }
 
-    /// Two numbers of rows of a table: of all its rows, including those not yet committed, and of the committed rows,
-    /// which readers see.
+    /// Two numbers of rows of a table: of all its rows, including those not yet committed, and of
+    /// the committed rows, which readers see.
     fn rows(&self, py: Python<'_>, table: &str) -> PyResult<(u64, u64)> {
         self.with(|writer| {
             let table = writer.table(table).or_raise(py)?;
@@ -89,8 +91,8 @@ impl LiveWriter {
         })
     }
 
-    /// Appends `rows` rows to a table; `columns` has the cells of each column. Readers see the rows after the next
-    /// commit.
+    /// Appends `rows` rows to a table; `columns` has the cells of each column. Readers see the rows
+    /// after the next commit.
     fn append(&self, py: Python<'_>, table: &str, rows: u64, columns: Vec<Cells<'_>>) -> PyResult<()> {
         let given: Vec<Given<'_>> =
             columns.iter().map(|(_, of, cells, _)| Given::new(of, cells)).collect::<PyResult<_>>()?;
@@ -111,7 +113,8 @@ impl LiveWriter {
         })
     }
 
-    /// Overwrites cells of a column in rows appended before; `place` is the first row, counted from 0, and the number of rows.
+    /// Overwrites cells of a column in rows appended before; `place` is the first row, counted from
+    /// 0, and the number of rows.
     fn rewrite(
         &self,
         py: Python<'_>,
@@ -134,7 +137,8 @@ impl LiveWriter {
         self.with(|writer| py.detach(|| writer.commit_if_due()).or_raise(py))
     }
 
-    /// Commits all rows, so that readers see them, and closes the live file; a second call has no effect.
+    /// Commits all rows, so that readers see them, and closes the live file; a second call has no
+    /// effect.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.lock().take();
         writer.map_or(Ok(()), |writer| py.detach(|| writer.close()).or_raise(py))
@@ -157,7 +161,8 @@ impl LiveWriter {
     }
 }
 
-/// Cells that a Python caller passed for a column, by element type; numpy arrays are borrowed, not copied.
+/// Cells that a Python caller passed for a column, by element type; numpy arrays are borrowed, not
+/// copied.
 enum Given<'py> {
     Bool(PyReadonlyArrayDyn<'py, bool>),
     UChar(PyReadonlyArrayDyn<'py, u8>),
@@ -267,7 +272,8 @@ fn column_spec(column: &Bound<'_, PyDict>) -> PyResult<ColumnSpec> {
     Ok(if axes.is_empty() { spec } else { spec.axes(axes.into_iter().rev()) })
 }
 
-/// Python class that reads a live file (a native HDF5 file to which rows are appended), also while a writer appends to it.
+/// Python class that reads a live file (a native HDF5 file to which rows are appended), also while
+/// a writer appends to it.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveReader(Arc<Opened>);
 
@@ -286,8 +292,9 @@ impl LiveReader {
         self.0.tables().iter().map(|table| table.name().to_owned()).collect()
     }
 
-    /// Describes each column of the table number `table` (index in `tables()`, from 0) as a dict: name, type, comment,
-    /// keywords, and the shape of all cells (`cell`) or the shapes that cells may have (`shapes`), slowest axis first.
+    /// Describes each column of the table number `table` (index in `tables()`, from 0) as a dict:
+    /// name, type, comment, keywords, and the shape of all cells (`cell`) or the shapes that cells
+    /// may have (`shapes`), slowest axis first.
     fn columns<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let found = self.found(table)?;
         let describe = |column: &ctds_hdf5::ColumnInfo| -> PyResult<Bound<'py, PyDict>> {
@@ -309,15 +316,17 @@ impl LiveReader {
         found.columns().map(describe).collect()
     }
 
-    /// Reads from the live file how many rows of the table number `table` (index in `tables()`, from 0) its writer has
-    /// committed by now, and returns that number. These rows can then be read.
+    /// Reads from the live file how many rows of the table number `table` (index in `tables()`,
+    /// from 0) its writer has committed by now, and returns that number. These rows can then be
+    /// read.
     fn refresh(&self, py: Python<'_>, table: usize) -> PyResult<u64> {
         let found = self.found(table)?;
         py.detach(|| found.refresh()).or_raise(py)
     }
 
-    /// Reads rows `start` to `stop` (exclusive) of a column whose cells all have one shape, as an array: first the row,
-    /// then the axes of a cell, slowest first. `table` is an index in `tables()`; it and the rows are counted from 0.
+    /// Reads rows `start` to `stop` (exclusive) of a column whose cells all have one shape, as an
+    /// array: first the row, then the axes of a cell, slowest first. `table` is an index in
+    /// `tables()`; it and the rows are counted from 0.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -343,8 +352,9 @@ impl LiveReader {
         array(py, &cell.with_axis(stop.saturating_sub(start)), values)
     }
 
-    /// Reads one cell of a column as an array, slowest axis first (without axes for a scalar); None if the cell is
-    /// undefined. `table` is an index in `tables()`; `table` and `row` are counted from 0.
+    /// Reads one cell of a column as an array, slowest axis first (without axes for a scalar); None
+    /// if the cell is undefined. `table` is an index in `tables()`; `table` and `row` are counted
+    /// from 0.
     fn cell<'py>(&self, py: Python<'py>, table: usize, column: &str, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.found(table)?;
         let cell = py.detach(|| found.cell(column, row)).or_raise(py)?;

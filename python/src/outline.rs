@@ -1,5 +1,5 @@
-//! Describes a source as groups and datasets of the native HDF5 file to which it would be converted, and reads those
-//! datasets that are not simply the cells of a column.
+//! Describes a source as groups and datasets of the native HDF5 file to which it would be
+//! converted, and reads those datasets that are not simply the cells of a column.
 
 use ctds_hdf5::convert::{ColumnOutline, DatasetOutline, DatasetPart, Outline, TableOutline};
 use ctds_hdf5::value::{Record, Region, Shape, Value, Values};
@@ -11,11 +11,12 @@ use crate::error::OrRaise;
 use crate::keywords::{array, string};
 use crate::source::Source;
 
-/// Part of an array: its first index (from 0) and its extent on each axis, slowest axis first as in numpy.
+/// Part of an array: its first index (from 0) and its extent on each axis, slowest axis first as in
+/// numpy.
 type Part = (Vec<u64>, Vec<u64>);
 
-/// Describes the native HDF5 file to which a source would be converted, as a dict: `attributes` of the root group, and
-/// `tables`.
+/// Describes the native HDF5 file to which a source would be converted, as a dict: `attributes` of
+/// the root group, and `tables`.
 #[pyfunction]
 pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'py, PyDict>> {
     let outline = py.detach(|| Outline::new(&source.source)).or_raise(py)?;
@@ -26,9 +27,10 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
     Ok(document)
 }
 
-/// Reads cells into a flat array, one after another. `rows`: first row, from 0, and row after the last. `region`: part
-/// of each cell, as first index and extent on each axis. `region` and `cell` list the slowest axis first, as numpy. An
-/// undefined cell adds zeros or empty strings in the shape of `region`, else `cell`, or none if both are None.
+/// Reads cells into a flat array, one after another. `rows`: first row, from 0, and row after the
+/// last. `region`: part of each cell, as first index and extent on each axis. `region` and `cell`
+/// list the slowest axis first, as numpy. An undefined cell adds zeros or empty strings in the
+/// shape of `region`, else `cell`, or none if both are None.
 #[pyfunction]
 #[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(
@@ -48,9 +50,10 @@ pub(crate) fn stored_cells<'py>(
     array(py, &Shape::from([values.len() as u64]), values)
 }
 
-/// Reads a part of a hypercube (the array in which a tiled column stores cells of one shape) as a numpy array.
-/// `region`: first index (from 0) and extent on each axis, slowest axis first as in numpy. The first axis, of `region`
-/// and of the array, is the row within the cube. `table`, `column` and `cube` count from 0.
+/// Reads a part of a hypercube (the array in which a tiled column stores cells of one shape) as a
+/// numpy array. `region`: first index (from 0) and extent on each axis, slowest axis first as in
+/// numpy. The first axis, of `region` and of the array, is the row within the cube. `table`,
+/// `column` and `cube` count from 0.
 #[pyfunction]
 pub(crate) fn hypercube_part<'py>(
     py: Python<'py>,
@@ -65,8 +68,9 @@ pub(crate) fn hypercube_part<'py>(
     array(py, &region.shape, values)
 }
 
-/// Lists which hypercube (array of cells of one shape) holds which rows of a column, for each run of rows: first row,
-/// row after the last, index of the cube, and position in the cube of the first row. All of them count from 0.
+/// Lists which hypercube (array of cells of one shape) holds which rows of a column, for each run
+/// of rows: first row, row after the last, index of the cube, and position in the cube of the first
+/// row. All of them count from 0.
 #[pyfunction]
 pub(crate) fn hypercube_rows(
     py: Python<'_>,
@@ -122,8 +126,8 @@ fn dataset<'py>(py: Python<'py>, dataset: &DatasetOutline) -> PyResult<Bound<'py
     Ok(document)
 }
 
-/// Converts HDF5 attributes to a dict of strings, lists of strings, numpy scalars and arrays. Bools are int8, as in the
-/// file.
+/// Converts HDF5 attributes to a dict of strings, lists of strings, numpy scalars and arrays. Bools
+/// are int8, as in the file.
 fn attributes<'py>(py: Python<'py>, attributes: &Record) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for field in &attributes.fields {

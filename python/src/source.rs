@@ -17,7 +17,8 @@ use crate::error::{OrRaise, raise};
 use crate::keywords::{dict, string};
 use crate::others;
 
-/// Python class of anything that holds tables, open for reading: a table directory, a container, a native HDF5 file.
+/// Python class of anything that holds tables, open for reading: a table directory, a container, a
+/// native HDF5 file.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Source {
     pub(crate) source: Arc<Opened>,
@@ -26,15 +27,17 @@ pub(crate) struct Source {
     table: usize,
 }
 
-/// Description of a dataset in a native HDF5 file: path in the group of its table, shape, and chunk shape (None if the
-/// dataset is not chunked). Both shapes have the slowest axis first, as in numpy.
+/// Description of a dataset in a native HDF5 file: path in the group of its table, shape, and chunk
+/// shape (None if the dataset is not chunked). Both shapes have the slowest axis first, as in
+/// numpy.
 type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
 
 #[pymethods]
 impl Source {
-    /// Opens a table directory, a container (MultiFile, MultiHDF5, one-file archive) with a table, or a native HDF5 file.
-    /// `lock_timeout`: seconds to wait for a table lock, None for no lock. `follow_external`: also read data that a native HDF5 file keeps in other files
-    /// below its directory (external storage or links, virtual datasets). If false, reading such data fails.
+    /// Opens a table directory, a container (MultiFile, MultiHDF5, one-file archive) with a table,
+    /// or a native HDF5 file. `lock_timeout`: seconds to wait for a table lock, None for no lock.
+    /// `follow_external`: also read data that a native HDF5 file keeps in other files below its
+    /// directory (external storage or links, virtual datasets). If false, reading such data fails.
     #[new]
     #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
     fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {
@@ -61,14 +64,14 @@ impl Source {
         Ok(source)
     }
 
-    /// Name and parent of each table; `.` is the main table. The parent is the index of the table whose keyword refers to
-    /// this one, None for the main table.
+    /// Name and parent of each table; `.` is the main table. The parent is the index of the table
+    /// whose keyword refers to this one, None for the main table.
     fn tables(&self) -> Vec<(String, Option<usize>)> {
         self.source.tables().iter().map(|table| (table.name.clone(), table.parent())).collect()
     }
 
-    /// Describes the table with the index `table` as a dict of rows, keywords, columns and storage managers; raises an
-    /// exception if it cannot be read.
+    /// Describes the table with the index `table` as a dict of rows, keywords, columns and storage
+    /// managers; raises an exception if it cannot be read.
     fn describe<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Bound<'py, PyDict>> {
         let found = self.found(table)?;
         let columns = found.columns().or_raise(py)?;
@@ -111,22 +114,24 @@ impl Source {
         Ok(document)
     }
 
-    /// Returns the column with the index `column` of the table with the index `table`, both counted from 0.
+    /// Returns the column with the index `column` of the table with the index `table`, both counted
+    /// from 0.
     fn column(&self, table: usize, column: usize) -> PyResult<Column> {
         self.found(table)?;
         Ok(Column::new(self.source.clone(), table, column))
     }
 
-    /// Shape and tile shape of each hypercube of a column, slowest axis (the row) first; `table` and `column` are
-    /// indices from 0.
+    /// Shape and tile shape of each hypercube of a column, slowest axis (the row) first; `table`
+    /// and `column` are indices from 0.
     fn hypercubes(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<(Vec<u64>, Vec<u64>)>> {
         let found = self.found(table)?;
         let cubes = py.detach(|| found.hypercubes(column));
         Ok(cubes.into_iter().map(|(shape, tile)| (shape.reversed(), tile.reversed())).collect())
     }
 
-    /// Path, shape and chunk shape (None if not chunked) of the datasets that hold a column in a native HDF5 file, each
-    /// with the slowest axis first, as in numpy. Empty for other sources. `table` and `column` count from 0.
+    /// Path, shape and chunk shape (None if not chunked) of the datasets that hold a column in a
+    /// native HDF5 file, each with the slowest axis first, as in numpy. Empty for other sources.
+    /// `table` and `column` count from 0.
     fn datasets(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<Chunked>> {
         let found = self.found(table)?;
         let datasets = py.detach(|| found.storage(column)).or_raise(py)?;

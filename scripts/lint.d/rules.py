@@ -29,7 +29,8 @@ LAYERS = [
     ['blosc-arrays/compare', 'blosc-arrays/write'],
     ['blosc-arrays/lib'],
     ['hash', 'output'],
-    ['call', 'remote'],
+    ['remote'],
+    ['call'],
     ['h5'],
     ['container'],
     ['native'],
@@ -180,6 +181,9 @@ TEST_NAMES = {
     'P9': r"\b(?:who(?:ever)?|whom|somebody|nobody|anybody|everybody|he|his)\b",
 }
 
+# How a source begins that another program writes.
+GENERATED = '//! Files of the web page'
+
 # {pattern: (expression, rule)}: counted in comments, messages and documents; scripts/lint.d/ceilings has how often each
 # may occur. CONTRIBUTING.md has examples.
 PROSE = {
@@ -204,4 +208,5 @@ PROSE = {
     'P16': (r"(?<![\w`\])])\(([^()`]*[A-Za-z]{2,}[^()`]*[ -][^()`]*[A-Za-z]{2,}[^()`]*)\)",
             'the head of a file explains a term once, not each comment in parentheses (counted in comments)'),
     'P17': ('', 'the name of a test says the behaviour, without the words of P1, P5, P8 and P9 (counted in names of tests)'),
+    'P18': (r'.{101}', 'lines of comments end at column 100, but for tables, drawings and examples'),
 }

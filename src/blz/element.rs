@@ -31,7 +31,8 @@ fn stored(dtype: &Dtype) -> StoredElement {
     }
 }
 
-/// The numpy type for elements of an HDF5 type, always little-endian; text of HDF5 becomes strings of bytes.
+/// The numpy type for elements of an HDF5 type, always little-endian; text of HDF5 becomes strings
+/// of bytes.
 pub(super) fn dtype_of(element: &StoredElement) -> Dtype {
     match element {
         StoredElement::Bool => Dtype::new(Kind::Bool, 1),

@@ -1,4 +1,5 @@
-//! Exports arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written here".
+//! Exports arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written
+//! here".
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use crate::h5::Compression;
 use crate::output::Output;
 use crate::progress::Phase;
 
-/// Exports arrays of Blosc chunks, or datasets of HDF5, as directories of blz or bcolz, or as a bloscpack file.
+/// Exports arrays of Blosc chunks, or datasets of HDF5, as directories of blz or bcolz, or as a
+/// bloscpack file.
 ///
 /// ```no_run
 /// use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
@@ -43,8 +45,8 @@ pub struct ExportSummary {
 
 impl<'a> Export<'a> {
     /// Prepares to write all of `arrays` in the format of blz, bcolz or bloscpack: the one that
-    /// [`format`](Self::format) sets, else the one that they came from. [`write`](Self::write) gets the path of the
-    /// directory, or for bloscpack of the file.
+    /// [`format`](Self::format) sets, else the one that they came from. [`write`](Self::write) gets
+    /// the path of the directory, or for bloscpack of the file.
     pub fn new(arrays: &'a blosc_arrays::Arrays) -> Self {
         Export { arrays, format: None, compression: Compression::NONE, call: Call::default() }
     }
@@ -55,7 +57,8 @@ impl<'a> Export<'a> {
         self
     }
 
-    /// Sets codec and level of the Blosc chunks; by default those that the array's metadata name, else LZ4 at level 5.
+    /// Sets codec and level of the Blosc chunks; by default those that the array's metadata name,
+    /// else LZ4 at level 5.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
@@ -63,12 +66,13 @@ impl<'a> Export<'a> {
 
     call_setters!(target);
 
-    /// Writes the arrays to `target`, a file for bloscpack, else a directory. It appears under its name only when it is
-    /// complete.
+    /// Writes the arrays to `target`, a file for bloscpack, else a directory. It appears under its
+    /// name only when it is complete.
     ///
     /// # Errors
-    /// Those of reading the arrays; `Usage` without a format that is known, and for a table as a bloscpack file; `Unsupported`
-    /// for chunks of 2 GiB or more; `Exists`, `NoSpace`, `Io`, `Interrupted`. The target is then as it was before.
+    /// Those of reading the arrays; `Usage` without a format that is known, and for a table as a
+    /// bloscpack file; `Unsupported` for chunks of 2 GiB or more; `Exists`, `NoSpace`, `Io`,
+    /// `Interrupted`. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ExportSummary> {
         let target = target.as_ref();
         let writer = self.writer()?;

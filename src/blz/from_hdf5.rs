@@ -1,5 +1,5 @@
-//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of a converted one. A converted file, table or array was
-//! made from BLZ, bcolz or bloscpack.
+//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of a converted one. A converted
+//! file, table or array was made from BLZ, bcolz or bloscpack.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,15 +32,17 @@ pub(super) const FORMAT: &str = "blz_format";
 /// Attribute of a converted array: the element type in the spelling of the original array.
 pub(super) const DTYPE: &str = "blz_dtype";
 
-/// Attribute of a converted array: the text of its JSON document `meta/storage`, or of the JSON metadata in a single
-/// file of chunks.
+/// Attribute of a converted array: the text of its JSON document `meta/storage`, or of the JSON
+/// metadata in a single file of chunks.
 pub(super) const STORAGE: &str = "blz_storage_json";
 
-/// Attribute of a converted array, or of the root group for a table: the JSON text of the user's attributes.
+/// Attribute of a converted array, or of the root group for a table: the JSON text of the user's
+/// attributes.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
-/// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None` if it does not lead
-/// to an HDF5 file, or that file is a container in which other files are packed.
+/// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None`
+/// if it does not lead to an HDF5 file, or that file is a container in which other files are
+/// packed.
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;
@@ -58,7 +60,8 @@ pub(super) fn is_marked(path: &Path) -> bool {
     hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
 }
 
-/// The arrays of an HDF5 file and, if they are the columns of a table, its column names and attributes.
+/// The arrays of an HDF5 file and, if they are the columns of a table, its column names and
+/// attributes.
 pub(super) struct Found {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
@@ -66,11 +69,12 @@ pub(super) struct Found {
     pub(super) format: Option<String>,
 }
 
-/// Opens the dataset at the path `inside` of the HDF5 file `path` as an array; if `inside` is empty, all arrays of the file.
+/// Opens the dataset at the path `inside` of the HDF5 file `path` as an array; if `inside` is
+/// empty, all arrays of the file.
 ///
 /// # Errors
-/// `NotFound` if the path leads to nothing; `Unsupported` for elements that numpy has nothing like; `Usage` if the file has
-/// several datasets and no path is given; `Format` if it is damaged.
+/// `NotFound` if the path leads to nothing; `Unsupported` for elements that numpy has nothing like;
+/// `Usage` if the file has several datasets and no path is given; `Format` if it is damaged.
 pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
     let file = Arc::new(h5::File::open(path)?);
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);
@@ -127,8 +131,8 @@ fn text(attribute: Option<Attribute>) -> Option<String> {
     }
 }
 
-/// The user's attributes of an array: the JSON document kept by the conversion, else an object of all attributes that
-/// this program did not set; `None` without any.
+/// The user's attributes of an array: the JSON document kept by the conversion, else an object of
+/// all attributes that this program did not set; `None` without any.
 fn user_attributes(names: &[String], get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Option<Document>> {
     if let Some(text) = text(get(ATTRIBUTES)?) {
         return Document::decode(text.as_bytes()).context(ATTRIBUTES).map(Some);

@@ -1,4 +1,5 @@
-//! Converts arrays in Blosc chunks (BLZ, bcolz and bloscpack, of the crate `blosc-arrays`) to HDF5 and back.
+//! Converts arrays in Blosc chunks (BLZ, bcolz and bloscpack, of the crate `blosc-arrays`) to HDF5
+//! and back.
 //!
 //! | file             | purpose                                                          |
 //! |------------------|------------------------------------------------------------------|

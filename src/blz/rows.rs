@@ -1,5 +1,6 @@
-//! Reads the rows of an array that is a dataset of an HDF5 file. A row is the elements with one index on the slowest
-//! axis. Elements are read as in memory of numpy, of the numpy type that the array has.
+//! Reads the rows of an array that is a dataset of an HDF5 file. A row is the elements with one
+//! index on the slowest axis. Elements are read as in memory of numpy, of the numpy type that the
+//! array has.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,19 +41,21 @@ impl fmt::Debug for DatasetRows {
     }
 }
 
-/// Stored chunks that are read without libhdf5: each has whole rows, and filters that this program can decode.
+/// Stored chunks that are read without libhdf5: each has whole rows, and filters that this program
+/// can decode.
 struct Direct {
     source: Arc<dyn ReadAt>,
     pipeline: Pipeline,
     /// The chunks that exist in the file, by the number of the first row of each.
     chunks: HashMap<u64, ChunkInfo>,
-    /// Bytes of the element, in HDF5's form, that fills chunks which do not exist in the file; empty if all exist.
+    /// Bytes of the element, in HDF5's form, that fills chunks which do not exist in the file;
+    /// empty if all exist.
     fill: Vec<u8>,
 }
 
 impl DatasetRows {
-    /// Prepares to read the rows of `dataset`, whose elements are `element` in HDF5 and `dtype` in numpy; `shape` has at least
-    /// one axis, slowest first.
+    /// Prepares to read the rows of `dataset`, whose elements are `element` in HDF5 and `dtype` in
+    /// numpy; `shape` has at least one axis, slowest first.
     ///
     /// # Errors
     /// Those of reading how the dataset is stored.
@@ -93,7 +96,8 @@ impl DatasetRows {
         self.rows
     }
 
-    /// Reads the rows `first..end`, which are those of one chunk if the stored chunks are read without libhdf5.
+    /// Reads the rows `first..end`, which are those of one chunk if the stored chunks are read
+    /// without libhdf5.
     fn read_block(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut read = || -> Result<()> {
@@ -125,7 +129,8 @@ impl Rows for DatasetRows {
     /// Calls `each` with the bytes of all rows, in pieces of any length.
     ///
     /// # Errors
-    /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.
+    /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`;
+    /// `Interrupted`.
     fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let (rows, row_bytes) = (self.len, self.row_bytes);
         if rows == 0 || row_bytes == 0 {

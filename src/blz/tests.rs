@@ -1,4 +1,5 @@
-//! Tests with arrays made here; tests/python/formats/test_blz.py reads files of the original programs.
+//! Tests with arrays made here; tests/python/formats/test_blz.py reads files of the original
+//! programs.
 
 use blosc_arrays::samples::array;
 

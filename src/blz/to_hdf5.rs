@@ -1,5 +1,5 @@
-//! Converts BLZ arrays to HDF5: each array becomes a dataset, whose chunks have the same number of rows as those of the
-//! array. The layout: docs/layout.md, "Arrays".
+//! Converts BLZ arrays to HDF5: each array becomes a dataset, whose chunks have the same number of
+//! rows as those of the array. The layout: docs/layout.md, "Arrays".
 
 use std::path::Path;
 
@@ -20,14 +20,16 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Chunks of an array up to this size in bytes may have more rows than the array, and those of the dataset then as well;
-/// above it, a chunk of the dataset has at most the rows of the array.
+/// Chunks of an array up to this size in bytes may have more rows than the array, and those of the
+/// dataset then as well; above it, a chunk of the dataset has at most the rows of the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Blosc level of chunks that are compressed again, because the stored ones do not fit the chunks of the dataset.
+/// Blosc level of chunks that are compressed again, because the stored ones do not fit the chunks
+/// of the dataset.
 const LEVEL: u8 = 5;
 
-/// Bytes of decoded rows that are collected before their chunks are encoded, on all threads, and written.
+/// Bytes of decoded rows that are collected before their chunks are encoded, on all threads, and
+/// written.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// Converts BLZ, bcolz or bloscpack arrays to datasets of an HDF5 file.
@@ -63,9 +65,10 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Keeps the stored Blosc chunks unchanged in the HDF5 datasets, with Blosc's HDF5 filter; those that do not fit
-    /// the chunks of the dataset, such as the last one, are compressed again. The compression that was set is then
-    /// ignored. Chunks are not decoded: if they have no checksum, only the presence of their blocks is checked.
+    /// Keeps the stored Blosc chunks unchanged in the HDF5 datasets, with Blosc's HDF5 filter;
+    /// those that do not fit the chunks of the dataset, such as the last one, are compressed again.
+    /// The compression that was set is then ignored. Chunks are not decoded: if they have no
+    /// checksum, only the presence of their blocks is checked.
     pub fn keep_chunks(mut self, keep: bool) -> Self {
         self.keep = keep;
         self
@@ -73,11 +76,12 @@ impl<'a> ToHdf5<'a> {
 
     call_setters!(target);
 
-    /// Writes the arrays to the HDF5 file `target`, which appears under its name only when it is complete.
+    /// Writes the arrays to the HDF5 file `target`, which appears under its name only when it is
+    /// complete.
     ///
     /// # Errors
-    /// Those of reading the arrays; `Unsupported` for elements that HDF5 does not have; `Exists`, `NoSpace`, `Io`,
-    /// `Interrupted`. The target is then as it was before.
+    /// Those of reading the arrays; `Unsupported` for elements that HDF5 does not have; `Exists`,
+    /// `NoSpace`, `Io`, `Interrupted`. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
         self.call.run(|progress| {
             let bytes = self.arrays.bytes();
@@ -178,15 +182,15 @@ fn settings(array: &Array) -> Result<ChunkSettings> {
     Ok(ChunkSettings { codec, level: LEVEL, shuffle, typesize: array.dtype.typesize() })
 }
 
-/// Parameters of Blosc's HDF5 filter: its revision 2, version 2 of Blosc chunks, size in bytes of an element and of a
-/// chunk, level, shuffle (0 or 1) and number of the codec.
+/// Parameters of Blosc's HDF5 filter: its revision 2, version 2 of Blosc chunks, size in bytes of
+/// an element and of a chunk, level, shuffle (0 or 1) and number of the codec.
 fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
     let shuffle = u32::from(settings.shuffle);
     vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]
 }
 
-/// Writes each stored chunk unchanged if it fills exactly one chunk of the dataset; other chunks are decoded and
-/// encoded again.
+/// Writes each stored chunk unchanged if it fills exactly one chunk of the dataset; other chunks
+/// are decoded and encoded again.
 fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Result<()> {
     let chunk_bytes = chunks.chunk_bytes as u64;
     array.each_batch(array.bytes()?, progress, &mut |batch, start, left| {
@@ -233,8 +237,8 @@ struct Chunks<'a> {
     encoding: Encoding,
     /// Size of a chunk in bytes, before it is encoded.
     chunk_bytes: usize,
-    /// Bytes of the element that fills the last chunk after the last row, in the form that elements have in the array;
-    /// empty if these bytes are zeros.
+    /// Bytes of the element that fills the last chunk after the last row, in the form that elements
+    /// have in the array; empty if these bytes are zeros.
     fill: Vec<u8>,
     /// Decoded bytes of rows that were received but not yet written.
     held: Vec<u8>,
@@ -248,7 +252,8 @@ impl Chunks<'_> {
         if self.held.len() >= self.chunk_bytes.max(BATCH_BYTES) { self.write_whole() } else { Ok(()) }
     }
 
-    /// Writes all chunks that the received rows fill completely; the rows of the last, incomplete chunk are kept.
+    /// Writes all chunks that the received rows fill completely; the rows of the last, incomplete
+    /// chunk are kept.
     fn write_whole(&mut self) -> Result<()> {
         if self.chunk_bytes == 0 {
             return Ok(());
@@ -302,9 +307,9 @@ impl Chunks<'_> {
     }
 }
 
-/// Sets an HDF5 attribute for each attribute of the user: a Bool, number, string or list of numbers as such, any other
-/// value as JSON text with `_json` after the attribute's name. Also stores the whole JSON document, for the conversion
-/// back from HDF5.
+/// Sets an HDF5 attribute for each attribute of the user: a Bool, number, string or list of numbers
+/// as such, any other value as JSON text with `_json` after the attribute's name. Also stores the
+/// whole JSON document, for the conversion back from HDF5.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {

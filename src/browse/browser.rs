@@ -1,5 +1,5 @@
-//! Answers requests about an HDF5 file, or about a casacore table that is shown as one: objects, attributes, values,
-//! statistics.
+//! Answers requests about an HDF5 file, or about a casacore table that is shown as one: objects,
+//! attributes, values, statistics.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,8 +18,9 @@ use crate::h5::{AnyObject, Group, Link};
 /// Largest selection for statistics, in bytes in the file.
 const STATS_BYTES: u64 = 2 << 30;
 
-/// Answers requests about one open HDF5 file or table, within limits on the size of an answer. Make a new `Browser` for each
-/// request: it reads only once how many rows of a growing file are committed.
+/// Answers requests about one open HDF5 file or table, within limits on the size of an answer. Make
+/// a new `Browser` for each request: it reads only once how many rows of a growing file are
+/// committed.
 pub struct Browser<'a> {
     resolver: Resolver<'a>,
     limits: &'a Limits,
@@ -32,8 +33,9 @@ impl fmt::Debug for Browser<'_> {
 }
 
 impl<'a> Browser<'a> {
-    /// Opens an HDF5 file for browsing, also one that another process appends to under SWMR. The file may name other files
-    /// (external links, virtual datasets): they are opened only if `is_served` is true for their canonical path.
+    /// Opens an HDF5 file for browsing, also one that another process appends to under SWMR. The
+    /// file may name other files (external links, virtual datasets): they are opened only if
+    /// `is_served` is true for their canonical path.
     ///
     /// # Errors
     /// `NotFound`, `Io`, `Format` if it is not HDF5, `Locked` if a writer keeps others out.
@@ -48,8 +50,8 @@ impl<'a> Browser<'a> {
         Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }
 
-    /// Describes the object or link at `path` as JSON: its kind, its attributes (without their values), the type and
-    /// shape of a dataset, the members of a group.
+    /// Describes the object or link at `path` as JSON: its kind, its attributes (without their
+    /// values), the type and shape of a dataset, the members of a group.
     ///
     /// # Errors
     /// `NotFound`, `Limit` for a group of too many members, those of reading.
@@ -59,7 +61,8 @@ impl<'a> Browser<'a> {
         self.document(entity.to_string())
     }
 
-    /// The values of the attributes of the object at `path`, as a JSON object; only those in `names`, or all if it is empty.
+    /// The values of the attributes of the object at `path`, as a JSON object; only those in
+    /// `names`, or all if it is empty.
     ///
     /// # Errors
     /// `NotFound` also for an attribute that is missing.
@@ -68,13 +71,14 @@ impl<'a> Browser<'a> {
         self.document(String::from_utf8_lossy(&values).into_owned())
     }
 
-    /// Lists the paths of the group at `path` and of all objects below it, as a JSON list. Soft and external links are
-    /// listed, but not the objects below their targets. `links` does not change the list: with `LinkResolution::All`,
-    /// each link below `path` is followed to check that it leads to an object.
+    /// Lists the paths of the group at `path` and of all objects below it, as a JSON list. Soft and
+    /// external links are listed, but not the objects below their targets. `links` does not change
+    /// the list: with `LinkResolution::All`, each link below `path` is followed to check that it
+    /// leads to an object.
     ///
     /// # Errors
-    /// `Usage` if the object at `path` is not a group, `NotFound` if it is missing or a checked link leads nowhere,
-    /// `Limit` for too many paths, those of reading.
+    /// `Usage` if the object at `path` is not a group, `NotFound` if it is missing or a checked
+    /// link leads nowhere, `Limit` for too many paths, those of reading.
     pub fn paths(&self, path: &str, links: LinkResolution) -> Result<String> {
         let Owner::Group(file, group) = self.owner(path)? else {
             return Err(Error::usage(format!("{path} is not a group")));
@@ -129,9 +133,10 @@ impl<'a> Browser<'a> {
         self.document(serde_json::Value::from(paths).to_string())
     }
 
-    /// Computes statistics of the finite values in a dataset, as JSON: minimum, maximum, mean, standard deviation,
-    /// least value of 0 or more, least value above 0. `selection` has an index (from 0) or slice for each axis, slowest
-    /// first, as in numpy: `0,:,2:8:2`. Axes left out at the end, and all axes with `None`, are taken whole.
+    /// Computes statistics of the finite values in a dataset, as JSON: minimum, maximum, mean,
+    /// standard deviation, least value of 0 or more, least value above 0. `selection` has an index
+    /// (from 0) or slice for each axis, slowest first, as in numpy: `0,:,2:8:2`. Axes left out at
+    /// the end, and all axes with `None`, are taken whole.
     ///
     /// # Errors
     /// `Usage` for a wrong selection, and for elements that are not real numbers.
@@ -143,8 +148,8 @@ impl<'a> Browser<'a> {
     /// The selected values of the dataset at `path`, encoded in the format that `options` ask for.
     ///
     /// # Errors
-    /// `Usage` for a wrong selection, and for a format that these values do not have; `Limit` for too many, with how to choose less;
-    /// `Unsupported` if they are in files that are not served.
+    /// `Usage` for a wrong selection, and for a format that these values do not have; `Limit` for
+    /// too many, with how to choose less; `Unsupported` if they are in files that are not served.
     pub fn data(&self, path: &str, options: &DataOptions<'_>) -> Result<Data> {
         data(&|| self.values(path, options.selection), options, self.limits).with_context(|| path.to_owned())
     }

@@ -1,4 +1,5 @@
-//! Encodes the values of an HDF5 dataset for an answer, in one of the formats JSON, plain bytes, npy, CSV and TIFF.
+//! Encodes the values of an HDF5 dataset for an answer, in one of the formats JSON, plain bytes,
+//! npy, CSV and TIFF.
 
 use std::fmt;
 
@@ -12,7 +13,8 @@ use super::tiff;
 use super::{Limits, PIECE_BYTES};
 use crate::error::{Error, Result};
 
-/// Largest piece of an answer. The first is encoded before the answer begins, so that its errors can still be sent.
+/// Largest piece of an answer. The first is encoded before the answer begins, so that its errors
+/// can still be sent.
 const PIECE: usize = PIECE_BYTES as usize;
 
 /// Encoded blocks are appended to a smaller piece, except the last one.
@@ -24,8 +26,8 @@ pub enum Format {
     /// Nested lists in JSON, slowest axis outermost.
     #[default]
     Json,
-    /// The bytes of the elements without a header, last axis fastest. Numbers have the byte order of the file, or are
-    /// little-endian with [`Dtype::Safe`].
+    /// The bytes of the elements without a header, last axis fastest. Numbers have the byte order
+    /// of the file, or are little-endian with [`Dtype::Safe`].
     Bin,
     /// A file in numpy's format npy, for numbers; its header states their type and byte order.
     Npy,
@@ -35,15 +37,16 @@ pub enum Format {
     Tiff,
 }
 
-/// Element type to which the numbers of a dataset are converted before they are encoded; JSON ignores it.
+/// Element type to which the numbers of a dataset are converted before they are encoded; JSON
+/// ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// The element type and byte order that the dataset has in the file. Numbers of a type that numpy lacks get the
-    /// nearest numpy type.
+    /// The element type and byte order that the dataset has in the file. Numbers of a type that
+    /// numpy lacks get the nearest numpy type.
     #[default]
     Origin,
-    /// The nearest type for which JavaScript has typed arrays: little-endian, and 32 or 64 bits if it is a floating-point
-    /// type.
+    /// The nearest type for which JavaScript has typed arrays: little-endian, and 32 or 64 bits if
+    /// it is a floating-point type.
     Safe,
 }
 
@@ -54,8 +57,8 @@ pub struct DataOptions<'a> {
     pub selection: Option<&'a str>,
     /// Encoding in which the values are returned.
     pub format: Format,
-    /// Element type to which numbers are converted for the formats `Bin`, `Npy`, `Csv` and `Tiff`; `Json` ignores it.
-    /// `Safe` is an error for a dataset without numbers, in every format.
+    /// Element type to which numbers are converted for the formats `Bin`, `Npy`, `Csv` and `Tiff`;
+    /// `Json` ignores it. `Safe` is an error for a dataset without numbers, in every format.
     pub dtype: Dtype,
     /// Whether JSON values are one flat list instead of nested ones.
     pub flatten: bool,
@@ -67,7 +70,8 @@ pub struct Data {
     pub content_type: &'static str,
     /// File name under which a web browser should save the values; `None` for JSON and plain bytes.
     pub file_name: Option<&'static str>,
-    /// Total length of the encoded values in bytes; `None` if it is not known before all of them are encoded.
+    /// Total length of the encoded values in bytes; `None` if it is not known before all of them
+    /// are encoded.
     pub length: Option<u64>,
     /// The encoded values in pieces, each of which is encoded when it is asked for.
     pub pieces: Pieces,
@@ -79,8 +83,8 @@ impl fmt::Debug for Data {
     }
 }
 
-/// Iterator over the encoded values of a dataset in pieces of at most 1 MiB. Values are read from the file when a piece
-/// is asked for; the iterator ends after an error.
+/// Iterator over the encoded values of a dataset in pieces of at most 1 MiB. Values are read from
+/// the file when a piece is asked for; the iterator ends after an error.
 pub struct Pieces {
     /// Encoded bytes, of which the first `given` were already returned.
     ready: Vec<u8>,

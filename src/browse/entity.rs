@@ -1,4 +1,5 @@
-//! Describes HDF5 groups, datasets, named types and links in JSON, in the form of the HDF5 server h5grove.
+//! Describes HDF5 groups, datasets, named types and links in JSON, in the form of the HDF5 server
+//! h5grove.
 
 use std::sync::Arc;
 
@@ -115,7 +116,8 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Describes a group with its direct members, but without theirs; a group of more than `most_children` is an error.
+/// Describes a group with its direct members, but without theirs; a group of more than
+/// `most_children` is an error.
 pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
@@ -137,7 +139,8 @@ pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
     Ok(entity)
 }
 
-/// Describes a member without its own. If it cannot be opened, the description has the error message.
+/// Describes a member without its own. If it cannot be opened, the description has the error
+/// message.
 fn child_entity(resolver: &Resolver<'_>, file: &Arc<OpenFile>, group: &Group, name: &str) -> Value {
     let describe = || -> Result<Value> {
         let path = join(group.path(), name);

@@ -10,8 +10,8 @@ pub(super) struct JsonElements<'a> {
     /// Offsets in `out` at which elements end.
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Axes of elements that are HDF5 arrays. Brackets for these are left out: each value counts as an element of its
-    /// own.
+    /// Axes of elements that are HDF5 arrays. Brackets for these are left out: each value counts as
+    /// an element of its own.
     array_axes: usize,
     /// Open lists without brackets, for the axes of an element that is an array.
     arrays: usize,

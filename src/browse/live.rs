@@ -1,5 +1,5 @@
-//! Finds how many rows of a dataset in a live file (an HDF5 file that this program appends to under SWMR) are committed:
-//! only these are shown.
+//! Finds how many rows of a dataset in a live file (an HDF5 file that this program appends to under
+//! SWMR) are committed: only these are shown.
 
 use super::resolve::OpenFile;
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Rows of `row_cube` read at a time.
 const BLOCK: u64 = 1 << 16;
 
-/// Committed entries on the slowest axis of a dataset: rows of its table, or cells of a hypercube. `None` if it grows
-/// by neither, or is not of a live table.
+/// Committed entries on the slowest axis of a dataset: rows of its table, or cells of a hypercube.
+/// `None` if it grows by neither, or is not of a live table.
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };

@@ -1,11 +1,12 @@
-//! Browses any HDF5 file: describes its objects with their types and attributes, and returns the values of numpy-style
-//! selections as JSON, bytes, npy, CSV and TIFF.
+//! Browses any HDF5 file: describes its objects with their types and attributes, and returns the
+//! values of numpy-style selections as JSON, bytes, npy, CSV and TIFF.
 //!
-//! The documents are those of h5grove 4.0, which the explorer H5Web asks for. Files may be written to at the same time: of tables that
-//! this program appends to, only committed rows are shown; of other SWMR files, everything up to their present extents.
+//! The documents are those of h5grove 4.0, which the explorer H5Web asks for. Files may be written
+//! to at the same time: of tables that this program appends to, only committed rows are shown; of
+//! other SWMR files, everything up to their present extents.
 //!
-//! Other files that a file names (external links, sources of virtual datasets, external storage) are opened only where the caller
-//! says that they are served.
+//! Other files that a file names (external links, sources of virtual datasets, external storage)
+//! are opened only where the caller says that they are served.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -52,15 +53,18 @@ pub const PIECE_BYTES: u64 = 1 << 20;
 /// Limits on the size of one answer about an HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest answer with values as plain bytes, npy, TIFF or CSV, in bytes; a larger one is an error.
+    /// Largest answer with values as plain bytes, npy, TIFF or CSV, in bytes; a larger one is an
+    /// error.
     pub binary_bytes: u64,
     /// Largest JSON answer, in bytes; a larger one is an error.
     pub json_bytes: u64,
-    /// Maximum number of values in a JSON answer; a complex number counts as two. A larger answer is an error.
+    /// Maximum number of values in a JSON answer; a complex number counts as two. A larger answer
+    /// is an error.
     pub json_numbers: u64,
     /// Maximum number of members of a group that one answer describes; a larger group is an error.
     pub children: u64,
-    /// Maximum number of paths in a list of a group and the objects below it; a longer list is an error.
+    /// Maximum number of paths in a list of a group and the objects below it; a longer list is an
+    /// error.
     pub paths: u64,
 }
 

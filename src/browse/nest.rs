@@ -43,8 +43,8 @@ impl Nest {
         lists
     }
 
-    /// Writes brackets and commas around `count` elements; `write` gets runs in one innermost list: first element, from
-    /// 0 in this call, and length.
+    /// Writes brackets and commas around `count` elements; `write` gets runs in one innermost list:
+    /// first element, from 0 in this call, and length.
     pub(super) fn elements(
         &mut self,
         count: usize,

@@ -17,7 +17,8 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) kind: Kind,
-    /// Bytes: 1, 2, 4 or 8; 16 for extended (x87) and double-precision complex numbers, 32 for extended complex ones.
+    /// Bytes: 1, 2, 4 or 8; 16 for extended (x87) and double-precision complex numbers, 32 for
+    /// extended complex ones.
     pub(super) size: usize,
     pub(super) big_endian: bool,
 }
@@ -53,7 +54,8 @@ impl Form {
         if self.kind == Kind::Complex { self.size / 2 } else { self.size }
     }
 
-    /// The nearest type of JavaScript's typed arrays: little-endian, 32 or 64 bits if it is floating-point.
+    /// The nearest type of JavaScript's typed arrays: little-endian, 32 or 64 bits if it is
+    /// floating-point.
     pub(super) fn safe(self) -> Self {
         let part = match self.kind {
             Kind::Float | Kind::Complex => self.part().clamp(4, 8),
@@ -140,8 +142,9 @@ pub(super) fn decode_half(bits: u16) -> f32 {
     }
 }
 
-/// The smallest numpy type with all numbers of the layout, and whether the bytes in the file are its own. Numbers too
-/// wide for 64 bits lose digits, except x87 extended ones; `None` for more than 16 bytes and unusual byte orders.
+/// The smallest numpy type with all numbers of the layout, and whether the bytes in the file are
+/// its own. Numbers too wide for 64 bits lose digits, except x87 extended ones; `None` for more
+/// than 16 bytes and unusual byte orders.
 fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(layout.order, size)?;
     let form = |size| Form { kind: Kind::Float, size, big_endian };
@@ -201,7 +204,8 @@ impl Number {
     }
 }
 
-/// Parts have the type `part` and the byte `offsets` in an element; `None` if numpy has no complex type for them.
+/// Parts have the type `part` and the byte `offsets` in an element; `None` if numpy has no complex
+/// type for them.
 fn complex(element: &AnyType, part: &AnyType, offsets: [usize; 2]) -> Option<Number> {
     let AnyClass::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size)?;

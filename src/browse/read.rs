@@ -11,10 +11,12 @@ use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
-/// Bytes read at a time from a dataset whose decoded chunks are kept: a block may then end within a chunk.
+/// Bytes read at a time from a dataset whose decoded chunks are kept: a block may then end within a
+/// chunk.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes read at a time without kept chunks: libhdf5 decodes a chunk again for each block that overlaps it.
+/// Bytes read at a time without kept chunks: libhdf5 decodes a chunk again for each block that
+/// overlaps it.
 const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Bytes read at a time of strings or compounds, which are written as text one by one.
@@ -34,8 +36,8 @@ pub(super) struct Values {
     /// Keeps the file open.
     file: Arc<OpenFile>,
     selected: Selected,
-    /// Extents of the selection, slowest axis first, then of each element if it is an HDF5 array. `None` for a null
-    /// dataspace.
+    /// Extents of the selection, slowest axis first, then of each element if it is an HDF5 array.
+    /// `None` for a null dataspace.
     pub(super) shape: Option<Vec<u64>>,
     /// If elements are HDF5 arrays, the type of their elements.
     pub(super) element: AnyType,
@@ -47,8 +49,8 @@ pub(super) struct Values {
 /// The dataset at `path`.
 ///
 /// # Errors
-/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for another object
-/// than a dataset.
+/// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed,
+/// `Usage` for another object than a dataset.
 pub(super) fn member(found: Found, path: &str) -> Result<Member> {
     let found = match found {
         Found::Target(Target::Member(member)) => member,
@@ -76,9 +78,9 @@ pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
 
 /// Slowest axis first; of a live file only committed rows. `None` for a null dataspace.
 ///
-/// The number of committed rows is read first: a writer extends its datasets before it commits, so every extent that is
-/// refreshed after that covers them. The other way round, rows committed in between would be missing from this dataset
-/// alone.
+/// The number of committed rows is read first: a writer extends its datasets before it commits, so
+/// every extent that is refreshed after that covers them. The other way round, rows committed in
+/// between would be missing from this dataset alone.
 pub(super) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Vec<u64>>> {
     let committed =
         if dataset.grows()? { live::committed(&member.file, member.group.path(), &member.name)? } else { None };
@@ -130,8 +132,8 @@ impl Values {
         self.selected.elements().saturating_mul(self.dataset.element().size as u64)
     }
 
-    /// Whether elements have strings or lists of variable length, or references, which are pointers to other places in
-    /// the file.
+    /// Whether elements have strings or lists of variable length, or references, which are pointers
+    /// to other places in the file.
     pub(super) fn has_pointers(&self) -> bool {
         self.element.has_pointers()
     }

@@ -1,5 +1,5 @@
-//! Resolves paths in HDF5 files link by link in this program, so that libhdf5 never follows a link and opens a file by
-//! itself.
+//! Resolves paths in HDF5 files link by link in this program, so that libhdf5 never follows a link
+//! and opens a file by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -124,11 +124,12 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Resolver<'_> {
-    /// If the last name in `path` is that of a link, `links` says whether it is followed; earlier links are always
-    /// followed.
+    /// If the last name in `path` is that of a link, `links` says whether it is followed; earlier
+    /// links are always followed.
     ///
     /// # Errors
-    /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file that is not served.
+    /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file
+    /// that is not served.
     pub(super) fn find(&self, path: &str, links: LinkResolution) -> Result<Found> {
         if path.is_empty() {
             return Err(self.invalid(path));
@@ -175,7 +176,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Follows any links on the way, and counts them in `followed`; more than [`MAX_LINKS`] are an error.
+    /// Follows any links on the way, and counts them in `followed`; more than [`MAX_LINKS`] are an
+    /// error.
     fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
         let Some(link) = group.any_link(name)? else {
             return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));

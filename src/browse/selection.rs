@@ -89,7 +89,8 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     axes: Vec<Steps>,
-    /// Axis that is cut, 0 for the slowest: a block has all indices of the faster axes, and one of each slower axis.
+    /// Axis that is cut, 0 for the slowest: a block has all indices of the faster axes, and one of
+    /// each slower axis.
     axis: usize,
     /// Selected indices of a block on that axis; the last block may have fewer.
     extent: u64,
@@ -98,7 +99,8 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks of at most `elements` elements, or of one if that is 0. An empty selection has no blocks.
+    /// Blocks of at most `elements` elements, or of one if that is 0. An empty selection has no
+    /// blocks.
     pub(super) fn new(axes: &[Steps], elements: u64) -> Self {
         let is_empty = axes.iter().any(|axis| axis.count == 0);
         let (mut axis, mut inner) = (axes.len(), 1u64);

@@ -1,4 +1,5 @@
-//! Computes statistics (minimum, maximum, mean, standard deviation) of the finite values in a selection of a dataset.
+//! Computes statistics (minimum, maximum, mean, standard deviation) of the finite values in a
+//! selection of a dataset.
 
 use serde_json::{Value, json};
 
@@ -119,8 +120,8 @@ impl Stats {
     }
 }
 
-/// Minimum, maximum, mean, standard deviation, least number of 0 or more, least number above 0; an error for more than
-/// `most_bytes` bytes, or for elements that are not real numbers.
+/// Minimum, maximum, mean, standard deviation, least number of 0 or more, least number above 0; an
+/// error for more than `most_bytes` bytes, or for elements that are not real numbers.
 pub(super) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
     let real = values.number.as_ref().filter(|number| number.form.kind != Kind::Complex && values.shape.is_some());
     let Some(number) = real else {

@@ -1,5 +1,5 @@
-//! Shows a casacore table as the HDF5 file that a conversion would make of it: groups and attributes are in a file in
-//! memory, the elements of columns are read from the table.
+//! Shows a casacore table as the HDF5 file that a conversion would make of it: groups and
+//! attributes are in a file in memory, the elements of columns are read from the table.
 
 use std::fmt;
 use std::path::Path;
@@ -25,8 +25,9 @@ const FEW_ELEMENTS: u64 = 1 << 12;
 /// A larger box is halved unless at least one in `SPARSE` of its elements is selected.
 const SPARSE: u64 = 4;
 
-/// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
-/// disk, and elements are read when they are asked for. The table has the rows that it had when it was opened.
+/// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of
+/// it. Nothing is written to a disk, and elements are read when they are asked for. The table has
+/// the rows that it had when it was opened.
 pub struct TableFile(pub(super) Arc<OpenFile>);
 
 impl fmt::Debug for TableFile {
@@ -36,12 +37,13 @@ impl fmt::Debug for TableFile {
 }
 
 impl TableFile {
-    /// Opens a casacore table for browsing without a lock, if possible between two writes of another process. Other tables
-    /// that it names are opened only if `is_served` is true for the canonical path of their file or directory.
+    /// Opens a casacore table for browsing without a lock, if possible between two writes of
+    /// another process. Other tables that it names are opened only if `is_served` is true for the
+    /// canonical path of their file or directory.
     ///
     /// # Errors
-    /// Those of a conversion: for tables and columns that are damaged, and columns whose cells are in tables that are not
-    /// served.
+    /// Those of a conversion: for tables and columns that are damaged, and columns whose cells are
+    /// in tables that are not served.
     pub fn open(path: &Path, is_served: &dyn Fn(&Path) -> bool) -> Result<Self> {
         let open = || {
             let (table, file) = Unwritten::write(Source::open_served(path, is_served)?)?;
@@ -87,7 +89,8 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` in boxes, first axis slowest; `each` gets the selected indices and all elements of each box.
+    /// Reads `block` in boxes, first axis slowest; `each` gets the selected indices and all
+    /// elements of each box.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));

@@ -1,4 +1,5 @@
-//! Files looked at through the interface of the module. The comparison with h5grove is in tests/python/server/test_grove.py.
+//! Files looked at through the interface of the module. The comparison with h5grove is in
+//! tests/python/server/test_grove.py.
 
 use std::path::Path;
 

@@ -19,12 +19,14 @@ pub(crate) fn thread_pool(wanted: usize) -> Result<rayon::ThreadPool> {
     pool.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 
-/// Runs both closures, at the same time if this thread belongs to a pool with threads that have nothing to do.
+/// Runs both closures, at the same time if this thread belongs to a pool with threads that have
+/// nothing to do.
 pub(crate) fn join_in_pool<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    // elsewhere rayon would use its global pool, which knows nothing of the number of threads that is wanted
+    // elsewhere rayon would use its global pool, which knows nothing of the number of threads that
+    // is wanted
     match rayon::current_thread_index() {
         Some(_) => rayon::join(one, other),
         None => (one(), other()),
@@ -36,7 +38,8 @@ pub(crate) fn join_in_pool<A: Send, B: Send>(
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// Returns a buffer of `len` bytes with unspecified content: the buffer that was given back last, or a new one.
+    /// Returns a buffer of `len` bytes with unspecified content: the buffer that was given back
+    /// last, or a new one.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         // the one given back last: it is still in the processor's cache
         let mut buffer = self.lock().pop().unwrap_or_default();

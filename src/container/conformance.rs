@@ -1,4 +1,5 @@
-//! Tests of the promises of every container: the suite runs for each format in the registry, and for a plain directory.
+//! Tests of the promises of every container: the suite runs for each format in the registry, and
+//! for a plain directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,7 +47,8 @@ fn read_as(format: &Format) -> &'static str {
 }
 
 impl Made {
-    /// All files of the container: a MultiFile of version 1 keeps the rest of its header in a second one.
+    /// All files of the container: a MultiFile of version 1 keeps the rest of its header in a
+    /// second one.
     fn in_memory(&self) -> Memory {
         let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
         let files =

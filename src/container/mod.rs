@@ -1,7 +1,8 @@
-//! All formats of containers: those of the crates `ctds` and `ctds-archives`, and those that need HDF5.
+//! All formats of containers: those of the crates `ctds` and `ctds-archives`, and those that need
+//! HDF5.
 //!
-//! A kind of container is a folder here that exports its [`Format`], and a line in [`FORMATS`]. Everything above sees
-//! [`Container`] and [`ContainerMut`] only.
+//! A kind of container is a folder here that exports its [`Format`], and a line in [`FORMATS`].
+//! Everything above sees [`Container`] and [`ContainerMut`] only.
 
 #[cfg(test)]
 mod archives_tests;

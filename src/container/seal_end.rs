@@ -1,5 +1,5 @@
-//! The last bytes of the seal, the checksums after the end, of a MultiHDF5 container. They tell without libhdf5 whether
-//! a file is sealed: libhdf5 may loop forever on a damaged file.
+//! The last bytes of the seal, the checksums after the end, of a MultiHDF5 container. They tell
+//! without libhdf5 whether a file is sealed: libhdf5 may loop forever on a damaged file.
 
 use crate::error::Result;
 use crate::io::{ReadAt, read_array};

@@ -1,5 +1,5 @@
-//! Builders of the conversions to HDF5, to casacore tables and to the original files, of comparisons and of fingerprints: each
-//! has a source, options, and a call that does the work.
+//! Builders of the conversions to HDF5, to casacore tables and to the original files, of
+//! comparisons and of fingerprints: each has a source, options, and a call that does the work.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,22 +20,25 @@ use crate::output::directory_of;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
-/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of its source and keeps them in the file.
+/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of its source and keeps them
+/// in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed only for compressed HDF5 files and for those from which the original table files can be
-    /// restored. Without compression, or with `shared` (columns in tiles stay uncompressed, to share disk blocks with
-    /// the source), they would take as long as the rest of the conversion.
+    /// Digests are computed only for compressed HDF5 files and for those from which the original
+    /// table files can be restored. Without compression, or with `shared` (columns in tiles stay
+    /// uncompressed, to share disk blocks with the source), they would take as long as the rest of
+    /// the conversion.
     #[default]
     Auto,
-    /// The conversion always computes digests of the columns and keywords that it reads, and keeps them in the HDF5 file
-    /// that it makes.
+    /// The conversion always computes digests of the columns and keywords that it reads, and keeps
+    /// them in the HDF5 file that it makes.
     Always,
     /// Digests are not computed, except for files from which the originals can be restored.
     Never,
 }
 
-/// Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
+/// Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as
+/// it is.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Compare, ToHdf5, ToTable};
@@ -67,8 +70,8 @@ pub struct ToHdf5<'a> {
 }
 
 impl<'a> ToHdf5<'a> {
-    /// Prepares a conversion of the table at `source`: a table directory, a file that holds a whole table, or a native HDF5
-    /// file.
+    /// Prepares a conversion of the table at `source`: a table directory, a file that holds a whole
+    /// table, or a native HDF5 file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToHdf5 {
             source: source.as_ref().to_owned(),
@@ -84,8 +87,9 @@ impl<'a> ToHdf5<'a> {
 
     open_setters!(native);
 
-    /// Sets whether the source is first read once to find damaged tables, columns and rows, which are then left out; by
-    /// default damage ends the conversion. [`ToHdf5Summary::damage`] and the HDF5 file list them.
+    /// Sets whether the source is first read once to find damaged tables, columns and rows, which
+    /// are then left out; by default damage ends the conversion. [`ToHdf5Summary::damage`] and the
+    /// HDF5 file list them.
     ///
     /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -93,15 +97,15 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Converts only the columns `names`, such as `DATA` of the main table or `ANTENNA/NAME` of a subtable. Tables of
-    /// which no column is named are converted whole.
+    /// Converts only the columns `names`, such as `DATA` of the main table or `ANTENNA/NAME` of a
+    /// subtable. Tables of which no column is named are converted whole.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.columns = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Leaves out the columns `names`, given as for [`columns`](Self::columns), such as `DATA` of the main table or
-    /// `ANTENNA/NAME` of a subtable.
+    /// Leaves out the columns `names`, given as for [`columns`](Self::columns), such as `DATA` of
+    /// the main table or `ANTENNA/NAME` of a subtable.
     pub fn exclude<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.exclude = names.into_iter().map(Into::into).collect();
         self
@@ -119,9 +123,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Converts only rows of the main table that satisfy `predicate` and are in the range that [`rows`](Self::rows)
-    /// sets, if any. Only the tiles and buckets with cells of these rows are read. The dimension scale `row` of the
-    /// HDF5 file has their row numbers in the source.
+    /// Converts only rows of the main table that satisfy `predicate` and are in the range that
+    /// [`rows`](Self::rows) sets, if any. Only the tiles and buckets with cells of these rows are
+    /// read. The dimension scale `row` of the HDF5 file has their row numbers in the source.
     ///
     /// ```no_run
     /// use ctds_hdf5::convert::ToHdf5;
@@ -135,9 +139,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Averages visibilities of a MeasurementSet, weighted and without flagged samples, in time, in frequency or both.
-    /// Only rows that [`rows`](Self::rows) and [`rows_where`](Self::rows_where) select are used;
-    /// [`ToHdf5Plan::averaged`] lists the columns that cannot be averaged.
+    /// Averages visibilities of a MeasurementSet, weighted and without flagged samples, in time, in
+    /// frequency or both. Only rows that [`rows`](Self::rows) and [`rows_where`](Self::rows_where)
+    /// select are used; [`ToHdf5Plan::averaged`] lists the columns that cannot be averaged.
     ///
     /// Not for [`restorable`](Self::restorable) files.
     ///
@@ -156,28 +160,31 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets how the datasets of the HDF5 file are compressed; the default is gzip where it makes them smaller.
+    /// Sets how the datasets of the HDF5 file are compressed; the default is gzip where it makes
+    /// them smaller.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self
     }
 
-    /// Sets the kind of storage on which the HDF5 file will lie when it is read: a disk (the default) or an object
-    /// store. It decides how large chunks are and where metadata are stored.
+    /// Sets the kind of storage on which the HDF5 file will lie when it is read: a disk (the
+    /// default) or an object store. It decides how large chunks are and where metadata are stored.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.options.profile = profile;
         self
     }
 
-    /// Sets the oldest version of HDF5 that can read the file; the default is 1.10. Files for HDF5 1.8 cannot be
-    /// [`appendable`](Self::appendable), have no [`Profile::Cloud`] and no [`Compress::Shared`].
+    /// Sets the oldest version of HDF5 that can read the file; the default is 1.10. Files for HDF5
+    /// 1.8 cannot be [`appendable`](Self::appendable), have no [`Profile::Cloud`] and no
+    /// [`Compress::Shared`].
     pub fn hdf5(mut self, version: Hdf5Version) -> Self {
         self.options.hdf5 = version;
         self
     }
 
-    /// Sets whether tiles that [`Compress::Shared`] stores unchanged in the HDF5 file share their disk space with the
-    /// source (reflink); by default they do where the file system supports this.
+    /// Sets whether tiles that [`Compress::Shared`] stores unchanged in the HDF5 file share their
+    /// disk space with the source (reflink); by default they do where the file system supports
+    /// this.
     pub fn reflink(mut self, reflink: Reflink) -> Self {
         self.options.reflink = reflink;
         self
@@ -189,22 +196,23 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets whether the HDF5 file has a group `quicklook` (not a part of the table), which viewers draw as heat maps:
-    /// mean, smallest and largest amplitudes and fractions of flags by time and channel, at several resolutions
-    /// (levels), each half of the one before.
+    /// Sets whether the HDF5 file has a group `quicklook` (not a part of the table), which viewers
+    /// draw as heat maps: mean, smallest and largest amplitudes and fractions of flags by time and
+    /// channel, at several resolutions (levels), each half of the one before.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Sets whether the HDF5 file keeps what [`ToOriginal`] needs, besides the datasets, to restore every original file byte
-    /// for byte.
+    /// Sets whether the HDF5 file keeps what [`ToOriginal`] needs, besides the datasets, to restore
+    /// every original file byte for byte.
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self
     }
 
-    /// Sets the hash by which original files are checked when they are restored; by default BLAKE3, as `b3sum` prints it.
+    /// Sets the hash by which original files are checked when they are restored; by default BLAKE3,
+    /// as `b3sum` prints it.
     pub fn checksum(mut self, kind: HashKind) -> Self {
         self.options.checksum = kind;
         self
@@ -216,7 +224,8 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets the number of threads that decode and compress in the conversion; 0, the default: one for each processor.
+    /// Sets the number of threads that decode and compress in the conversion; 0, the default: one
+    /// for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
         self
@@ -231,7 +240,9 @@ impl<'a> ToHdf5<'a> {
     /// Opens the source and decides for each column which dataset it becomes; no file is written.
     ///
     /// # Errors
-    /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
+    /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables,
+    /// columns or rows are named that do not exist; those of [`Source::open`] and of reading
+    /// columns.
     pub fn plan(self) -> Result<ToHdf5Plan<'a>> {
         let place = Context::path(&self.source);
         self.planned().map_err(|error| error.of_file(&place))
@@ -264,7 +275,8 @@ impl<'a> ToHdf5<'a> {
         Ok(ToHdf5Plan { path: self.source, source, plan, options, averaged, call: self.call })
     }
 
-    /// Converts the source to the HDF5 file `target`, which appears under its name when it is complete.
+    /// Converts the source to the HDF5 file `target`, which appears under its name when it is
+    /// complete.
     ///
     /// # Errors
     /// Those of [`plan`](Self::plan) and of [`ToHdf5Plan::write`].
@@ -273,7 +285,8 @@ impl<'a> ToHdf5<'a> {
     }
 }
 
-/// The plan of a conversion to HDF5, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
+/// The plan of a conversion to HDF5, from [`ToHdf5::plan`]. It keeps the source open, and locked if
+/// it is a table directory.
 #[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
     path: PathBuf,
@@ -287,13 +300,14 @@ pub struct ToHdf5Plan<'a> {
 impl<'a> ToHdf5Plan<'a> {
     call_setters!(target);
 
-    /// The opened source of the conversion: a table directory, a file that holds a whole table, or a native HDF5 file.
+    /// The opened source of the conversion: a table directory, a file that holds a whole table, or
+    /// a native HDF5 file.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Groups, rows and columns of the tables that will be converted; the main table is first, each table before its
-    /// subtables.
+    /// Groups, rows and columns of the tables that will be converted; the main table is first, each
+    /// table before its subtables.
     pub fn tables(&self) -> &[TablePlan] {
         &self.plan.tables
     }
@@ -318,7 +332,8 @@ impl<'a> ToHdf5Plan<'a> {
         &self.plan.warnings
     }
 
-    /// Bytes of all elements that will be converted, uncompressed; strings are counted as 16 bytes each.
+    /// Bytes of all elements that will be converted, uncompressed; strings are counted as 16 bytes
+    /// each.
     pub fn bytes(&self) -> u64 {
         self.plan.bytes()
     }
@@ -329,14 +344,16 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.memory(self.options.max_memory) + bins
     }
 
-    /// Predicts the size of the HDF5 file and the time that the conversion takes, on a disk that writes 1.2 GB/s.
+    /// Predicts the size of the HDF5 file and the time that the conversion takes, on a disk that
+    /// writes 1.2 GB/s.
     pub fn prediction(&self) -> Prediction {
         self.predict(None)
     }
 
-    /// Predicts the size of an HDF5 file at `target` and the time that its conversion takes, as [`prediction`](Self::prediction) does, but on the disk of
-    /// `target`. Its rate is measured by a file of 32 MiB without a name, unless the HDF5 file will have less than 16 MiB, is not to be made durable
-    /// ([`SyncPolicy::Never`]), or nothing can be written there.
+    /// Predicts the size of an HDF5 file at `target` and the time that its conversion takes, as
+    /// [`prediction`](Self::prediction) does, but on the disk of `target`. Its rate is measured by
+    /// a file of 32 MiB without a name, unless the HDF5 file will have less than 16 MiB, is not to
+    /// be made durable ([`SyncPolicy::Never`]), or nothing can be written there.
     pub fn prediction_at(&self, target: impl AsRef<Path>) -> Prediction {
         let assumed = self.prediction();
         if self.call.publishing.sync == SyncPolicy::Never || assumed.file_bytes < DISK_RATE_BYTES {
@@ -349,7 +366,8 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.prediction(&self.options, self.call.publishing.sync, self.averaged.as_ref(), disk_rate)
     }
 
-    /// Kind of storage for which the HDF5 file is laid out, a disk or an object store, as set by [`ToHdf5::profile`].
+    /// Kind of storage for which the HDF5 file is laid out, a disk or an object store, as set by
+    /// [`ToHdf5::profile`].
     pub fn profile(&self) -> Profile {
         self.options.profile
     }
@@ -359,9 +377,9 @@ impl<'a> ToHdf5Plan<'a> {
         self.options.hdf5
     }
 
-    /// Estimates how much of an HDF5 file at `target` would share its bytes with the source (reflink); `None` without
-    /// [`Compress::Shared`]. A temporary file without a name is created beside `target` to find out whether the file
-    /// system can share.
+    /// Estimates how much of an HDF5 file at `target` would share its bytes with the source
+    /// (reflink); `None` without [`Compress::Shared`]. A temporary file without a name is created
+    /// beside `target` to find out whether the file system can share.
     ///
     /// # Errors
     /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
@@ -378,8 +396,8 @@ impl<'a> ToHdf5Plan<'a> {
         self.options.appendable
     }
 
-    /// Number of original files that can be restored from the HDF5 file and their total size in bytes; `None` without
-    /// [`ToHdf5::restorable`].
+    /// Number of original files that can be restored from the HDF5 file and their total size in
+    /// bytes; `None` without [`ToHdf5::restorable`].
     ///
     /// # Errors
     /// `Io` if one of them no longer exists.
@@ -387,11 +405,13 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.restorable()
     }
 
-    /// Converts the source to the HDF5 file `target` by this plan; the file appears under its name when it is complete.
+    /// Converts the source to the HDF5 file `target` by this plan; the file appears under its name
+    /// when it is complete.
     ///
     /// # Errors
-    /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
-    /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
+    /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says
+    /// otherwise; `NoSpace`; `Interrupted` if the token was cancelled; those of reading the source.
+    /// The target is then as it was before.
     pub fn write(&self, target: impl AsRef<Path>) -> Result<ToHdf5Summary> {
         let (target, publishing) = (target.as_ref(), self.call.publishing);
         let written =
@@ -405,14 +425,17 @@ impl<'a> ToHdf5Plan<'a> {
         })
     }
 
-    /// Prepares a conversion to the file `target` by several processes, only with [`Compress::Shared`]: writes
-    /// everything but the large datasets of numbers to [a directory](super::ShardPlan::directory_of) beside `target`,
-    /// and divides these datasets into ranges of chunks (items) of about `work_bytes` bytes each (0: 1/64 of the size
-    /// of all these datasets, at least 32 MiB, at most 512 MiB). [`ShardWorker`](super::ShardWorker) has an example.
+    /// Prepares a conversion to the file `target` by several processes, only with
+    /// [`Compress::Shared`]: writes everything but the large datasets of numbers to [a
+    /// directory](super::ShardPlan::directory_of) beside `target`, and divides these datasets into
+    /// ranges of chunks (items) of about `work_bytes` bytes each (0: 1/64 of the size of all these
+    /// datasets, at least 32 MiB, at most 512 MiB). [`ShardWorker`](super::ShardWorker) has an
+    /// example.
     ///
     /// # Errors
-    /// `Usage` for options that are not for plans, conditions on rows and averages among them; `Exists` if `target` exists or has
-    /// a plan; `NoSpace`, `Interrupted`; those of reading the source.
+    /// `Usage` for options that are not for plans, conditions on rows and averages among them;
+    /// `Exists` if `target` exists or has a plan; `NoSpace`, `Interrupted`; those of reading the
+    /// source.
     pub fn shard(&self, target: impl AsRef<Path>, work_bytes: u64) -> Result<ShardPlanSummary> {
         let ToHdf5Plan { path, source, plan, options, .. } = self;
         let (target, publishing) = (target.as_ref(), self.call.publishing);
@@ -434,8 +457,8 @@ pub struct ToTable<'a> {
 }
 
 impl<'a> ToTable<'a> {
-    /// Prepares to write a casacore table from the table at `source`: a table directory, a file that holds a whole table, or a
-    /// native HDF5 file.
+    /// Prepares to write a casacore table from the table at `source`: a table directory, a file
+    /// that holds a whole table, or a native HDF5 file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (open, options) = (OpenOptions::default(), ToTableOptions::default());
         ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
@@ -445,8 +468,8 @@ impl<'a> ToTable<'a> {
 
     open_setters!(native);
 
-    /// Sets whether the source is first read once to find damaged tables, columns and rows, which are then left out; by
-    /// default damage ends the call. [`ToTableSummary::damage`] lists them.
+    /// Sets whether the source is first read once to find damaged tables, columns and rows, which
+    /// are then left out; by default damage ends the call. [`ToTableSummary::damage`] lists them.
     ///
     /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -454,31 +477,34 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Sets the byte order of the data files of the casacore table; the default is the order of the original table's files if
-    /// the source records it, else that of this machine.
+    /// Sets the byte order of the data files of the casacore table; the default is the order of the
+    /// original table's files if the source records it, else that of this machine.
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.options.byte_order = Some(order);
         self
     }
 
-    /// Sets whether a column that a virtual column engine of casacore computed is bound to that engine again if the
-    /// engine computes the same values; by default the values are stored.
+    /// Sets whether a column that a virtual column engine of casacore computed is bound to that
+    /// engine again if the engine computes the same values; by default the values are stored.
     pub fn engines(mut self, engines: bool) -> Self {
         self.options.engines = engines;
         self
     }
 
-    /// Sets the number of threads that read and write columns; 0, the default: one for each processor.
+    /// Sets the number of threads that read and write columns; 0, the default: one for each
+    /// processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
         self
     }
 
-    /// Writes the casacore table to the directory `target`, which appears under its name when it is complete.
+    /// Writes the casacore table to the directory `target`, which appears under its name when it is
+    /// complete.
     ///
     /// # Errors
-    /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
-    /// `Interrupted` if the token was cancelled; those of reading the source. The target is then as it was before.
+    /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says
+    /// otherwise; `NoSpace`; `Interrupted` if the token was cancelled; those of reading the source.
+    /// The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToTableSummary> {
         let mut source = Source::open_with(&self.source, self.open)?;
         let place = Context::path(&self.source);
@@ -491,14 +517,16 @@ impl<'a> ToTable<'a> {
         written.map_err(|error| error.of_file(&place))
     }
 
-    /// Prepares a conversion to the table directory `target` by several processes: writes everything but the tiles of
-    /// large hypercubes to [a directory](super::ShardPlan::directory_of) beside `target`, and divides these tiles into
-    /// ranges (items) of about `work_bytes` bytes each (0: 1/64 of the size of all these tiles, at least 32 MiB, at
-    /// most 512 MiB). The finished table equals that of [`write`](Self::write) byte for byte.
+    /// Prepares a conversion to the table directory `target` by several processes: writes
+    /// everything but the tiles of large hypercubes to [a
+    /// directory](super::ShardPlan::directory_of) beside `target`, and divides these tiles into
+    /// ranges (items) of about `work_bytes` bytes each (0: 1/64 of the size of all these tiles, at
+    /// least 32 MiB, at most 512 MiB). The finished table equals that of [`write`](Self::write)
+    /// byte for byte.
     ///
     /// # Errors
-    /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target` exists or has a plan; `NoSpace`,
-    /// `Interrupted`; those of reading the source.
+    /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target`
+    /// exists or has a plan; `NoSpace`, `Interrupted`; those of reading the source.
     pub fn shard(self, target: impl AsRef<Path>, work_bytes: u64) -> Result<ShardPlanSummary> {
         if self.salvage {
             return Err(Error::usage("damage cannot be left out in a plan"));
@@ -512,8 +540,8 @@ impl<'a> ToTable<'a> {
     }
 }
 
-/// Restores the original table directory, every file and every byte, from a native HDF5 file made with
-/// [`ToHdf5::restorable`].
+/// Restores the original table directory, every file and every byte, from a native HDF5 file made
+/// with [`ToHdf5::restorable`].
 #[derive(Clone)]
 #[must_use = "`write` restores the files"]
 pub struct ToOriginal<'a> {
@@ -523,34 +551,36 @@ pub struct ToOriginal<'a> {
 }
 
 impl<'a> ToOriginal<'a> {
-    /// Prepares to restore the table directory from which the HDF5 file at `source` was made with [`ToHdf5::restorable`].
+    /// Prepares to restore the table directory from which the HDF5 file at `source` was made with
+    /// [`ToHdf5::restorable`].
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToOriginal { source: source.as_ref().to_owned(), threads: 0, call: Call::default() }
     }
 
     call_setters!(target);
 
-    /// Sets the number of threads that decode the HDF5 file; 0, the default: one for each processor.
+    /// Sets the number of threads that decode the HDF5 file; 0, the default: one for each
+    /// processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Restores the original table directory as `target`, which appears when it is complete and the SHA-256 of every
-    /// file has been checked.
+    /// Restores the original table directory as `target`, which appears when it is complete and the
+    /// SHA-256 of every file has been checked.
     ///
     /// # Errors
-    /// `Usage` if the file does not hold its originals. `Format` if a file would differ from the original, because of damage or
-    /// because columns, which are named, were changed since. `Exists`, `NoSpace` and `Interrupted` as for
-    /// [`ToTable::write`].
+    /// `Usage` if the file does not hold its originals. `Format` if a file would differ from the
+    /// original, because of damage or because columns, which are named, were changed since.
+    /// `Exists`, `NoSpace` and `Interrupted` as for [`ToTable::write`].
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToOriginalSummary> {
         let (publishing, threads) = (self.call.publishing, self.threads);
         self.call.run(|progress| exact::restore(&self.source, target.as_ref(), publishing, threads, progress))
     }
 }
 
-/// Compares two sources value by value, whatever their storage; or a native HDF5 file (columns as datasets) with the
-/// digests of its content that were stored in it when it was made.
+/// Compares two sources value by value, whatever their storage; or a native HDF5 file (columns as
+/// datasets) with the digests of its content that were stored in it when it was made.
 ///
 /// See [`ToHdf5`] for an example.
 #[derive(Clone)]
@@ -572,9 +602,10 @@ impl<'a> Compare<'a> {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }
 
-    /// Prepares a comparison of the native HDF5 file at `path` with the digests that were stored in it when it was
-    /// made: every column, every keyword set, and, if the original casacore files can be restored from it, the bytes of
-    /// each. Damage in the elements of a column is a difference.
+    /// Prepares a comparison of the native HDF5 file at `path` with the digests that were stored in
+    /// it when it was made: every column, every keyword set, and, if the original casacore files
+    /// can be restored from it, the bytes of each. Damage in the elements of a column is a
+    /// difference.
     pub fn with_stored_digests(path: impl AsRef<Path>) -> Self {
         Self::of(path.as_ref(), None)
     }
@@ -584,8 +615,9 @@ impl<'a> Compare<'a> {
         Compare { left, right, predicate: None, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Compares only the rows of the left source's main table that satisfy `predicate`, as [`ToHdf5::rows_where`]
-    /// selects them, with all rows of the right source's main table, such as a file converted with the same condition.
+    /// Compares only the rows of the left source's main table that satisfy `predicate`, as
+    /// [`ToHdf5::rows_where`] selects them, with all rows of the right source's main table, such as
+    /// a file converted with the same condition.
     pub fn rows_where(mut self, predicate: Predicate) -> Self {
         self.predicate = Some(predicate);
         self
@@ -595,11 +627,12 @@ impl<'a> Compare<'a> {
 
     call_setters!();
 
-    /// Compares the two sources, or the native HDF5 file with the digests stored in it. Differences are a result, not
-    /// an error.
+    /// Compares the two sources, or the native HDF5 file with the digests stored in it. Differences
+    /// are a result, not an error.
     ///
     /// # Errors
-    /// Those of reading either source; `Usage` if a file that is to be compared with its digests has none; `Interrupted`.
+    /// Those of reading either source; `Usage` if a file that is to be compared with its digests
+    /// has none; `Interrupted`.
     pub fn run(self) -> Result<Comparison> {
         let Some(right) = &self.right else {
             return self.call.run(|progress| super::check::check(&self.left, self.open, progress));
@@ -614,7 +647,8 @@ impl<'a> Compare<'a> {
     }
 }
 
-/// Computes fingerprints (CTFP-2, or CTFP-1 with SHA-256) of the content of a source, which do not depend on how it is stored.
+/// Computes fingerprints (CTFP-2, or CTFP-1 with SHA-256) of the content of a source, which do not
+/// depend on how it is stored.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Digest, ToHdf5};
@@ -643,8 +677,8 @@ pub struct Digest<'a> {
 }
 
 impl<'a> Digest<'a> {
-    /// Prepares fingerprints of all tables of `source`: a table directory, a file that holds a whole table, or a native HDF5
-    /// file.
+    /// Prepares fingerprints of all tables of `source`: a table directory, a file that holds a
+    /// whole table, or a native HDF5 file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Digest { source, open, columns: Vec::new(), hash: HashKind::default(), call: Call::default() }
@@ -652,8 +686,8 @@ impl<'a> Digest<'a> {
 
     open_setters!(native);
 
-    /// Restricts the fingerprints to the columns `names`, such as `TIME`, of every table; by default all columns are
-    /// included.
+    /// Restricts the fingerprints to the columns `names`, such as `TIME`, of every table; by
+    /// default all columns are included.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
         self
@@ -667,12 +701,12 @@ impl<'a> Digest<'a> {
 
     call_setters!();
 
-    /// Computes the fingerprints, reading columns in parallel. Returns each table with its name, `.` for the main one; a table
-    /// that cannot be opened is returned with its error.
+    /// Computes the fingerprints, reading columns in parallel. Returns each table with its name,
+    /// `.` for the main one; a table that cannot be opened is returned with its error.
     ///
     /// # Errors
-    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns
-    /// are in the result.
+    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`.
+    /// Errors of tables and columns are in the result.
     pub fn run(self) -> Result<Vec<(String, Result<TableDigest>)>> {
         let source = Source::open_with(&self.source, self.open)?;
         source.check_columns(&self.columns).with_context(|| source.place.clone())?;

@@ -1,5 +1,5 @@
-//! Writes a native HDF5 file from tables: its structure, the elements and, if requested, the data from which the
-//! original files are restored.
+//! Writes a native HDF5 file from tables: its structure, the elements and, if requested, the data
+//! from which the original files are restored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,21 +25,24 @@ pub struct ToHdf5Summary {
     pub tables: usize,
     /// Number of columns that were written to the HDF5 file.
     pub columns: usize,
-    /// Number of selected columns of the source that were not converted, because this program cannot read them or because they
-    /// are damaged.
+    /// Number of selected columns of the source that were not converted, because this program
+    /// cannot read them or because they are damaged.
     pub missing: usize,
     /// Number of rows of the main table that were written.
     pub rows: u64,
-    /// Bytes of all elements that were converted, uncompressed; strings are counted as 16 bytes each.
+    /// Bytes of all elements that were converted, uncompressed; strings are counted as 16 bytes
+    /// each.
     pub bytes: u64,
     /// Size of the HDF5 file in bytes.
     pub file_bytes: u64,
-    /// How much of the HDF5 file shares its bytes with the source (reflink); `None` without [`Compress::Shared`].
+    /// How much of the HDF5 file shares its bytes with the source (reflink); `None` without
+    /// [`Compress::Shared`].
     pub sharing: Option<Sharing>,
-    /// Fingerprint of the main table (BLAKE3 of its content by the rules of CTFP-2, whatever the storage); `None` if
-    /// digests were not computed.
+    /// Fingerprint of the main table (BLAKE3 of its content by the rules of CTFP-2, whatever the
+    /// storage); `None` if digests were not computed.
     pub digest: Option<Hash>,
-    /// Damaged parts of the source that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
+    /// Damaged parts of the source that were left out; empty without
+    /// [`ToHdf5::salvage`](super::ToHdf5::salvage).
     pub damage: Vec<Damage>,
     /// Warnings for the user about the conversion, as sentences.
     pub warnings: Vec<String>,
@@ -48,8 +51,8 @@ pub struct ToHdf5Summary {
 /// Writes the HDF5 file of `plan`, which appears at `target` when it is complete.
 ///
 /// # Errors
-/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those of reading the
-/// source. Nothing is left at `target` then.
+/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and
+/// those of reading the source. Nothing is left at `target` then.
 pub(crate) fn to_hdf5(
     source: &Source,
     plan: &Plan,
@@ -121,7 +124,8 @@ fn publish(file: File, output: Output, progress: &dyn Progress) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Free space that the file needs, about. Metadata of a dataset takes some KiB; a column that is compressed is not counted.
+/// Free space that the file needs, about. Metadata of a dataset takes some KiB; a column that is
+/// compressed is not counted.
 fn needed_bytes(source: &Source, plan: &Plan, options: &ToHdf5Options, target: &Path) -> Result<u64> {
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
@@ -132,7 +136,8 @@ fn needed_bytes(source: &Source, plan: &Plan, options: &ToHdf5Options, target: &
     Ok(needed.saturating_sub(shared))
 }
 
-/// Creates the HDF5 file at `path` in the format and with the strategy for its space that the options ask for.
+/// Creates the HDF5 file at `path` in the format and with the strategy for its space that the
+/// options ask for.
 fn create_file(path: &Path, options: &ToHdf5Options) -> Result<File> {
     match (options.compress, options.profile.page_bytes()) {
         (Compress::Shared, _) => File::create_aligned(path),

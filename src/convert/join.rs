@@ -1,5 +1,5 @@
-//! Joins native HDF5 files (converted tables) that have ranges of rows of one table into one file. Its large columns
-//! are virtual datasets, which refer to those files.
+//! Joins native HDF5 files (converted tables) that have ranges of rows of one table into one file.
+//! Its large columns are virtual datasets, which refer to those files.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -22,18 +22,20 @@ const MAX_NAME: usize = 1000;
 /// Subtables, and the structure of the tables, are always compared as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinCheck {
-    /// The first and the last row of each part (a file with a range of rows) are compared with the joined file, in
-    /// every column.
+    /// The first and the last row of each part (a file with a range of rows) are compared with the
+    /// joined file, in every column.
     #[default]
     Edges,
     /// All rows of the joined file are compared with its parts.
     All,
 }
 
-/// Joins native HDF5 files with ranges of rows of one table (parts, as `shard plan --split` plans them) into one file.
-/// Large columns become virtual datasets: their elements stay in the parts, found by paths relative to the joined file.
+/// Joins native HDF5 files with ranges of rows of one table (parts, as `shard plan --split` plans
+/// them) into one file. Large columns become virtual datasets: their elements stay in the parts,
+/// found by paths relative to the joined file.
 ///
-/// Where a part is missing later, HDF5 reads NaN, `true` and the integers farthest from 0 without an error.
+/// Where a part is missing later, HDF5 reads NaN, `true` and the integers farthest from 0 without
+/// an error.
 ///
 /// ```no_run
 /// use ctds_hdf5::convert::JoinParts;
@@ -64,11 +66,13 @@ pub struct JoinSummary {
     pub tables: usize,
     /// Names of the columns of the joined file that are virtual datasets.
     pub virtual_columns: Vec<String>,
-    /// Size in bytes of the elements that stay in the parts (the files that were joined), uncompressed.
+    /// Size in bytes of the elements that stay in the parts (the files that were joined),
+    /// uncompressed.
     pub virtual_bytes: u64,
     /// Size in bytes of the elements that were copied to the joined file, uncompressed.
     pub copied_bytes: u64,
-    /// Number of cells of the joined file that were compared with those of the files from which it is joined.
+    /// Number of cells of the joined file that were compared with those of the files from which it
+    /// is joined.
     pub cells: u64,
     /// Size in bytes of the joined file.
     pub file_bytes: u64,
@@ -77,8 +81,8 @@ pub struct JoinSummary {
 }
 
 impl<'a> JoinParts<'a> {
-    /// Prepares to join native HDF5 files that have consecutive ranges of rows of one table, given in the order of the
-    /// rows.
+    /// Prepares to join native HDF5 files that have consecutive ranges of rows of one table, given
+    /// in the order of the rows.
     pub fn new<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>) -> Self {
         JoinParts {
             parts: parts.into_iter().map(|part| part.as_ref().to_owned()).collect(),
@@ -93,14 +97,15 @@ impl<'a> JoinParts<'a> {
 
     open_setters!();
 
-    /// Sets the size in bytes from which a column of the joined file becomes a virtual dataset; smaller ones are
-    /// copied. The default is 1 MiB.
+    /// Sets the size in bytes from which a column of the joined file becomes a virtual dataset;
+    /// smaller ones are copied. The default is 1 MiB.
     pub fn copy_below(mut self, bytes: u64) -> Self {
         self.virtual_bytes = bytes;
         self
     }
 
-    /// Sets how many rows are compared with the parts (the files that are joined) before the joined file gets its name.
+    /// Sets how many rows are compared with the parts (the files that are joined) before the joined
+    /// file gets its name.
     pub fn check(mut self, check: JoinCheck) -> Self {
         self.check = check;
         self
@@ -110,8 +115,9 @@ impl<'a> JoinParts<'a> {
     /// with its parts.
     ///
     /// # Errors
-    /// `Usage` if the parts are not in or below the directory of `target`, not parts of one table, or not in order; `Exists`,
-    /// `NoSpace`, `Interrupted`; `Format` if the joined file does not read as its parts; those of reading them.
+    /// `Usage` if the parts are not in or below the directory of `target`, not parts of one table,
+    /// or not in order; `Exists`, `NoSpace`, `Interrupted`; `Format` if the joined file does not
+    /// read as its parts; those of reading them.
     pub fn write(&self, target: impl AsRef<Path>) -> Result<JoinSummary> {
         self.call.run(|progress| self.join(target.as_ref(), progress))
     }
@@ -190,7 +196,8 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Temporary hard links to the parts beside the unfinished joined file, so that HDF5 finds them while it is checked.
+/// Temporary hard links to the parts beside the unfinished joined file, so that HDF5 finds them
+/// while it is checked.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,

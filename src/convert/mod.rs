@@ -11,9 +11,10 @@
 //!
 //! [`Outline`] shows the groups, datasets, axes and attributes that a file would have.
 //!
-//! A source is whatever holds a table: a directory, a file with a whole table inside, a native HDF5 file, finished or live;
-//! [`Source`] opens it to look at its tables. Every target appears under its name when it is whole, and all calls take a
-//! [`CancelToken`](crate::CancelToken) and report their [`Progress`](crate::Progress) if asked to.
+//! A source is whatever holds a table: a directory, a file with a whole table inside, a native HDF5
+//! file, finished or live; [`Source`] opens it to look at its tables. Every target appears under
+//! its name when it is whole, and all calls take a [`CancelToken`](crate::CancelToken) and report
+//! their [`Progress`](crate::Progress) if asked to.
 //!
 //! ```
 //! use ctds_hdf5::convert::ToHdf5;

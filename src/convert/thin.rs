@@ -1,4 +1,5 @@
-//! Makes thin tables: table directories whose files with large tiles are links to an HDF5 file. docs/thin.md.
+//! Makes thin tables: table directories whose files with large tiles are links to an HDF5 file.
+//! docs/thin.md.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +16,12 @@ use crate::progress::Phase;
 use crate::source::Source;
 use crate::table::OpenOptions;
 
-/// Makes a thin table of a native HDF5 file: a directory that every casacore program reads as a normal table, in which the
-/// files with large tiles are relative symbolic links to the HDF5 file. Elements are stored once.
+/// Makes a thin table of a native HDF5 file: a directory that every casacore program reads as a
+/// normal table, in which the files with large tiles are relative symbolic links to the HDF5 file.
+/// Elements are stored once.
 ///
-/// Only datasets that are one block can be linked to: those of hypercubes of numbers, where the file was made with
-/// [`Compress::Shared`]. All other columns are copied.
+/// Only datasets that are one block can be linked to: those of hypercubes of numbers, where the
+/// file was made with [`Compress::Shared`]. All other columns are copied.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Compare, Compress, LinkTable, ToHdf5};
@@ -48,17 +50,20 @@ pub struct LinkTable<'a> {
     call: Call<'a>,
 }
 
-/// Summary of [`LinkTable::write`], which makes a thin table (a table directory whose large tiles stay in an HDF5 file).
+/// Summary of [`LinkTable::write`], which makes a thin table (a table directory whose large tiles
+/// stay in an HDF5 file).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LinkSummary {
-    /// Number of tables, the main one and subtables, in the thin table that was made (a directory with links to an HDF5 file).
+    /// Number of tables, the main one and subtables, in the thin table that was made (a directory
+    /// with links to an HDF5 file).
     pub tables: usize,
     /// Number of columns in all tables of the thin table.
     pub columns: usize,
     /// Number of files of the thin table that are links to the HDF5 file.
     pub links: usize,
-    /// Total size in bytes, as stored, of the datasets in the HDF5 file that the thin table reads through links.
+    /// Total size in bytes, as stored, of the datasets in the HDF5 file that the thin table reads
+    /// through links.
     pub linked_bytes: u64,
     /// Number of rows of the main table in the thin table.
     pub rows: u64,
@@ -67,7 +72,8 @@ pub struct LinkSummary {
 }
 
 impl<'a> LinkTable<'a> {
-    /// Prepares a thin table (a directory with links to the tiles in an HDF5 file) of the native HDF5 file at `source`.
+    /// Prepares a thin table (a directory with links to the tiles in an HDF5 file) of the native
+    /// HDF5 file at `source`.
     pub fn new(source: impl AsRef<Path>) -> Self {
         LinkTable { source: source.as_ref().to_owned(), writable: false, threads: 0, call: Call::default() }
     }
@@ -82,22 +88,26 @@ impl<'a> LinkTable<'a> {
         self
     }
 
-    /// Sets the number of threads that read and write columns; 0, the default: one for each processor.
+    /// Sets the number of threads that read and write columns; 0, the default: one for each
+    /// processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the thin table (with links to the HDF5 file) to the directory `target`, which appears under its name when it is complete.
+    /// Writes the thin table (with links to the HDF5 file) to the directory `target`, which appears
+    /// under its name when it is complete.
     ///
     /// # Errors
-    /// `Unsupported` if no dataset of the file can be linked to; `Exists` if there is something at `target`, unless
-    /// [`if_exists`](Self::if_exists) says otherwise; `NoSpace`; `Interrupted`; those of reading the file.
+    /// `Unsupported` if no dataset of the file can be linked to; `Exists` if there is something at
+    /// `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`; `Interrupted`;
+    /// those of reading the file.
     pub fn write(self, target: impl AsRef<Path>) -> Result<LinkSummary> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Calls `check` with the temporary path of the table, which is moved to `target` only if `check` succeeds.
+    /// Calls `check` with the temporary path of the table, which is moved to `target` only if
+    /// `check` succeeds.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -121,10 +131,11 @@ impl<'a> LinkTable<'a> {
     }
 }
 
-/// Converts a table directory to HDF5 and replaces the table by a thin one, whose files with large tiles are links to the HDF5 file: elements in
-/// tiles are stored once.
+/// Converts a table directory to HDF5 and replaces the table by a thin one, whose files with large
+/// tiles are links to the HDF5 file: elements in tiles are stored once.
 ///
-/// The table is replaced in one step, after both the HDF5 file and the thin table were compared with it.
+/// The table is replaced in one step, after both the HDF5 file and the thin table were compared
+/// with it.
 #[derive(Clone)]
 #[must_use = "`write` converts"]
 pub struct ReplaceTable<'a> {
@@ -172,18 +183,21 @@ impl<'a> ReplaceTable<'a> {
         self
     }
 
-    /// Sets the number of threads that decode, compress, read and write columns; 0, the default: one for each processor.
+    /// Sets the number of threads that decode, compress, read and write columns; 0, the default:
+    /// one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Converts the table to the HDF5 file `hdf5`, and replaces the table by a thin one with links to that file.
+    /// Converts the table to the HDF5 file `hdf5`, and replaces the table by a thin one with links
+    /// to that file.
     ///
     /// # Errors
-    /// `Exists` if there is something at `hdf5`, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if what was written
-    /// differs from the table; `Unsupported` if the table is not a directory, or thin already; `NoSpace`; `Interrupted`. The
-    /// table is then as it was; the HDF5 file may exist.
+    /// `Exists` if there is something at `hdf5`, unless [`if_exists`](Self::if_exists) says
+    /// otherwise; `Format` if what was written differs from the table; `Unsupported` if the table
+    /// is not a directory, or thin already; `NoSpace`; `Interrupted`. The table is then as it was;
+    /// the HDF5 file may exist.
     pub fn write(self, hdf5: impl AsRef<Path>) -> Result<ReplaceSummary> {
         let (table, hdf5) = (self.table.as_path(), hdf5.as_ref());
         let place = Context::path(table);
@@ -244,7 +258,8 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
-/// The thin table is to replace `table`, whose directory the HDF5 file must therefore not be, or be in.
+/// The thin table is to replace `table`, whose directory the HDF5 file must therefore not be, or be
+/// in.
 fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {
@@ -266,7 +281,8 @@ pub struct Materialize<'a> {
 }
 
 impl<'a> Materialize<'a> {
-    /// Prepares to copy the linked tiles of the thin table in the directory `table` from its HDF5 file into files of its own.
+    /// Prepares to copy the linked tiles of the thin table in the directory `table` from its HDF5
+    /// file into files of its own.
     pub fn new(table: impl AsRef<Path>) -> Self {
         let open = OpenOptions::default();
         Materialize { table: table.as_ref().to_owned(), open, threads: 0, call: Call::default() }
@@ -276,17 +292,19 @@ impl<'a> Materialize<'a> {
 
     open_setters!();
 
-    /// Sets the number of threads that read and write columns; 0, the default: one for each processor.
+    /// Sets the number of threads that read and write columns; 0, the default: one for each
+    /// processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Replaces the thin table (with links to an HDF5 file), in one step, by a table that has all tiles in files of its own.
+    /// Replaces the thin table (with links to an HDF5 file), in one step, by a table that has all
+    /// tiles in files of its own.
     ///
     /// # Errors
-    /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten; `NoSpace`; `Interrupted`. The table is then
-    /// as it was.
+    /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten;
+    /// `NoSpace`; `Interrupted`. The table is then as it was.
     pub fn run(self) -> Result<ToTableSummary> {
         let source = Source::open_with(&self.table, self.open)?;
         if thin::Record::read(&self.table)?.is_none() {
@@ -309,7 +327,8 @@ pub struct ThinTable {
 }
 
 impl ThinTable {
-    /// Opens the thin table in `directory`, that is, reads its record of the links to an HDF5 file; `None` if it is not a thin table.
+    /// Opens the thin table in `directory`, that is, reads its record of the links to an HDF5 file;
+    /// `None` if it is not a thin table.
     ///
     /// # Errors
     /// `Format` if the record is damaged.
@@ -318,20 +337,21 @@ impl ThinTable {
         Ok(thin::Record::read(directory)?.map(|record| ThinTable { directory: directory.to_owned(), record }))
     }
 
-    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table (a casacore table with
-    /// links to this file).
+    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table (a
+    /// casacore table with links to this file).
     pub fn hdf5(&self) -> &Path {
         &self.record.hdf5
     }
 
-    /// The files of the thin table that are links to the HDF5 file: file name, path of the linked dataset, and size in
-    /// bytes of the dataset's chunks as stored.
+    /// The files of the thin table that are links to the HDF5 file: file name, path of the linked
+    /// dataset, and size in bytes of the dataset's chunks as stored.
     pub fn links(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.record.links.iter().map(|link| (link.file.as_str(), link.dataset.as_str(), link.bytes))
     }
 
-    /// Checks that the HDF5 file is still the one to which this thin table (a casacore table whose files with large
-    /// tiles are links to the HDF5 file) was linked, neither moved nor rewritten. Changed elements are allowed.
+    /// Checks that the HDF5 file is still the one to which this thin table (a casacore table whose
+    /// files with large tiles are links to the HDF5 file) was linked, neither moved nor rewritten.
+    /// Changed elements are allowed.
     ///
     /// # Errors
     /// `Format` if it was moved or rewritten since it was linked.

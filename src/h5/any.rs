@@ -1,5 +1,5 @@
-//! Reads objects of any HDF5 file for code that shows or checks files: also element types that casacore lacks, and links
-//! without following them.
+//! Reads objects of any HDF5 file for code that shows or checks files: also element types that
+//! casacore lacks, and links without following them.
 //!
 //! Extents are in HDF5's order here, slowest axis first: those who look at any file expect numpy's.
 
@@ -26,7 +26,8 @@ const MAX_CACHE_BYTES: u64 = 32 << 20;
 /// Filtered chunks are decoded in memory as a whole.
 const MAX_CHUNK_BYTES: u64 = 256 << 20;
 
-/// Largest plausible ratio of elements in memory to stored bytes: compression and chunks never written make it large.
+/// Largest plausible ratio of elements in memory to stored bytes: compression and chunks never
+/// written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
 pub(crate) enum AnyObject {
@@ -44,11 +45,11 @@ pub(crate) struct AnyDataset {
     dataset: hdf5::Dataset,
     stored: StoredType,
     elsewhere: Option<Elsewhere>,
-    /// Extents of a virtual dataset at its creation, slowest axis first, used so that its source files stay closed;
-    /// `None` asks libhdf5.
+    /// Extents of a virtual dataset at its creation, slowest axis first, used so that its source
+    /// files stay closed; `None` asks libhdf5.
     apart: Option<Vec<u64>>,
-    /// All chunks at one index of the slowest axis are cached, so that reading on along the faster axes decodes each
-    /// only once.
+    /// All chunks at one index of the slowest axis are cached, so that reading on along the faster
+    /// axes decodes each only once.
     keeps_chunks: bool,
     /// `None` if only libhdf5 can read the chunks.
     chunks: Option<AnyChunks>,
@@ -62,14 +63,16 @@ pub(crate) struct AnyNamedType {
 /// The same for all hard links to an object of an open file; the text has no other meaning.
 pub(crate) type ObjectId = String;
 
-/// Which other files may be opened: relative names are below a directory, and a function accepts paths.
+/// Which other files may be opened: relative names are below a directory, and a function accepts
+/// paths.
 pub(crate) struct Served<'a> {
     directory: &'a Path,
     is_served: &'a dyn Fn(&Path) -> bool,
 }
 
 impl<'a> Served<'a> {
-    /// `is_served` gets canonical paths; `directory` is the canonical one of the file that names others.
+    /// `is_served` gets canonical paths; `directory` is the canonical one of the file that names
+    /// others.
     pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
         Served { directory, is_served }
     }
@@ -81,7 +84,8 @@ impl<'a> Served<'a> {
     pub(crate) fn find(&self, name: &str) -> Result<PathBuf> {
         let path = self.directory.join(name);
         let path = path.canonicalize().map_err(|error| {
-            // the caller learns of every file on which the answer depends, also of one that is missing
+            // the caller learns of every file on which the answer depends, also of one that is
+            // missing
             let _ = (self.is_served)(&path);
             Error::from(error).context(name)
         })?;
@@ -131,7 +135,8 @@ impl Group {
         open().map_err(Error::blame_source).with_context(|| name.to_owned())
     }
 
-    /// Identifies the group to which the hard link `name` leads; `None` if it leads to another kind of object.
+    /// Identifies the group to which the hard link `name` leads; `None` if it leads to another kind
+    /// of object.
     pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
         let info = self.inner().loc_info_by_name(name).h5().with_context(|| name.to_owned())?;
         Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
@@ -274,8 +279,8 @@ impl AnyDataset {
         Ok(along.fold(bytes, u64::saturating_mul))
     }
 
-    /// Fails if `bytes` is above a limit and far more than the stored bytes can decode to: damaged files may declare
-    /// any size.
+    /// Fails if `bytes` is above a limit and far more than the stored bytes can decode to: damaged
+    /// files may declare any size.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let is_stored =
             matches!(self.dataset.dcpl().h5()?.get_layout().h5()?, StorageLayout::Chunked | StorageLayout::Contiguous);
@@ -306,7 +311,8 @@ impl AnyDataset {
         })
     }
 
-    /// `block` has an entry for each axis, slowest first; elements have their type in the file, last axis fastest.
+    /// `block` has an entry for each axis, slowest first; elements have their type in the file,
+    /// last axis fastest.
     ///
     /// # Errors
     /// `Unsupported` if they contain pointers.

@@ -1,7 +1,9 @@
-//! Reads elements of any type from the chunks of a dataset without libhdf5, which only tells where the chunks are in the file.
+//! Reads elements of any type from the chunks of a dataset without libhdf5, which only tells where
+//! the chunks are in the file.
 //!
-//! libhdf5 copies element by element where the selections in the file and in memory have different shapes, and decodes gzip at half of
-//! the speed of [`codec`](super::codec). This module leaves all other chunks to libhdf5.
+//! libhdf5 copies element by element where the selections in the file and in memory have different
+//! shapes, and decodes gzip at half of the speed of [`codec`](super::codec). This module leaves all
+//! other chunks to libhdf5.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -76,8 +78,8 @@ struct Runs {
     len: usize,
     from: usize,
     to: usize,
-    /// For each axis along which runs repeat, slowest first: their number, and the distance in the chunk and in the
-    /// block.
+    /// For each axis along which runs repeat, slowest first: their number, and the distance in the
+    /// chunk and in the block.
     axes: Vec<(u64, usize, usize)>,
 }
 
@@ -107,8 +109,8 @@ impl AnyChunks {
         Ok(Some(AnyChunks { file, extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
-    /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest. `None` if libhdf5
-    /// has to read them, e.g. because a chunk was never written.
+    /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
+    /// `None` if libhdf5 has to read them, e.g. because a chunk was never written.
     ///
     /// # Errors
     /// Those of reading, and `Format` for a chunk that cannot be decoded.
@@ -137,8 +139,8 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// `start` is the index of the chunk's first element. `false` if one read would span more than [`MAX_SPAN`] bytes,
-    /// or an unfiltered chunk has another size than declared.
+    /// `start` is the index of the chunk's first element. `false` if one read would span more than
+    /// [`MAX_SPAN`] bytes, or an unfiltered chunk has another size than declared.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
             let mut kept = self.kept.lock_unpoisoned();
@@ -223,8 +225,8 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// Places of all chunks of a block, last axis fastest, `None` for one never written; no list for more than
-/// [`MAX_CHUNKS`].
+/// Places of all chunks of a block, last axis fastest, `None` for one never written; no list for
+/// more than [`MAX_CHUNKS`].
 fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
@@ -246,8 +248,8 @@ fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<O
     Ok(Some(places))
 }
 
-/// Moves to the next chunk of a block, last axis fastest, and from the last to the first. `at` indexes the segments of
-/// each axis.
+/// Moves to the next chunk of a block, last axis fastest, and from the last to the first. `at`
+/// indexes the segments of each axis.
 fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
@@ -259,8 +261,8 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
 }
 
 impl Runs {
-    /// `block` selects elements of the dataset, `segments` those in this chunk, whose extents are `extents`; slowest
-    /// axis first.
+    /// `block` selects elements of the dataset, `segments` those in this chunk, whose extents are
+    /// `extents`; slowest axis first.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block

@@ -1,5 +1,5 @@
-//! Describes the element types of any HDF5 file as libhdf5 lays out their elements in memory, so that this program can
-//! decode the elements.
+//! Describes the element types of any HDF5 file as libhdf5 lays out their elements in memory, so
+//! that this program can decode the elements.
 
 pub(crate) const MAX_NESTED_TYPES: usize = 32;
 
@@ -140,7 +140,8 @@ pub(crate) enum ReferenceKind {
 }
 
 impl AnyType {
-    /// Whether elements contain addresses of values stored elsewhere: of variable length, or references.
+    /// Whether elements contain addresses of values stored elsewhere: of variable length, or
+    /// references.
     pub(crate) fn has_pointers(&self) -> bool {
         match &self.class {
             AnyClass::Text { variable, .. } => *variable,

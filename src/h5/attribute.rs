@@ -13,7 +13,8 @@ use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// Bytes of name and value that fit an object header: a message has less than 64 KiB, with type and extents.
+/// Bytes of name and value that fit an object header: a message has less than 64 KiB, with type and
+/// extents.
 const HEADER_BYTES: u64 = 65_000;
 /// Each string of variable length takes these beside its text, which is in a heap.
 pub(crate) const STORED_STRING_BYTES: u64 = 16;
@@ -24,8 +25,8 @@ pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
 
 /// The value of an attribute.
 ///
-/// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as datasets have them;
-/// strings as variable-length UTF-8.
+/// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as
+/// datasets have them; strings as variable-length UTF-8.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Attribute {
     Scalar(Values),
@@ -38,7 +39,8 @@ impl Attribute {
         Attribute::Scalar(Values::String(vec![text.into()]))
     }
 
-    /// In a file of [`Bounds::Earliest`](super::Bounds::Earliest), headers are the only place for attributes.
+    /// In a file of [`Bounds::Earliest`](super::Bounds::Earliest), headers are the only place for
+    /// attributes.
     pub(crate) fn fits_header(&self, name: &str) -> bool {
         let values = self.values();
         let element = match values {
@@ -164,8 +166,8 @@ pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     })
 }
 
-/// Type as which `stored` is read. Numbers of types that casacore lacks become Short or Int64, floating-point ones
-/// Double.
+/// Type as which `stored` is read. Numbers of types that casacore lacks become Short or Int64,
+/// floating-point ones Double.
 pub(super) fn memory_element(stored: &Datatype) -> Result<DataType> {
     datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
         (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),

@@ -1,5 +1,6 @@
-//! Creates datasets of bytes in which each row is one chunk. A MultiHDF5 container, one HDF5 file that holds other files, has
-//! such a dataset for each of these files and stores it in blocks of equal size, one a row.
+//! Creates datasets of bytes in which each row is one chunk. A MultiHDF5 container, one HDF5 file
+//! that holds other files, has such a dataset for each of these files and stores it in blocks of
+//! equal size, one a row.
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 
@@ -12,7 +13,8 @@ use crate::value::DataType;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
-    /// At least 1 unless rows can be added: HDF5 does not make chunks for a dataset that stays empty.
+    /// At least 1 unless rows can be added: HDF5 does not make chunks for a dataset that stays
+    /// empty.
     pub(crate) rows: u64,
     pub(crate) appendable: bool,
     pub(crate) filters: ByteFilters,

@@ -1,5 +1,5 @@
-//! Reads and decodes chunks of HDF5 datasets without libhdf5, which only tells where they are, so that several threads can
-//! read at once.
+//! Reads and decodes chunks of HDF5 datasets without libhdf5, which only tells where they are, so
+//! that several threads can read at once.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -30,7 +30,8 @@ pub(crate) struct ChunkReader {
 }
 
 enum Places {
-    /// All chunks follow each other as one [block](Dataset::block): memory does not grow with their number.
+    /// All chunks follow each other as one [block](Dataset::block): memory does not grow with their
+    /// number.
     Block {
         /// Offset of the first chunk.
         first: u64,
@@ -41,14 +42,15 @@ enum Places {
 }
 
 impl ChunkReader {
-    /// `None` if only libhdf5 can read the dataset: it is not chunked, has a filter that this program does not run, has
-    /// elements that are stored in other files, or not packed and little-endian, or has unwritten chunks that do not
-    /// read as zeros.
+    /// `None` if only libhdf5 can read the dataset: it is not chunked, has a filter that this
+    /// program does not run, has elements that are stored in other files, or not packed and
+    /// little-endian, or has unwritten chunks that do not read as zeros.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// As [`new`](Self::new), of the first rows (indices of the slowest axis); later ones may not be complete yet.
+    /// As [`new`](Self::new), of the first rows (indices of the slowest axis); later ones may not
+    /// be complete yet.
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {
@@ -194,7 +196,8 @@ impl ChunkRead for ChunkReader {
                 out.extend_default(elements);
                 Ok(())
             }
-            // memory for numbers is taken once the stored bytes justify it; as Bool not every byte is valid
+            // memory for numbers is taken once the stored bytes justify it; as Bool not every byte
+            // is valid
             Some(info) if self.element != DataType::Bool && self.is_backed(&info)? => {
                 out.extend_by_reading(elements, ByteOrder::Little, |bytes| self.decode_to(&info, bytes))
             }

@@ -8,7 +8,8 @@ use super::filter::{Filter, Pipeline};
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
-/// How the chunks of a dataset are compressed: by one of the codecs of this program at a level, or not at all.
+/// How the chunks of a dataset are compressed: by one of the codecs of this program at a level, or
+/// not at all.
 ///
 /// ```
 /// # use ctds_hdf5::Compression;
@@ -30,7 +31,8 @@ pub struct Plugin {
     pub id: i32,
     /// The name of the HDF5 filter that the plugin contains, such as `zstd`.
     pub filter: String,
-    /// Python package that contains the plugin's filter, such as `hdf5plugin` or `h5py`; `None` if no package is known.
+    /// Python package that contains the plugin's filter, such as `hdf5plugin` or `h5py`; `None` if
+    /// no package is known.
     pub package: Option<&'static str>,
 }
 
@@ -84,21 +86,23 @@ impl Compression {
         self.0.is_none()
     }
 
-    /// The plugin that other programs need to read datasets with this compression; `None` if every libhdf5 reads them.
+    /// The plugin that other programs need to read datasets with this compression; `None` if every
+    /// libhdf5 reads them.
     pub fn plugin(self) -> Option<Plugin> {
         let (codec, _) = self.0?;
         Some(Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package: Some(codec.plugin()?) })
     }
 
-    /// The plugin that other programs need to read Blosc chunks. Such chunks are copied from arrays of other formats; no
-    /// other data is compressed with Blosc.
+    /// The plugin that other programs need to read Blosc chunks. Such chunks are copied from arrays
+    /// of other formats; no other data is compressed with Blosc.
     pub fn blosc_plugin() -> Plugin {
         let codec = codec::blosc();
         let package = codec.plugin();
         Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package }
     }
 
-    /// The filters of a dataset of numbers with this compression, for users: `shuffle + deflate 4`; empty without compression.
+    /// The filters of a dataset of numbers with this compression, for users: `shuffle + deflate 4`;
+    /// empty without compression.
     pub fn describe(self) -> String {
         match self.0 {
             None => String::new(),
@@ -107,8 +111,8 @@ impl Compression {
         }
     }
 
-    /// Compresses by shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the nearest of these for other
-    /// numbers. Every HDF5 library reads it.
+    /// Compresses by shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the
+    /// nearest of these for other numbers. Every HDF5 library reads it.
     pub fn gzip(level: u8) -> Self {
         Self::of(codec::portable(), level)
     }
@@ -164,7 +168,8 @@ impl Default for Compression {
 impl FromStr for Compression {
     type Err = Error;
 
-    /// Parses a compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
+    /// Parses a compression as the command line names it: `none`, a codec (`gzip`), or a codec and
+    /// its level (`gzip:6`).
     ///
     /// # Errors
     /// `Usage` if this program has not that codec or level; the message names those it has.

@@ -1,4 +1,5 @@
-//! Datasets of HDF5 files: creates them, and reads and writes their elements by region and by chunk.
+//! Datasets of HDF5 files: creates them, and reads and writes their elements by region and by
+//! chunk.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,12 +20,12 @@ use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
-/// Largest plausible ratio of elements in memory to stored bytes, if the codec does not allow more: chunks that were
-/// never written take no bytes of the file.
+/// Largest plausible ratio of elements in memory to stored bytes, if the codec does not allow more:
+/// chunks that were never written take no bytes of the file.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Datasets of a scale in a file of [`Bounds::Earliest`]: it lists each with 16 bytes in one attribute of less than 64
-/// KiB.
+/// Datasets of a scale in a file of [`Bounds::Earliest`]: it lists each with 16 bytes in one
+/// attribute of less than 64 KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
 /// Bytes of a string of variable length in a dataset, at most.
@@ -35,9 +36,9 @@ pub(crate) struct DatasetSpec<'a> {
     /// Any type but a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Fastest axis first; `None` for one contiguous block. Chunks may be longer than the dataset only on a slowest
-    /// axis that can grow, and on axes of a dataset without elements, which always has chunks, because `h5repack -f` of
-    /// HDF5 1.10 refuses blocks without elements.
+    /// Fastest axis first; `None` for one contiguous block. Chunks may be longer than the dataset
+    /// only on a slowest axis that can grow, and on axes of a dataset without elements, which
+    /// always has chunks, because `h5repack -f` of HDF5 1.10 refuses blocks without elements.
     pub(crate) chunk: Option<Shape>,
     /// The slowest axis may grow.
     pub(crate) appendable: bool,
@@ -48,8 +49,9 @@ pub(crate) struct DatasetSpec<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allocation {
     Chunks,
-    /// Space for all chunks at creation: they follow each other, first axis fastest, without an index. Only for
-    /// unfiltered chunks of a dataset that cannot grow; every chunk has to be written.
+    /// Space for all chunks at creation: they follow each other, first axis fastest, without an
+    /// index. Only for unfiltered chunks of a dataset that cannot grow; every chunk has to be
+    /// written.
     Block,
 }
 
@@ -327,8 +329,8 @@ impl Dataset {
         datatype::recognise(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// As [`data_type`](Self::data_type), or a type that can hold the elements: Short for int8, Double for other
-    /// floating-point numbers.
+    /// As [`data_type`](Self::data_type), or a type that can hold the elements: Short for int8,
+    /// Double for other floating-point numbers.
     pub(crate) fn nearest_type(&self) -> Result<DataType> {
         attribute::memory_element(&self.layout()?.datatype).with_context(|| self.place())
     }
@@ -350,7 +352,8 @@ impl Dataset {
         Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
     }
 
-    /// `None` if more than the byte order has to be converted to make elements of [`data_type`](Self::data_type).
+    /// `None` if more than the byte order has to be converted to make elements of
+    /// [`data_type`](Self::data_type).
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
         if self.is_plain()? {
@@ -376,13 +379,14 @@ impl Dataset {
         Ok(filters.map(Pipeline::new).filter(Pipeline::is_decodable))
     }
 
-    /// Fails with `Unsupported`, naming the filter, if one is neither part of this program or libhdf5 nor installed as
-    /// a plugin.
+    /// Fails with `Unsupported`, naming the filter, if one is neither part of this program or
+    /// libhdf5 nor installed as a plugin.
     fn check_filters(&self) -> Result<()> {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
 
-    /// Limits decoded chunks of codecs that libhdf5 runs on this thread, until the result is dropped.
+    /// Limits decoded chunks of codecs that libhdf5 runs on this thread, until the result is
+    /// dropped.
     fn limit_chunks(&self) -> Result<ChunkLimit> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
@@ -460,7 +464,8 @@ impl Dataset {
     /// Type in the file, which casacore may lack, for [`read_rows`](Self::read_rows).
     ///
     /// # Errors
-    /// `Unsupported` with the name of the type if it is none of fixed length that this program writes.
+    /// `Unsupported` with the name of the type if it is none of fixed length that this program
+    /// writes.
     pub(crate) fn element(&self) -> Result<StoredElement> {
         Ok(StoredElement::stored(&self.layout()?.datatype).with_context(|| self.place())?.0)
     }
@@ -476,8 +481,8 @@ impl Dataset {
         if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
     }
 
-    /// Appends `rows` (indices of the slowest axis), first axis fastest: numbers little-endian, strings as stored,
-    /// records packed.
+    /// Appends `rows` (indices of the slowest axis), first axis fastest: numbers little-endian,
+    /// strings as stored, records packed.
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
@@ -554,8 +559,8 @@ impl Dataset {
         Ok(region.shape.elements()? as usize)
     }
 
-    /// Fails if `count` elements take far more memory than the stored bytes can decode to: damaged files may declare
-    /// any extents.
+    /// Fails if `count` elements take far more memory than the stored bytes can decode to: damaged
+    /// files may declare any extents.
     fn check_backed(&self, count: usize) -> Result<()> {
         let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
         if bytes > self.bound()? {
@@ -572,8 +577,8 @@ impl Dataset {
         Ok((sys::memory(&extents)?, file))
     }
 
-    /// `index` counts chunks, fastest axis first. `bytes` are as stored: filtered, except by filter `i` if bit `i` of
-    /// `filter_mask` is set, and padded to the full extents at the far edges.
+    /// `index` counts chunks, fastest axis first. `bytes` are as stored: filtered, except by filter
+    /// `i` if bit `i` of `filter_mask` is set, and padded to the full extents at the far edges.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
         let write = || {
             let layout = self.layout()?;
@@ -594,8 +599,8 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// Offset of the first chunk if all follow each other: one [block](Allocation::Block), or a single unfiltered
-    /// chunk.
+    /// Offset of the first chunk if all follow each other: one [block](Allocation::Block), or a
+    /// single unfiltered chunk.
     pub(crate) fn block(&self) -> Result<Option<u64>> {
         let one_chunk = || -> Result<bool> { Ok(self.layout()?.filters.is_empty()) };
         match self.index_kind()? {
@@ -619,8 +624,8 @@ impl Dataset {
         Ok(self.dataset.loc_info().h5().with_context(|| self.place())?.num_links)
     }
 
-    /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14, which does not count
-    /// addresses of chunks from the start of the file.
+    /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14, which
+    /// does not count addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
         if !counts_from_start(&self.dataset.file().h5()?) {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
@@ -744,7 +749,8 @@ pub(super) fn counts_from_start(file: &hdf5::File) -> bool {
     cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0
 }
 
-/// Visits each chunk in the file by the index of its first element, slowest axis first; in no promised order.
+/// Visits each chunk in the file by the index of its first element, slowest axis first; in no
+/// promised order.
 pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
     let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
         if address != u64::MAX && bytes > 0 {

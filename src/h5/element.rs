@@ -1,5 +1,5 @@
-//! Creates HDF5 datasets with the element types of other array formats, such as BLZ, some of which casacore lacks;
-//! their elements are read and written as raw bytes.
+//! Creates HDF5 datasets with the element types of other array formats, such as BLZ, some of which
+//! casacore lacks; their elements are read and written as raw bytes.
 
 use hdf5::Datatype;
 use hdf5::dataset::AllocTime;

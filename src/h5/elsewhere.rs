@@ -1,8 +1,10 @@
-//! References of an HDF5 file to objects and elements in other files, and the rules by which they are followed or refused.
+//! References of an HDF5 file to objects and elements in other files, and the rules by which they
+//! are followed or refused.
 //!
-//! A file may name any other file of its reader as the place of its elements: as external raw storage, as the source of a
-//! virtual dataset, through an external link. libhdf5 opens them without asking. So every link and every dataset is
-//! looked at here before libhdf5 follows it, and refused if it leads out of the file. [`Reach`] says what is permitted.
+//! A file may name any other file of its reader as the place of its elements: as external raw
+//! storage, as the source of a virtual dataset, through an external link. libhdf5 opens them
+//! without asking. So every link and every dataset is looked at here before libhdf5 follows it, and
+//! refused if it leads out of the file. [`Reach`] says what is permitted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,7 +31,8 @@ const MAX_NAME: usize = 1024;
 /// A virtual dataset names its own file so.
 const SAME_FILE: &str = ".";
 
-/// A reference to an object in another file, or to elements of a dataset in other files or datasets.
+/// A reference to an object in another file, or to elements of a dataset in other files or
+/// datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
     /// External storage: names of raw files.
@@ -137,7 +140,8 @@ impl Reach {
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// Returns the root group, and the reach of the opened file; the caller has checked that it may be opened.
+    /// Returns the root group, and the reach of the opened file; the caller has checked that it may
+    /// be opened.
     pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
@@ -162,8 +166,8 @@ pub(super) trait Admission {
 
     fn takes_other_files(&self) -> bool;
 
-    /// Fails if other files may be opened while `variable` is set: libhdf5 would search elsewhere than
-    /// [`admit`](Self::admit) does.
+    /// Fails if other files may be opened while `variable` is set: libhdf5 would search elsewhere
+    /// than [`admit`](Self::admit) does.
     fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
         if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let message =
@@ -206,7 +210,8 @@ impl Admission for Reach {
 
 /// Looks up sources of virtual datasets.
 pub(super) trait Objects {
-    /// Path from the root in the virtual dataset's own file, and where elements are, if not in the found dataset.
+    /// Path from the root in the virtual dataset's own file, and where elements are, if not in the
+    /// found dataset.
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
 
     /// Fails unless all elements are in `file`.
@@ -243,8 +248,9 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Returns whether a source is in another file. Fails if a file must not be opened, a name is a pattern, or virtual
-    /// datasets refer to each other in a circle or too deeply. `virtuals` are their paths, outermost first.
+    /// Returns whether a source is in another file. Fails if a file must not be opened, a name is a
+    /// pattern, or virtual datasets refer to each other in a circle or too deeply. `virtuals` are
+    /// their paths, outermost first.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

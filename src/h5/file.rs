@@ -86,28 +86,30 @@ impl Bounds {
     }
 }
 
-/// Driver and chunk cache are set explicitly, so that the environment (HDF5_DRIVER) does not change them.
+/// Driver and chunk cache are set explicitly, so that the environment (HDF5_DRIVER) does not change
+/// them.
 fn access() -> FileAccessBuilder {
     let mut access = FileAccess::build();
     access.sec2().chunk_cache(CHUNK_SLOTS, CHUNK_CACHE_BYTES, CHUNK_PREEMPTION);
     access
 }
 
-/// Only a few kinds of chunks, such as those of strings, use the cache. HDF5 2's default of 8191 slots takes 64 KiB per
-/// dataset: a quarter of a gigabyte for 4000 datasets.
+/// Only a few kinds of chunks, such as those of strings, use the cache. HDF5 2's default of 8191
+/// slots takes 64 KiB per dataset: a quarter of a gigabyte for 4000 datasets.
 const CHUNK_SLOTS: usize = 127;
 /// HDF5 2's default.
 const CHUNK_CACHE_BYTES: usize = 8 << 20;
 /// Preference for dropping chunks that were read or written completely, 0 to 1; HDF5's default.
 const CHUNK_PREEMPTION: f64 = 0.75;
 
-/// Attempts to read metadata that a writer may be in the middle of writing. HDF5 doubles the wait each time from 1 ns
-/// on: after one second in all, the metadata is called damaged.
+/// Attempts to read metadata that a writer may be in the middle of writing. HDF5 doubles the wait
+/// each time from 1 ns on: after one second in all, the metadata is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
 /// Blocks of this size on are aligned by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// A reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed 1 MiB.
+/// A reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed
+/// 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// Growth of a file in memory.
@@ -148,13 +150,14 @@ impl File {
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, begin at multiples of [`ALIGNMENT`], so
-    /// that reflinks can share their bytes.
+    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, begin at multiples
+    /// of [`ALIGNMENT`], so that reflinks can share their bytes.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }
 
-    /// Space is allocated in pages: metadata are collected in a few, and each block of at least one page begins a page.
+    /// Space is allocated in pages: metadata are collected in a few, and each block of at least one
+    /// page begins a page.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
         let create = || {
             let mut creation = Bounds::V110.creation_builder();
@@ -222,14 +225,15 @@ impl File {
         }
     }
 
-    /// As [`open_shared`](Self::open_shared), but releases HDF5's lock at once, so that writers need not wait. Also
-    /// tells whether the file grows (SWMR).
+    /// As [`open_shared`](Self::open_shared), but releases HDF5's lock at once, so that writers
+    /// need not wait. Also tells whether the file grows (SWMR).
     pub(crate) fn open_unlocked(path: &Path) -> Result<(Self, bool)> {
         let is_live = || superblock(path).is_some_and(|superblock| superblock.is_live());
         let mut live = is_live();
         let opened = if live { Self::open_live(path) } else { Self::open(path) };
         let opened = opened.or_else(|error| {
-            // a writer began or ended concurrently, or this process still has the file open in the other mode
+            // a writer began or ended concurrently, or this process still has the file open in the
+            // other mode
             live = !live;
             let other = if live { Self::open_live(path) } else { Self::open(path) };
             other.map_err(|_| error)
@@ -238,8 +242,8 @@ impl File {
         Ok((opened, live))
     }
 
-    /// Opens a live file, or one whose writer was killed, without a lock afterwards. libhdf5's memory of the file is
-    /// not shared with others that this process opens.
+    /// Opens a live file, or one whose writer was killed, without a lock afterwards. libhdf5's
+    /// memory of the file is not shared with others that this process opens.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -273,12 +277,12 @@ impl File {
         Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
-    /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that can grow, may be
-    /// changed.
+    /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that
+    /// can grow, may be changed.
     ///
     /// # Errors
-    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it open, or a writer
-    /// exited without closing it.
+    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it
+    /// open, or a writer exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
         Self::open_for(Mode::WriteLive, Bounds::V110, path, || Bounds::V110.access().finish())
     }
@@ -310,7 +314,8 @@ impl File {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
-    /// Permits regular files below the file's own directory to be opened when this file refers to them.
+    /// Permits regular files below the file's own directory to be opened when this file refers to
+    /// them.
     ///
     /// # Errors
     /// `Unsupported` for the file at an address, which has no directory.
@@ -350,8 +355,9 @@ impl File {
 /// Opening for writing waits briefly for processes that are just opening the file for reading.
 pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || sys::open_file(path, mode, &access().h5()?);
-    // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
-    // it is read live, and so is one whose writer was killed before it lengthened it
+    // libhdf5 asks how long a file is before it reads how long it should be: one that grows in
+    // between is "truncated" unless it is read live, and so is one whose writer was killed before
+    // it lengthened it
     let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
     let opened = if matches!(mode, Mode::Write | Mode::WriteLive) { lock::retry_while_locked(open) } else { open() };
     let opened = opened.map_err(|found| match found.kind() {
@@ -369,8 +375,8 @@ fn superblock(path: &Path) -> Option<Superblock> {
 /// If `writable`, also releases the exclusive lock, which child processes might still hold.
 pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
     if let Err(error) = file.flush() {
-        // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
-        // open until the program ends.
+        // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go.
+        // So the file stays open until the program ends.
         std::mem::forget(file);
         return Err(from_hdf5(error));
     }

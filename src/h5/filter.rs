@@ -1,4 +1,5 @@
-//! Filters that this program runs itself, on any thread, so that chunks can be read and written without libhdf5's lock.
+//! Filters that this program runs itself, on any thread, so that chunks can be read and written
+//! without libhdf5's lock.
 //!
 //! - Shuffle (HDF5 filter 2): the first bytes of all elements, then the second bytes, and so on.
 //! - Fletcher32 (filter 3): the bytes, then their checksum in 4 bytes, little-endian.
@@ -127,8 +128,8 @@ impl Pipeline {
         })
     }
 
-    /// Replaces `out` with the decoded chunk, which must have `len` bytes; memory for more is never allocated. Bit `i`
-    /// of `filter_mask` is set where filter `i` was skipped.
+    /// Replaces `out` with the decoded chunk, which must have `len` bytes; memory for more is never
+    /// allocated. Bit `i` of `filter_mask` is set where filter `i` was skipped.
     ///
     /// # Errors
     /// `Format` if the bytes are not a chunk of that length.
@@ -182,8 +183,8 @@ impl Pipeline {
     }
 }
 
-/// Undoes filters, given in the order of writing. An error if decompression gives more than `len` bytes and the
-/// checksums that were added before compression.
+/// Undoes filters, given in the order of writing. An error if decompression gives more than `len`
+/// bytes and the checksums that were added before compression.
 fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
     let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
     let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();
@@ -227,9 +228,9 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Calls `apply` for each of `filters` in turn, first with `bytes`, then with the output before, alternately in
-/// `scratch` and `out`, the last in `out`. With two filters, `scratch` keeps its length from chunk to chunk, so that it
-/// is not zeroed again.
+/// Calls `apply` for each of `filters` in turn, first with `bytes`, then with the output before,
+/// alternately in `scratch` and `out`, the last in `out`. With two filters, `scratch` keeps its
+/// length from chunk to chunk, so that it is not zeroed again.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,
@@ -274,8 +275,9 @@ fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The sum of big-endian 16-bit words in the lower half, of partial sums in the upper half. Both are modulo 65535, with
-/// 65535 in place of 0 unless all words are 0; an odd last byte is the upper half of a word.
+/// The sum of big-endian 16-bit words in the lower half, of partial sums in the upper half. Both
+/// are modulo 65535, with 65535 in place of 0 unless all words are 0; an odd last byte is the upper
+/// half of a word.
 fn fletcher32(bytes: &[u8]) -> u32 {
     // few enough words that the second sum cannot overflow
     const WORDS: usize = 360;

@@ -90,8 +90,8 @@ impl Group {
     /// Follows soft and external links itself, so that libhdf5 does not; `links` counts them.
     ///
     /// # Errors
-    /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported`
-    /// for one that leads to another file.
+    /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a
+    /// circle; `Unsupported` for one that leads to another file.
     fn locate(&self, path: &str, links: &mut usize) -> Result<Located> {
         let mut at = Located::Group(self.clone());
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -305,8 +305,8 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Results of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere); an ordinary dataset is opened only
-    /// once.
+    /// Results of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere); an ordinary
+    /// dataset is opened only once.
     pub(crate) fn dataset_and_elsewhere(&self, name: &str) -> Result<(Result<Dataset>, Option<Elsewhere>)> {
         let is_member = !name.contains('/') && self.has(name);
         if is_member && sys::link(&self.group, name).with_context(|| self.path_of(name))? == Link::Hard {
@@ -408,7 +408,8 @@ impl Group {
     /// Kind of the object after all links.
     ///
     /// # Errors
-    /// Those of following a link: it leads nowhere, in a circle, or to another file that must not be opened.
+    /// Those of following a link: it leads nowhere, in a circle, or to another file that must not
+    /// be opened.
     pub(crate) fn target_kind(&self, name: &str) -> Result<LinkKind> {
         match self.find(name)? {
             Located::Group(_) => Ok(LinkKind::Group),

@@ -1,13 +1,17 @@
-//! Live files: HDF5 files to which one process appends rows while others read them (SWMR: single writer, multiple readers).
+//! Live files: HDF5 files to which one process appends rows while others read them (SWMR: single
+//! writer, multiple readers).
 //!
-//! libhdf5 does not refuse to create, delete or attach in such a file, though its readers would stumble. So a file that
-//! goes live is closed and opened again as a [`LiveFile`], and the datasets of that can be appended to and nothing else.
+//! libhdf5 does not refuse to create, delete or attach in such a file, though its readers would
+//! stumble. So a file that goes live is closed and opened again as a [`LiveFile`], and the datasets
+//! of that can be appended to and nothing else.
 //!
-//! Elements go straight to their place in the file: chunks are unfiltered and not cached, so that what a partly filled
-//! chunk costs is the bytes that are written. Chunks are found through an Extensible Array. Once libhdf5 has given a chunk its
-//! place, rows are written there without it, and counted up in the header of the dataset ([`RowCount`]) when the file is flushed.
-//! libhdf5 is told of them before it is asked for anything that depends on them. Readers in the process of the writer do not
-//! share its libhdf5 memory, which does not know of these rows: see [`LiveFile::open`].
+//! Elements go straight to their place in the file: chunks are unfiltered and not cached, so that
+//! what a partly filled chunk costs is the bytes that are written. Chunks are found through an
+//! Extensible Array. Once libhdf5 has given a chunk its place, rows are written there without it,
+//! and counted up in the header of the dataset ([`RowCount`]) when the file is flushed. libhdf5 is
+//! told of them before it is asked for anything that depends on them. Readers in the process of the
+//! writer do not share its libhdf5 memory, which does not know of these rows: see
+//! [`LiveFile::open`].
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -32,11 +36,12 @@ use crate::clock::Clock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
-/// Alignment of blocks of at least [`LARGE_METADATA`] bytes while the file is created, of 8 bytes or more once it is
-/// live.
+/// Alignment of blocks of at least [`LARGE_METADATA`] bytes while the file is created, of 8 bytes
+/// or more once it is live.
 ///
-/// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. The
-/// headers of datasets and the counters are rewritten in each commit, and each therefore lies within one page.
+/// A process that is killed may leave a write unfinished where it passes from one page of memory to
+/// the next. The headers of datasets and the counters are rewritten in each commit, and each
+/// therefore lies within one page.
 pub(super) const ALIGNMENT: u64 = 512;
 pub(super) const LARGE_METADATA: u64 = 200;
 
@@ -104,7 +109,8 @@ pub(crate) struct LiveFile {
 /// Shared by a live file and its open datasets.
 #[derive(Debug)]
 struct Shared {
-    /// Rows are written and counted by it without libhdf5, in chunks for which that has allocated space.
+    /// Rows are written and counted by it without libhdf5, in chunks for which that has allocated
+    /// space.
     descriptor: fs::File,
     /// Flushes of all changes by libhdf5.
     flushes: AtomicU64,
@@ -113,14 +119,14 @@ struct Shared {
 }
 
 impl LiveFile {
-    /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if they use the same
-    /// driver. So
-    /// this one uses the driver `log`, without a log: like the usual `sec2`, but a reader in this process reads the
-    /// bytes of
-    /// the file, as readers in other processes do.
+    /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if
+    /// they use the same driver. So this one uses the driver `log`, without a log: like the usual
+    /// `sec2`, but a reader in this process reads the bytes of the file, as readers in other
+    /// processes do.
     ///
     /// # Errors
-    /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
+    /// `Locked` if another program has it open otherwise, or the program that wrote it did not
+    /// close it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let access = || {
             FileAccess::build()
@@ -156,8 +162,9 @@ impl LiveFile {
         LiveDataset::new(root.dataset(path)?, self.shared.clone(), self.clock.clone())
     }
 
-    /// Hands changes in libhdf5's memory to the operating system, in an order in which readers see no row before its
-    /// elements. [`LiveDataset::flush`] counts rows that were written without libhdf5.
+    /// Hands changes in libhdf5's memory to the operating system, in an order in which readers see
+    /// no row before its elements. [`LiveDataset::flush`] counts rows that were written without
+    /// libhdf5.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -220,16 +227,17 @@ pub(crate) struct LiveDataset {
     clock: Clock,
 }
 
-/// libhdf5 finds a chunk by walking over all before it. It is asked for an address only if these are at most this many
-/// for each write still expected in the chunk; else it writes the rows.
+/// libhdf5 finds a chunk by walking over all before it. It is asked for an address only if these
+/// are at most this many for each write still expected in the chunk; else it writes the rows.
 const CHUNKS_WALKED: u64 = 16;
 
-/// Time in which the rows of a chunk arrive, within which zeros are written to its end, because readers read whole
-/// chunks, and slowly where nothing was ever written. If rows arrive faster, the zeros would take a noticeable part of
-/// the time; if slower, they occupy memory for long.
+/// Time in which the rows of a chunk arrive, within which zeros are written to its end, because
+/// readers read whole chunks, and slowly where nothing was ever written. If rows arrive faster, the
+/// zeros would take a noticeable part of the time; if slower, they occupy memory for long.
 const PACE: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(10);
 
-/// Zeros are cheap if the rows of a chunk take at least this many times as long as the search for its address.
+/// Zeros are cheap if the rows of a chunk take at least this many times as long as the search for
+/// its address.
 const PACE_PER_SEARCH: u32 = 50;
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
@@ -295,7 +303,8 @@ impl LiveDataset {
         self.row_bytes
     }
 
-    /// Little-endian, first axis fastest. Readers see the rows once the file and then the dataset are flushed.
+    /// Little-endian, first axis fastest. Readers see the rows once the file and then the dataset
+    /// are flushed.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let counts_itself = self.can_count(first, rows).with_context(|| self.place())?;
@@ -306,8 +315,8 @@ impl LiveDataset {
         self.write(first, bytes)
     }
 
-    /// Whether rows can be written and counted without libhdf5: the last row's chunk has place, and libhdf5 has no
-    /// changes of the header in memory.
+    /// Whether rows can be written and counted without libhdf5: the last row's chunk has place, and
+    /// libhdf5 has no changes of the header in memory.
     fn can_count(&self, first: u64, rows: u64) -> Result<bool> {
         let row_in_chunk = first % self.chunk_rows;
         if row_in_chunk == 0 || rows > self.chunk_rows - row_in_chunk || self.is_changed() {
@@ -350,7 +359,8 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Overwrites rows, little-endian, first axis fastest. A concurrent reader may see a mix of old and new values.
+    /// Overwrites rows, little-endian, first axis fastest. A concurrent reader may see a mix of old
+    /// and new values.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;
@@ -382,8 +392,8 @@ impl LiveDataset {
         write().with_context(|| self.place())
     }
 
-    /// The chunk of `row`, for a direct write; `None` if libhdf5 has to write, e.g. because it is not allocated yet or
-    /// is costly to find.
+    /// The chunk of `row`, for a direct write; `None` if libhdf5 has to write, e.g. because it is
+    /// not allocated yet or is costly to find.
     fn placed_chunk(&self, row: u64, rows: u64) -> Result<Option<PlacedChunk>> {
         let (number, row_in_chunk) = (row / self.chunk_rows, row % self.chunk_rows);
         let first = row - row_in_chunk;
@@ -412,9 +422,10 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Writes zeros from the last row to the end of its chunk, so that the system need not make these pages for a
-    /// reader of the newest row. Only at a suitable pace ([`PACE`], [`PACE_PER_SEARCH`]), and if the rows before `end`,
-    /// which libhdf5 has just written, are new and the last.
+    /// Writes zeros from the last row to the end of its chunk, so that the system need not make
+    /// these pages for a reader of the newest row. Only at a suitable pace ([`PACE`],
+    /// [`PACE_PER_SEARCH`]), and if the rows before `end`, which libhdf5 has just written, are new
+    /// and the last.
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
         let (now, before) = (self.clock.now(), self.written.get());
         // rows that were overwritten say nothing about the pace

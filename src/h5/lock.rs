@@ -11,7 +11,8 @@ use nix::errno::Errno;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, ReadAt};
 
-/// How long opening for writing is retried: readers of a live file hold HDF5's lock only while they open it.
+/// How long opening for writing is retried: readers of a live file hold HDF5's lock only while they
+/// open it.
 const LOCK_RETRY_LIMIT: Duration = Duration::from_secs(2);
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
@@ -25,7 +26,8 @@ pub(crate) fn locked() -> Error {
 #[derive(Debug)]
 pub(super) struct Shared(Option<fs::File>);
 
-/// Locks for reading as libhdf5 does: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system has no locks.
+/// Locks for reading as libhdf5 does: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system
+/// has no locks.
 ///
 /// # Errors
 /// `Locked` if another process holds the lock for writing.
@@ -48,7 +50,8 @@ impl Drop for Shared {
     }
 }
 
-/// Retries while another process has the file open briefly: to begin reading it, or a child between fork and exec.
+/// Retries while another process has the file open briefly: to begin reading it, or a child between
+/// fork and exec.
 ///
 /// # Errors
 /// Those of `open`; `Locked` after 2 s.
@@ -62,8 +65,8 @@ pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether another attempt may succeed; not for a file marked as being written, because waiting does not remove the
-/// mark.
+/// Whether another attempt may succeed; not for a file marked as being written, because waiting
+/// does not remove the mark.
 fn is_locked(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     error.kind() == ErrorKind::Locked && cause.is_some_and(|cause| cause.kind() == io::ErrorKind::WouldBlock)

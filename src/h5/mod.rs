@@ -1,16 +1,20 @@
-//! Access to HDF5: files, groups, datasets, attributes, dimension scales. This module knows nothing of casacore tables.
+//! Access to HDF5: files, groups, datasets, attributes, dimension scales. This module knows nothing
+//! of casacore tables.
 //!
-//! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe call, [`sys`].
+//! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe
+//! call, [`sys`].
 //!
-//! - Shapes, regions and chunk indices are in casacore's order, first axis fastest and rows last. They are reversed
-//!   here, at the edge, and nowhere else. `any.rs`, which shows files of any program, keeps HDF5's order.
-//! - Whatever is created is reproducible (no time stamps), keeps the order of creation of links and attributes, and
-//!   uses the file format of HDF5 1.10: superblock 3, the chunk indices of that version. With [`Bounds::Earliest`] it uses that
-//!   of HDF5 1.8 and before, which keeps no order.
-//! - Links are followed and datasets opened by [`Group`] alone, which refuses whatever leads to another file unless its
-//!   [`Reach`] permits it.
-//! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own threads and
-//!   hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks libhdf5 only where the chunks are.
+//! - Shapes, regions and chunk indices are in casacore's order, first axis fastest and rows last.
+//!   They are reversed here, at the edge, and nowhere else. `any.rs`, which shows files of any
+//!   program, keeps HDF5's order.
+//! - Whatever is created is reproducible (no time stamps), keeps the order of creation of links and
+//!   attributes, and uses the file format of HDF5 1.10: superblock 3, the chunk indices of that
+//!   version. With [`Bounds::Earliest`] it uses that of HDF5 1.8 and before, which keeps no order.
+//! - Links are followed and datasets opened by [`Group`] alone, which refuses whatever leads to
+//!   another file unless its [`Reach`] permits it.
+//! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own
+//!   threads and hand them over with [`Dataset::write_chunk`]; on the way back [`ChunkReader`] asks
+//!   libhdf5 only where the chunks are.
 
 mod any;
 mod any_chunks;

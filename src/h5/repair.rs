@@ -1,5 +1,5 @@
-//! Reads the superblock of an HDF5 file, and marks a file as closed whose writer did not close it. HDF5 File Format
-//! Specification 3.0, section II.A, superblock versions 2 and 3.
+//! Reads the superblock of an HDF5 file, and marks a file as closed whose writer did not close it.
+//! HDF5 File Format Specification 3.0, section II.A, superblock versions 2 and 3.
 //!
 //! | offset | bytes | field                                                                     |
 //! |--------|-------|---------------------------------------------------------------------------|
@@ -12,8 +12,9 @@
 //! | 36     | 8     | address of the root group                                                 |
 //! | 44     | 4     | checksum of all before                                                    |
 //!
-//! libhdf5 refuses such files, so that this structure is decoded here. It is written when the library flushes, so
-//! that the end of the file in it may be too small; a library that believes it cuts the file there.
+//! libhdf5 refuses such files, so that this structure is decoded here. It is written when the
+//! library flushes, so that the end of the file in it may be too small; a library that believes it
+//! cuts the file there.
 
 use super::checksum::{lookup3, u32_at};
 use crate::error::{Context, Error, Result, ResultExt};
@@ -31,7 +32,8 @@ const SHARED: u8 = 4;
 pub(crate) struct Superblock([u8; BYTES]);
 
 impl Superblock {
-    /// Fails with `Unsupported` for a version of files that cannot be live, `Format` if it is damaged.
+    /// Fails with `Unsupported` for a version of files that cannot be live, `Format` if it is
+    /// damaged.
     pub(crate) fn read(file: &dyn ReadAt) -> Result<Self> {
         let read = || -> Result<_> {
             let mut bytes = [0; BYTES];

@@ -1,5 +1,6 @@
-//! The number of rows in the header of a dataset, which a live file counts up without libhdf5. HDF5 File Format
-//! Specification 3.0, sections IV.A.1.b (object header, version 2) and IV.A.2.b (dataspace message, version 2).
+//! The number of rows in the header of a dataset, which a live file counts up without libhdf5. HDF5
+//! File Format Specification 3.0, sections IV.A.1.b (object header, version 2) and IV.A.2.b
+//! (dataspace message, version 2).
 //!
 //! | bytes        | field                                                                                        |
 //! |--------------|----------------------------------------------------------------------------------------------|
@@ -12,7 +13,8 @@
 //! | …            | messages: type (1 byte), bytes (2), flags (1), their order (0 or 2), and what they say       |
 //! | 4            | checksum of all before                                                                       |
 //!
-//! A dataspace has 4 bytes (version, number of axes, flags, type), and 8 for each extent, slowest axis first.
+//! A dataspace has 4 bytes (version, number of axes, flags, type), and 8 for each extent, slowest
+//! axis first.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -20,7 +22,8 @@ use std::os::unix::fs::FileExt;
 use super::checksum::lookup3;
 use crate::error::Result;
 
-/// A header within one page is written whole or not at all if the process is killed; others are left to libhdf5.
+/// A header within one page is written whole or not at all if the process is killed; others are
+/// left to libhdf5.
 const PAGE: u64 = 4096;
 /// Headers of live files have about 300 bytes.
 const MAX_BYTES: u64 = 1024;
@@ -38,8 +41,8 @@ pub(super) struct RowCount {
 }
 
 impl RowCount {
-    /// `None` if the header is not that of a dataset of these extents (slowest axis first), is damaged, or cannot be
-    /// changed here.
+    /// `None` if the header is not that of a dataset of these extents (slowest axis first), is
+    /// damaged, or cannot be changed here.
     pub(super) fn read(file: &fs::File, address: u64, extents: &[u64]) -> Result<Option<Self>> {
         let mut header = vec![0; MAX_BYTES.min(PAGE - address % PAGE) as usize];
         let mut len = 0;

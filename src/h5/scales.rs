@@ -1,5 +1,6 @@
-//! Attaches dimension scales to datasets, as `H5DSattach_scale` of libhdf5 does. That function writes the list of a scale's
-//! datasets again for each of them, which takes quadratic time; here each list is written once.
+//! Attaches dimension scales to datasets, as `H5DSattach_scale` of libhdf5 does. That function
+//! writes the list of a scale's datasets again for each of them, which takes quadratic time; here
+//! each list is written once.
 
 use std::collections::HashMap;
 

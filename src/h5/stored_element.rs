@@ -1,5 +1,5 @@
-//! Element types of HDF5 datasets that hold arrays of other formats, such as BLZ (arrays in compressed chunks of rows);
-//! casacore lacks some of these types.
+//! Element types of HDF5 datasets that hold arrays of other formats, such as BLZ (arrays in
+//! compressed chunks of rows); casacore lacks some of these types.
 
 /// Numbers are little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]

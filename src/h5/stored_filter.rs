@@ -57,7 +57,8 @@ impl StoredFilter {
         (self.id, if self.name.is_empty() { self.label() } else { &self.name }.to_owned())
     }
 
-    /// Fails with `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5 finds has the filter.
+    /// Fails with `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5
+    /// finds has the filter.
     pub(super) fn check_available(&self) -> Result<()> {
         if self.own(1).is_some() || sys::is_filter_available(self.id)? {
             return Ok(());

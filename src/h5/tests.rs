@@ -36,7 +36,8 @@ fn samples(count: usize) -> Vec<Values> {
     ]
 }
 
-/// An array without elements may have any other extents; a chunk of all of them would be larger than HDF5 allows.
+/// An array without elements may have any other extents; a chunk of all of them would be larger
+/// than HDF5 allows.
 #[test]
 fn shapes_without_elements_have_small_chunks() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +116,8 @@ fn same_input_same_bytes() {
     let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as u32;
     let start = now();
     let first = write("a.h5");
-    // HDF5 would store seconds, in four bytes; two files of one second would be the same nevertheless
+    // HDF5 would store seconds, in four bytes; two files of one second would be the same
+    // nevertheless
     let is_in_file = |time: u32| first.windows(4).any(|bytes| bytes == time.to_le_bytes());
     assert!(!(start..=now()).any(is_in_file), "the time is in the file");
     assert_eq!(first, write("b.h5"));
@@ -401,7 +403,8 @@ fn nothing_is_allocated_that_the_file_does_not_back() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// A writer killed between writing the superblock and lengthening the file leaves a file that is shorter than it says.
+/// A writer killed between writing the superblock and lengthening the file leaves a file that is
+/// shorter than it says.
 #[test]
 fn a_file_that_grows_is_read_whatever_its_length() {
     let dir = tempfile::tempdir().unwrap();
@@ -437,8 +440,8 @@ fn a_file_that_grows_is_read_whatever_its_length() {
     assert_eq!(File::open_shared(&path).unwrap_err().kind(), ErrorKind::Format);
 }
 
-/// Rows of chunks that have their place are written and counted without libhdf5, others by it, depending on the chunks
-/// before and on flushes. A reader in this process sees flushed rows.
+/// Rows of chunks that have their place are written and counted without libhdf5, others by it,
+/// depending on the chunks before and on flushes. A reader in this process sees flushed rows.
 #[test]
 fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     const ROW: usize = 3;
@@ -484,7 +487,8 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
             file.flush().unwrap();
             dataset.flush().unwrap();
             check(File::open_live(&path).unwrap(), &expected);
-            // nor does libhdf5 share the memory of the writer with a program that opens the file by it
+            // nor does libhdf5 share the memory of the writer with a program that opens the file by
+            // it
             let plain = sys::open_file(&path, sys::Mode::ReadLive, &FileAccess::build().finish().unwrap()).unwrap();
             assert_eq!(plain.dataset("x").unwrap().shape(), [expected.len() / ROW, ROW]);
         }
@@ -509,7 +513,8 @@ fn live_files_are_locked_while_they_are_opened() {
     other.try_lock().unwrap();
 }
 
-/// A row that libhdf5 does not know of is counted, even if libhdf5 writes older rows before it is told.
+/// A row that libhdf5 does not know of is counted, even if libhdf5 writes older rows before it is
+/// told.
 #[test]
 fn rows_are_counted_whatever_libhdf5_writes_after_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -522,7 +527,8 @@ fn rows_are_counted_whatever_libhdf5_writes_after_them() {
     let file = file.go_live().unwrap();
     let dataset = file.dataset("/x").unwrap();
     let flush = || file.flush().and_then(|()| dataset.flush()).unwrap();
-    // 40 chunks before: libhdf5 would take too long to find an old one for three rows, but not the last for one row
+    // 40 chunks before: libhdf5 would take too long to find an old one for three rows, but not the
+    // last for one row
     dataset.append(&[1; 4 * 161]).unwrap();
     flush();
     dataset.append(&[1; 4]).unwrap();
@@ -538,7 +544,8 @@ fn rows_are_counted_whatever_libhdf5_writes_after_them() {
     assert_eq!(found, Values::Int(expected));
 }
 
-/// The rest of an allocated chunk is filled with zeros at once if rows are slow, but not if they are fast or very slow.
+/// The rest of an allocated chunk is filled with zeros at once if rows are slow, but not if they
+/// are fast or very slow.
 #[test]
 fn chunks_of_slow_rows_are_filled() {
     use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,5 @@
-//! Creates virtual datasets, whose elements are in datasets of other files: one source after the other along the
-//! slowest axis.
+//! Creates virtual datasets, whose elements are in datasets of other files: one source after the
+//! other along the slowest axis.
 
 use hdf5::dataset::DatasetCreateBuilder;
 use hdf5::plist::link_create::LinkCreate;
@@ -26,8 +26,8 @@ pub(crate) struct VirtualSpec<'a> {
     pub(crate) element: DataType,
     /// Fastest axis first.
     pub(crate) shape: &'a Shape,
-    /// Sources fill the dataset along the slowest axis. Those with several axes are flat, in row-major order, if it has
-    /// one.
+    /// Sources fill the dataset along the slowest axis. Those with several axes are flat, in
+    /// row-major order, if it has one.
     pub(crate) sources: &'a [VirtualSource],
     /// Little-endian bytes of the element that is read where a source is missing.
     pub(crate) fill: &'a [u8],

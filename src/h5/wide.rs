@@ -1,4 +1,5 @@
-//! Numbers of HDF5 datasets as the widest ones of their kind, for elements whose type differs from the one that is wanted.
+//! Numbers of HDF5 datasets as the widest ones of their kind, for elements whose type differs from
+//! the one that is wanted.
 
 use hdf5::Datatype;
 use hdf5::types::TypeDescriptor;

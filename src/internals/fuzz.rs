@@ -1,8 +1,9 @@
-//! Fuzz targets: one function for each parser of bytes from other programs, which panics where the parser breaks a promise.
-//! `fuzz/` gives them to libFuzzer, the tests below try them with damaged files of testdata/.
+//! Fuzz targets: one function for each parser of bytes from other programs, which panics where the
+//! parser breaks a promise. `fuzz/` gives them to libFuzzer, the tests below try them with damaged
+//! files of testdata/.
 //!
-//! The promises: no panic; an error is of a kind that damage leads to, and one line; what can be read can be written, and
-//! read again to the same.
+//! The promises: no panic; an error is of a kind that damage leads to, and one line; what can be
+//! read can be written, and read again to the same.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -136,8 +137,8 @@ pub(super) fn named(files: &[File], name: &str) -> Vec<Vec<u8>> {
     files.iter().filter(|file| file.0 == name).map(|file| file.1.clone()).collect()
 }
 
-/// Stays valid whatever a fuzzer does to it: for each file the length of its name, its name, the length of its bytes in
-/// four bytes, its bytes.
+/// Stays valid whatever a fuzzer does to it: for each file the length of its name, its name, the
+/// length of its bytes in four bytes, its bytes.
 pub(super) fn pack(files: &[File]) -> Vec<u8> {
     let mut packed = Vec::new();
     for (name, bytes) in files {

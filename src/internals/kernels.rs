@@ -1,4 +1,5 @@
-//! The loops in which conversions spend their time, each with made-up input, for benches/kernels.rs.
+//! The loops in which conversions spend their time, each with made-up input, for
+//! benches/kernels.rs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ impl Kernel {
     }
 }
 
-/// Copies tiles in casacore's order into the rows of a block (four correlations, 64 of 256 channels, 32 rows).
+/// Copies tiles in casacore's order into the rows of a block (four correlations, 64 of 256
+/// channels, 32 rows).
 pub fn tile_transpose() -> Kernel {
     let (tile, block) = (Shape::from([4, 64, 32]), Shape::from([4, 256, 32]));
     let elements = (0..4 * 64 * 32).map(|at| Complex32::new(at as f32, 1.)).collect();

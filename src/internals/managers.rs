@@ -1,5 +1,5 @@
-//! Fuzz targets for single storage managers without the table.dat around them: the input says what the manager is told about
-//! its table.
+//! Fuzz targets for single storage managers without the table.dat around them: the input says what
+//! the manager is told about its table.
 
 use std::sync::Arc;
 
@@ -118,8 +118,8 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
     Decoder::new(&bytes, 0, ByteOrder::Big, "record")?.root_record()
 }
 
-/// Type, storage, axes, longest string in two bytes, axes of the fixed shape or 255, its extents in four bytes each,
-/// name.
+/// Type, storage, axes, longest string in two bytes, axes of the fixed shape or 255, its extents in
+/// four bytes each, name.
 fn encode_spec(spec: &ColumnSpec) -> Vec<u8> {
     let storage = match spec.storage {
         Storage::Scalar => 0,

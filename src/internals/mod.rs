@@ -1,7 +1,8 @@
-//! Access to private parts of the library for the crates above it, for fuzz targets and for benchmarks. Not part of the API: it
-//! changes at any time.
+//! Access to private parts of the library for the crates above it, for fuzz targets and for
+//! benchmarks. Not part of the API: it changes at any time.
 //!
-//! The feature `internals` makes it visible; the library's own tests have it always. docs/testing.md.
+//! The feature `internals` makes it visible; the library's own tests have it always.
+//! docs/testing.md.
 #![allow(missing_docs, reason = "hidden from the documentation")]
 
 pub mod fuzz;

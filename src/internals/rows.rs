@@ -1,4 +1,5 @@
-//! Cells of columns in blocks and runs of rows, which ms-look adds up, and the tables that keywords name.
+//! Cells of columns in blocks and runs of rows, which ms-look adds up, and the tables that keywords
+//! name.
 
 use std::sync::Arc;
 

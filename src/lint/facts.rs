@@ -1,5 +1,5 @@
-//! Facts about the objects of a native file (HDF5 in the layout of docs/layout.md), which `h5bridge lint` collects
-//! first and then tests against its rules.
+//! Facts about the objects of a native file (HDF5 in the layout of docs/layout.md), which
+//! `h5bridge lint` collects first and then tests against its rules.
 
 use crate::h5::{AnyType, IndexKind, Plugin};
 
@@ -44,7 +44,8 @@ pub(super) struct DatasetFacts {
     pub(super) extents: Option<Vec<u64>>,
     pub(super) index: IndexKind,
     pub(super) plugins: Vec<Plugin>,
-    /// Where the elements are, in words, if not in the dataset itself (external storage, virtual dataset).
+    /// Where the elements are, in words, if not in the dataset itself (external storage, virtual
+    /// dataset).
     pub(super) elsewhere: Option<String>,
     /// Dimension scales attached to each axis, slowest first; empty without any.
     pub(super) scales: Vec<usize>,

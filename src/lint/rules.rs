@@ -4,37 +4,47 @@ use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Pl
 use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
 use crate::native::{COMMITTED_ROWS, last_part};
 
-/// A program or library that reads HDF5 files. Rules of `lint` name the readers that do not support what they find.
+/// A program or library that reads HDF5 files. Rules of `lint` name the readers that do not support
+/// what they find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reader {
     /// Reader that a rule of `lint` may name as affected: h5py, the HDF5 package for Python.
     H5py,
-    /// Reader that a rule of `lint` may name as affected: xarray with the engine h5netcdf, in Python.
+    /// Reader that a rule of `lint` may name as affected: xarray with the engine h5netcdf, in
+    /// Python.
     XarrayH5netcdf,
-    /// Reader that a rule of `lint` may name as affected: xarray with the engine netcdf4, in Python.
+    /// Reader that a rule of `lint` may name as affected: xarray with the engine netcdf4, in
+    /// Python.
     XarrayNetcdf4,
     /// Reader that a rule of `lint` may name as affected: the Python package netCDF4.
     Netcdf4,
-    /// Reader that a rule of `lint` may name as affected: HDFView, The HDF Group's graphical browser.
+    /// Reader that a rule of `lint` may name as affected: HDFView, The HDF Group's graphical
+    /// browser.
     HdfView,
-    /// Reader that a rule of `lint` may name as affected: MATLAB from R2021b on, which uses HDF5 1.10.
+    /// Reader that a rule of `lint` may name as affected: MATLAB from R2021b on, which uses HDF5
+    /// 1.10.
     Matlab,
     /// Reader that a rule of `lint` may name as affected: MATLAB up to R2021a, which uses HDF5 1.8.
     OldMatlab,
     /// Reader that a rule of `lint` may name as affected: the package HDF5.jl for Julia.
     Julia,
-    /// Reader that a rule of `lint` may name as affected: h5dump and h5ls, the command-line tools, of HDF5 1.8.
+    /// Reader that a rule of `lint` may name as affected: h5dump and h5ls, the command-line tools,
+    /// of HDF5 1.8.
     H5dump18,
-    /// Reader that a rule of `lint` may name as affected: h5dump and h5ls, the command-line tools, of HDF5 1.10.
+    /// Reader that a rule of `lint` may name as affected: h5dump and h5ls, the command-line tools,
+    /// of HDF5 1.10.
     H5dump110,
-    /// Reader that a rule of `lint` may name as affected: `HDFParser` of the Python package VirtualiZarr.
+    /// Reader that a rule of `lint` may name as affected: `HDFParser` of the Python package
+    /// VirtualiZarr.
     VirtualiZarr,
-    /// Reader that a rule of `lint` may name as affected: HSDS, The HDF Group's service for HDF5 files in the cloud.
+    /// Reader that a rule of `lint` may name as affected: HSDS, The HDF Group's service for HDF5
+    /// files in the cloud.
     Hsds,
     /// Reader that a rule of `lint` may name as affected: pyfive, a Python package without libhdf5.
     Pyfive,
-    /// Reader that a rule of `lint` may name as affected: jsfive, a JavaScript package without libhdf5.
+    /// Reader that a rule of `lint` may name as affected: jsfive, a JavaScript package without
+    /// libhdf5.
     Jsfive,
     /// Reader that a rule of `lint` may name as affected: IDL (Interactive Data Language).
     Idl,
@@ -72,18 +82,18 @@ pub enum Requirement {
     Reader,
 }
 
-/// A rule of `lint`: a flaw that objects of a file may have, the readers that it affects, why it matters, and what can
-/// be done.
+/// A rule of `lint`: a flaw that objects of a file may have, the readers that it affects, why it
+/// matters, and what can be done.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rule {
     /// Identifier of the rule, such as `chunk-index`, in the output of `h5bridge lint --json`.
     pub name: &'static str,
-    /// Whether an object with the flaw of this rule violates docs/layout.md, or only lacks support in some programs
-    /// that read HDF5.
+    /// Whether an object with the flaw of this rule violates docs/layout.md, or only lacks support
+    /// in some programs that read HDF5.
     pub requirement: Requirement,
-    /// The readers that have difficulties with an object that has the flaw of this rule; empty for rules of
-    /// docs/layout.md, which concern all readers.
+    /// The readers that have difficulties with an object that has the flaw of this rule; empty for
+    /// rules of docs/layout.md, which concern all readers.
     pub readers: &'static [Reader],
     /// Sentence for the user: why it matters that an object has the flaw of this rule.
     pub why: &'static str,
@@ -98,8 +108,8 @@ pub struct Rule {
 pub struct Finding {
     /// The rule of `lint` by which the flaw of the object was found.
     pub rule: &'static Rule,
-    /// HDF5 path of the object (group, dataset, link or named type) that has the flaw, or whose attribute has it; `/`
-    /// for the root group or the whole file.
+    /// HDF5 path of the object (group, dataset, link or named type) that has the flaw, or whose
+    /// attribute has it; `/` for the root group or the whole file.
     pub object: String,
     /// Name of the attribute of `object` that has the flaw; `None` if `object` itself has it.
     pub attribute: Option<String>,
@@ -394,8 +404,8 @@ fn is_float(element: &AnyType) -> bool {
     matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
 }
 
-/// The type in words, if docs/layout.md does not allow it. Dimension scales, `committed_rows` and datasets outside
-/// tables are not checked.
+/// The type in words, if docs/layout.md does not allow it. Dimension scales, `committed_rows` and
+/// datasets outside tables are not checked.
 fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     // scales without values are of netCDF's type
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {

@@ -1,4 +1,5 @@
-//! Reads the facts about all objects of a native file (HDF5 in the layout of docs/layout.md) that the rules of `lint` examine.
+//! Reads the facts about all objects of a native file (HDF5 in the layout of docs/layout.md) that
+//! the rules of `lint` examine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +33,8 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
     read().context(Context::path(path))
 }
 
-/// Fails with a hint if `path` is a directory, a casacore table or a path into a native HDF5 file (`my.h5/ANTENNA`).
+/// Fails with a hint if `path` is a directory, a casacore table or a path into a native HDF5 file
+/// (`my.h5/ANTENNA`).
 fn check_kind(path: &Path) -> Result<()> {
     if let Some((file, _)) = Source::split_path(path) {
         let message =
@@ -55,8 +57,8 @@ fn check_kind(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens every column as a conversion does, and records failures in `facts.unreadable`. Returns the groups that are
-/// tables or columns.
+/// Opens every column as a conversion does, and records failures in `facts.unreadable`. Returns the
+/// groups that are tables or columns.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {

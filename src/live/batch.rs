@@ -1,12 +1,13 @@
-//! Appends rows to a table of a live file: first the cells of the new rows are set, one column at a time, then the rows
-//! are appended.
+//! Appends rows to a table of a live file: first the cells of the new rows are set, one column at a
+//! time, then the rows are appended.
 
 use super::block::Block;
 use super::table::{Checked, Table};
 use super::writer::Writer;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Access to one table of a live file for appending rows or overwriting cells, from [`Writer::table`].
+/// Access to one table of a live file for appending rows or overwriting cells, from
+/// [`Writer::table`].
 #[derive(Debug)]
 pub struct TableAppender<'w> {
     writer: &'w mut Writer,
@@ -14,8 +15,9 @@ pub struct TableAppender<'w> {
     number: usize,
 }
 
-/// New rows of a table of a live file, whose cells are set column by column; from [`TableAppender::batch`]. If it is dropped
-/// without [`append`](Self::append), the rows are discarded.
+/// New rows of a table of a live file, whose cells are set column by column; from
+/// [`TableAppender::batch`]. If it is dropped without [`append`](Self::append), the rows are
+/// discarded.
 #[derive(Debug)]
 #[must_use = "rows are appended by `append`"]
 pub struct Batch<'w, 'b> {
@@ -23,12 +25,14 @@ pub struct Batch<'w, 'b> {
     rows: u64,
     /// One block for each column; `None` for a column without cells yet.
     cells: Vec<Option<Checked<'b>>>,
-    /// Column after the one whose cells were set last: compared first when [`set`](Self::set) searches a name.
+    /// Column after the one whose cells were set last: compared first when [`set`](Self::set)
+    /// searches a name.
     next: usize,
 }
 
 impl Writer {
-    /// Gives access to a table of the live file (`MAIN`, `ANTENNA`, `A/B`), to append rows or to overwrite cells.
+    /// Gives access to a table of the live file (`MAIN`, `ANTENNA`, `A/B`), to append rows or to
+    /// overwrite cells.
     ///
     /// # Errors
     /// `Usage` if the file does not have the table.
@@ -63,13 +67,14 @@ impl<'w> TableAppender<'w> {
         Batch { table: self, rows, cells, next: 0 }
     }
 
-    /// Overwrites the cells of `column` in `rows` rows that were appended before, from row `first_row` (counted from 0)
-    /// on. A concurrent reader may see a mix of old and new values. The next commit flushes the new values, as it does
-    /// new rows.
+    /// Overwrites the cells of `column` in `rows` rows that were appended before, from row
+    /// `first_row` (counted from 0) on. A concurrent reader may see a mix of old and new values.
+    /// The next commit flushes the new values, as it does new rows.
     ///
     /// # Errors
-    /// `Usage` if the block does not fit or there are fewer rows, and `Unsupported` if a cell would get another shape:
-    /// nothing is written then. `NoSpace` or `Io`, after which the writer can only be closed.
+    /// `Usage` if the block does not fit or there are fewer rows, and `Unsupported` if a cell would
+    /// get another shape: nothing is written then. `NoSpace` or `Io`, after which the writer can
+    /// only be closed.
     pub fn rewrite<'b>(&mut self, column: &str, first_row: u64, rows: u64, block: impl Into<Block<'b>>) -> Result<()> {
         let place = [Context::column(column), self.context()];
         self.writer.file()?;
@@ -93,12 +98,12 @@ impl<'w> TableAppender<'w> {
 }
 
 impl<'b> Batch<'_, 'b> {
-    /// Sets the cells of the new rows in one column; see [`Block`] for the types that can be given and the order of their
-    /// elements.
+    /// Sets the cells of the new rows in one column; see [`Block`] for the types that can be given
+    /// and the order of their elements.
     ///
     /// # Errors
-    /// `Usage` if the column does not exist, if it has its cells already, or if the type, the number or the shape of the
-    /// cells is not the column's.
+    /// `Usage` if the column does not exist, if it has its cells already, or if the type, the
+    /// number or the shape of the cells is not the column's.
     pub fn set(&mut self, column: &str, cells: impl Into<Block<'b>>) -> Result<&mut Self> {
         let context = self.table.context();
         let table = self.table.table();
@@ -118,11 +123,12 @@ impl<'b> Batch<'_, 'b> {
         Ok(self)
     }
 
-    /// Appends the new rows to the table. Commits if the [`CommitPolicy`](super::CommitPolicy) says so.
+    /// Appends the new rows to the table. Commits if the [`CommitPolicy`](super::CommitPolicy) says
+    /// so.
     ///
     /// # Errors
-    /// `Usage` if a column has no cells, and nothing is written; `NoSpace` or `Io`, after which the writer can only be
-    /// closed: what is committed stays readable, what is not is lost.
+    /// `Usage` if a column has no cells, and nothing is written; `NoSpace` or `Io`, after which the
+    /// writer can only be closed: what is committed stays readable, what is not is lost.
     pub fn append(self) -> Result<()> {
         let context = self.table.context();
         let Batch { table: TableAppender { writer, number }, rows, cells, .. } = self;

@@ -1,4 +1,5 @@
-//! Cells of consecutive rows, to be written to a live file: an HDF5 file that others read while rows are appended.
+//! Cells of consecutive rows, to be written to a live file: an HDF5 file that others read while
+//! rows are appended.
 
 use std::borrow::Cow;
 
@@ -10,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::native::can_hold;
 use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 
-/// The cells of consecutive rows of a column: from a slice or vector (row after row, in each cell the first axis fastest),
-/// from an array or view of ndarray (rows first, then the axes of the cell, slowest first), or from [`Values`]. Cells given
-/// by reference are not copied if their elements follow each other in this order in memory.
+/// The cells of consecutive rows of a column: from a slice or vector (row after row, in each cell
+/// the first axis fastest), from an array or view of ndarray (rows first, then the axes of the
+/// cell, slowest first), or from [`Values`]. Cells given by reference are not copied if their
+/// elements follow each other in this order in memory.
 ///
 /// ```
 /// use ctds_hdf5::live::Block;
@@ -25,9 +27,11 @@ use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 #[derive(Debug, Clone)]
 pub struct Block<'a> {
     pub(super) elements: Elements<'a>,
-    /// Index of each cell's shape, `None` for an undefined cell. Without the list, the column must have one shape.
+    /// Index of each cell's shape, `None` for an undefined cell. Without the list, the column must
+    /// have one shape.
     pub(super) shapes: Option<&'a [Option<usize>]>,
-    /// Extents of the ndarray array: rows, then the axes of the cells, slowest first; `None` for cells from elsewhere.
+    /// Extents of the ndarray array: rows, then the axes of the cells, slowest first; `None` for
+    /// cells from elsewhere.
     pub(super) extents: Option<Vec<u64>>,
 }
 
@@ -39,8 +43,9 @@ pub(super) enum Elements<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Sets the shapes of the cells, for a column that declares several: for each row the index of its cell's shape, or
-    /// `None` for an undefined cell. The block has the elements of the defined cells only, one cell after the other.
+    /// Sets the shapes of the cells, for a column that declares several: for each row the index of
+    /// its cell's shape, or `None` for an undefined cell. The block has the elements of the defined
+    /// cells only, one cell after the other.
     #[must_use]
     pub fn with_shapes(mut self, shapes: &'a [Option<usize>]) -> Self {
         self.shapes = Some(shapes);
@@ -153,8 +158,8 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Bytes of a live file: numbers little-endian, each string padded with NUL to `string_bytes` bytes. A string that
-    /// is longer, not UTF-8 or contains NUL is an error.
+    /// Bytes of a live file: numbers little-endian, each string padded with NUL to `string_bytes`
+    /// bytes. A string that is longer, not UTF-8 or contains NUL is an error.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

@@ -1,5 +1,5 @@
-//! Creates the structure of a live file: all groups, datasets and attributes, before the first row. docs/layout.md,
-//! docs/live.md.
+//! Creates the structure of a live file: all groups, datasets and attributes, before the first row.
+//! docs/layout.md, docs/live.md.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ use crate::value::{DataType, Record, Shape, Value};
 /// Rows in a chunk of the dataset of row numbers.
 const NUMBERS: u64 = 4096;
 
-/// Creates a live file with all groups, datasets, attributes and scales, but without rows. `name` is the name that the
-/// file will have; the root attribute `source` records it.
+/// Creates a live file with all groups, datasets, attributes and scales, but without rows. `name`
+/// is the name that the file will have; the root attribute `source` records it.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
@@ -108,7 +108,8 @@ fn parent_of(name: &str) -> &str {
     name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
 }
 
-/// The name becomes an HDF5 path as it is: it must be valid and unique, and the parent declared in `all`.
+/// The name becomes an HDF5 path as it is: it must be valid and unique, and the parent declared in
+/// `all`.
 fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     let parent = parent_of(&table.name);
     let has_parent = is_main(&table.name) || all.iter().any(|other| source_name(&other.name) == parent);
@@ -147,8 +148,8 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// `corr`, `chan` … of the axes of a cell, first axis fastest: as declared, or else those of the MeasurementSet
-    /// standard, or `dim`.
+    /// `corr`, `chan` … of the axes of a cell, first axis fastest: as declared, or else those of
+    /// the MeasurementSet standard, or `dim`.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()

@@ -1,4 +1,5 @@
-//! Declarations of the tables and columns of a live file (HDF5 that is read while it is written), before it is created.
+//! Declarations of the tables and columns of a live file (HDF5 that is read while it is written),
+//! before it is created.
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -19,37 +20,42 @@ use crate::value::{DataType, Record, Shape, Values};
 /// ```
 #[derive(Debug, Clone)]
 pub struct TableSpec {
-    /// Name of the table: `MAIN`, or the keywords that lead to a subtable, such as `ANTENNA` or `A/B`. The last of
-    /// these keywords is added to the parent table.
+    /// Name of the table: `MAIN`, or the keywords that lead to a subtable, such as `ANTENNA` or
+    /// `A/B`. The last of these keywords is added to the parent table.
     pub name: String,
-    /// Type, subtype and readme of the table; a MeasurementSet's main table has the type `Measurement Set`.
+    /// Type, subtype and readme of the table; a MeasurementSet's main table has the type
+    /// `Measurement Set`.
     pub info: TableInfo,
     /// Keywords of the table, which become attributes of its group.
     pub keywords: Record,
     /// Declarations of the columns of the table, in their order.
     pub columns: Vec<ColumnSpec>,
-    /// Coordinate values for axes of cells: pairs of the meaning of an axis (`chan`, `corr`) and one value for each
-    /// index. They become the HDF5 dimension scale of all axes with this meaning and as many indices.
+    /// Coordinate values for axes of cells: pairs of the meaning of an axis (`chan`, `corr`) and
+    /// one value for each index. They become the HDF5 dimension scale of all axes with this meaning
+    /// and as many indices.
     pub coordinates: Vec<(String, Values)>,
 }
 
 impl TableSpec {
-    /// Declares a table without columns; `name` is `MAIN`, or the keywords that lead to a subtable, as in `A/B`.
+    /// Declares a table without columns; `name` is `MAIN`, or the keywords that lead to a subtable,
+    /// as in `A/B`.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let (info, keywords) = (TableInfo::default(), Record::default());
         TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
     }
 
-    /// Adds the declaration of a column to the table: a [`ColumnDesc`], or a [`ColumnSpec`] made of one.
+    /// Adds the declaration of a column to the table: a [`ColumnDesc`], or a [`ColumnSpec`] made of
+    /// one.
     #[must_use]
     pub fn column(mut self, column: impl Into<ColumnSpec>) -> Self {
         self.columns.push(column.into());
         self
     }
 
-    /// Sets coordinate values (one for each index) for the axes of cells whose meaning is `role`: `chan`, `corr`, or
-    /// another that a column declares. They become the HDF5 dimension scale of these axes.
+    /// Sets coordinate values (one for each index) for the axes of cells whose meaning is `role`:
+    /// `chan`, `corr`, or another that a column declares. They become the HDF5 dimension scale of
+    /// these axes.
     #[must_use]
     pub fn coordinate(mut self, role: impl Into<String>, values: Values) -> Self {
         self.coordinates.push((role.into(), values));
@@ -57,16 +63,18 @@ impl TableSpec {
     }
 }
 
-/// Declaration of a column of a table of a live file: a [`ColumnDesc`], and what only live files have. Cells have the
-/// shape that the description fixes, or one of [`shapes`](Self::shapes); strings have its longest length.
+/// Declaration of a column of a table of a live file: a [`ColumnDesc`], and what only live files
+/// have. Cells have the shape that the description fixes, or one of [`shapes`](Self::shapes);
+/// strings have its longest length.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
-    /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.
+    /// Name, type, comment, keywords and maximum length of strings of the column, and its other
+    /// casacore properties.
     pub info: ColumnInfo,
     /// Shapes that the cells of the column may have.
     pub cells: CellShapes,
-    /// Meanings of the axes of a cell (`corr`, `chan` …), first axis fastest. If empty, the MeasurementSet standard's
-    /// meanings for a main-table column of this name are used.
+    /// Meanings of the axes of a cell (`corr`, `chan` …), first axis fastest. If empty, the
+    /// MeasurementSet standard's meanings for a main-table column of this name are used.
     pub axes: Vec<String>,
     /// Rows in a chunk of the column; `None`: as many as make about 512 KiB, at most 4096.
     pub chunk_rows: Option<u64>,
@@ -75,11 +83,12 @@ pub struct ColumnSpec {
 /// The shapes that the cells of a column of a live file may have, first axis fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellShapes {
-    /// The shape of all cells, first axis fastest; without axes for a column of scalars. The column is stored as one
-    /// dataset.
+    /// The shape of all cells, first axis fastest; without axes for a column of scalars. The column
+    /// is stored as one dataset.
     One(Shape),
-    /// Each cell has one of these shapes, or is undefined. The column is stored as a group with a dataset for each shape,
-    /// and the datasets `row_cube` and `row_index`, which say where the cell of each row is.
+    /// Each cell has one of these shapes, or is undefined. The column is stored as a group with a
+    /// dataset for each shape, and the datasets `row_cube` and `row_index`, which say where the
+    /// cell of each row is.
     Several(Vec<Shape>),
 }
 
@@ -106,13 +115,14 @@ impl From<ColumnDesc> for ColumnSpec {
 }
 
 impl ColumnSpec {
-    /// Declares a column with the name, type, keywords and other properties `info` of an existing column; `cells` are
-    /// the shapes that its cells may have.
+    /// Declares a column with the name, type, keywords and other properties `info` of an existing
+    /// column; `cells` are the shapes that its cells may have.
     pub fn like(info: &ColumnInfo, cells: CellShapes) -> Self {
         ColumnSpec { info: info.clone(), cells, axes: Vec::new(), chunk_rows: None }
     }
 
-    /// Declares that each cell of the column has one of these shapes (first axis fastest), or is undefined.
+    /// Declares that each cell of the column has one of these shapes (first axis fastest), or is
+    /// undefined.
     #[must_use]
     pub fn shapes(mut self, shapes: impl IntoIterator<Item = Shape>) -> Self {
         let shapes: Vec<Shape> = shapes.into_iter().collect();
@@ -134,16 +144,16 @@ impl ColumnSpec {
         self
     }
 
-    /// Sets the number of rows in an HDF5 chunk of the column; by default a chunk has about 512 KiB and at most 4096
-    /// rows.
+    /// Sets the number of rows in an HDF5 chunk of the column; by default a chunk has about 512 KiB
+    /// and at most 4096 rows.
     #[must_use]
     pub fn with_chunk_rows(mut self, rows: u64) -> Self {
         self.chunk_rows = Some(rows);
         self
     }
 
-    /// Number of rows in an HDF5 chunk of the column; if the cells may have several shapes, in a chunk of the dataset
-    /// for the first shape.
+    /// Number of rows in an HDF5 chunk of the column; if the cells may have several shapes, in a
+    /// chunk of the dataset for the first shape.
     pub fn chunk_rows(&self) -> u64 {
         let shape = match &self.cells {
             CellShapes::One(shape) => Some(shape),

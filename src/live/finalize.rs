@@ -1,4 +1,5 @@
-//! Converts a live file to an archive file: a compact HDF5 file that no longer grows, with compression and digests.
+//! Converts a live file to an archive file: a compact HDF5 file that no longer grows, with
+//! compression and digests.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +15,20 @@ use crate::progress::Phase;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// Summary of [`Finalize::write`]: of the conversion of a live file (HDF5, to which rows were appended while others
-/// read it) to an archive file, and of the comparison after it.
+/// Summary of [`Finalize::write`]: of the conversion of a live file (HDF5, to which rows were
+/// appended while others read it) to an archive file, and of the comparison after it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FinalizeSummary {
-    /// Summary of the conversion of the live file to the archive file, the HDF5 file that no longer grows.
+    /// Summary of the conversion of the live file to the archive file, the HDF5 file that no longer
+    /// grows.
     pub summary: ToHdf5Summary,
-    /// Result of comparing the archive file, value by value, with the live file, or with the table given by
-    /// [`Finalize::source`]. It lists no differences: [`Finalize::write`] fails if any are found.
+    /// Result of comparing the archive file, value by value, with the live file, or with the table
+    /// given by [`Finalize::source`]. It lists no differences: [`Finalize::write`] fails if any are
+    /// found.
     pub comparison: Comparison,
-    /// The parts of the followed table that the live file, and so the archive file, does not hold; none with
-    /// [`Finalize::source`].
+    /// The parts of the followed table that the live file, and so the archive file, does not hold;
+    /// none with [`Finalize::source`].
     pub not_followed: NotFollowed,
 }
 
@@ -57,16 +60,18 @@ pub struct Finalize<'a> {
 }
 
 impl<'a> Finalize<'a> {
-    /// Prepares the conversion of the live file at `live` to an archive file: a finished HDF5 file, compressed and with
-    /// digests. [`write`](Self::write) fails if the live file still has a writer.
+    /// Prepares the conversion of the live file at `live` to an archive file: a finished HDF5 file,
+    /// compressed and with digests. [`write`](Self::write) fails if the live file still has a
+    /// writer.
     pub fn new(live: impl AsRef<Path>) -> Self {
         let options = ToHdf5Options { digest: true, ..ToHdf5Options::default() };
         let (live, open) = (live.as_ref().to_owned(), OpenOptions::default());
         Finalize { live, source: None, open, options, call: Call::default() }
     }
 
-    /// Copies the content from the casacore table at `source`, from which [`Follow`](super::Follow) filled the live
-    /// file, instead of from the live file: with columns, keywords and cells that the live file could not store.
+    /// Copies the content from the casacore table at `source`, from which [`Follow`](super::Follow)
+    /// filled the live file, instead of from the live file: with columns, keywords and cells that
+    /// the live file could not store.
     pub fn source(mut self, source: impl AsRef<Path>) -> Self {
         self.source = Some(source.as_ref().to_owned());
         self
@@ -78,23 +83,24 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Sets how the datasets of the archive file, the HDF5 file that [`write`](Self::write) makes of the live file, are
-    /// compressed; by default with gzip where it saves space.
+    /// Sets how the datasets of the archive file, the HDF5 file that [`write`](Self::write) makes
+    /// of the live file, are compressed; by default with gzip where it saves space.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self
     }
 
-    /// Sets whether the archive file, the HDF5 file that [`write`](Self::write) makes of the live file, also has small
-    /// versions of the visibilities for viewers, as by [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook).
+    /// Sets whether the archive file, the HDF5 file that [`write`](Self::write) makes of the live
+    /// file, also has small versions of the visibilities for viewers, as by
+    /// [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook).
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Sets whether the archive file, the HDF5 file that [`write`](Self::write) makes, also stores what is needed to
-    /// restore every byte of the files of the casacore table given by [`source`](Self::source), as by
-    /// [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable).
+    /// Sets whether the archive file, the HDF5 file that [`write`](Self::write) makes, also stores
+    /// what is needed to restore every byte of the files of the casacore table given by
+    /// [`source`](Self::source), as by [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable).
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self
@@ -119,9 +125,11 @@ impl<'a> Finalize<'a> {
     /// name `target`. If `target` is the live file, the archive file replaces it.
     ///
     /// # Errors
-    /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and
-    /// columns; `Exists` if there is another file at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if
-    /// the comparison finds a difference; `Interrupted`; those of [`ToHdf5Plan::write`](crate::convert::ToHdf5Plan::write).
+    /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not
+    /// have all its tables, rows and columns; `Exists` if there is another file at `target`, unless
+    /// [`if_exists`](Self::if_exists) says otherwise; `Format` if the comparison finds a
+    /// difference; `Interrupted`; those of
+    /// [`ToHdf5Plan::write`](crate::convert::ToHdf5Plan::write).
     pub fn write(self, target: impl AsRef<Path>) -> Result<FinalizeSummary> {
         let (live, target) = (self.live.as_path(), target.as_ref());
         let source = self.source.as_ref().map(|path| Source::open_with(path, self.open)).transpose()?;
@@ -154,8 +162,8 @@ impl<'a> Finalize<'a> {
     }
 }
 
-/// Checks that `source` has all tables and columns of `live`, to which its rows were copied, and at least as many rows.
-/// Fails with `Usage` if not.
+/// Checks that `source` has all tables and columns of `live`, to which its rows were copied, and at
+/// least as many rows. Fails with `Usage` if not.
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));

@@ -1,4 +1,5 @@
-//! Finds the groups and datasets of the tables and columns of a live file by its descriptions of them (JSON under `_ctds`).
+//! Finds the groups and datasets of the tables and columns of a live file by its descriptions of
+//! them (JSON under `_ctds`).
 
 use std::collections::HashMap;
 
@@ -28,13 +29,14 @@ pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
     table: String,
-    /// Scales `position_0`, `position_1` … of the slowest axis of each hypercube (a dataset with the cells of one
-    /// shape), which number its cells. Empty if all cells of the column have one shape.
+    /// Scales `position_0`, `position_1` … of the slowest axis of each hypercube (a dataset with
+    /// the cells of one shape), which number its cells. Empty if all cells of the column have one
+    /// shape.
     positions: Vec<String>,
 }
 
-/// `Dense` if all cells have one shape, otherwise one dataset for each, with those that say where the cell of each row
-/// is.
+/// `Dense` if all cells have one shape, otherwise one dataset for each, with those that say where
+/// the cell of each row is.
 #[derive(Debug)]
 pub(super) enum Growing<T> {
     Dense(T),

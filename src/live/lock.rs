@@ -1,5 +1,5 @@
-//! Ensures that a live file (one that is read while it is written, HDF5 SWMR) has one writer at a time, by a lock file beside
-//! it. HDF5 itself holds no lock once a file is live.
+//! Ensures that a live file (one that is read while it is written, HDF5 SWMR) has one writer at a
+//! time, by a lock file beside it. HDF5 itself holds no lock once a file is live.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -9,8 +9,8 @@ use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// The lock of the only writer: `NAME.writer`, locked by `flock`, with the writer's process number and host. Released
-/// when dropped.
+/// The lock of the only writer: `NAME.writer`, locked by `flock`, with the writer's process number
+/// and host. Released when dropped.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     path: PathBuf,
@@ -60,7 +60,8 @@ impl WriterLock {
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // before unlocking, so that no waiter acquires an unlinked file; a leftover file is harmless
+        // before unlocking, so that no waiter acquires an unlinked file; a leftover file is
+        // harmless
         let _ = fs::remove_file(&self.path);
     }
 }

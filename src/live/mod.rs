@@ -1,12 +1,15 @@
-//! Live files: HDF5 files with casacore tables that grow while other processes read them (SWMR). docs/live.md.
+//! Live files: HDF5 files with casacore tables that grow while other processes read them (SWMR).
+//! docs/live.md.
 //!
-//! A [`Schema`] declares tables and columns; [`create`](Schema::create) makes a [`Writer`] of it, which appends rows in
-//! batches and commits them. A [`Reader`] reads the committed rows from any number of processes, and so do h5py and xarray.
-//! [`Follow`] keeps a live file in step with a casacore table that another program is writing; [`repair`] recovers a file
-//! whose writer was killed, and [`Finalize`] makes a compact file of it when the observation is over.
+//! A [`Schema`] declares tables and columns; [`create`](Schema::create) makes a [`Writer`] of it,
+//! which appends rows in batches and commits them. A [`Reader`] reads the committed rows from any
+//! number of processes, and so do h5py and xarray. [`Follow`] keeps a live file in step with a
+//! casacore table that another program is writing; [`repair`] recovers a file whose writer was
+//! killed, and [`Finalize`] makes a compact file of it when the observation is over.
 //!
-//! A commit writes the cells of every column, then all metadata (the file is flushed), then `committed_rows` of the table. A
-//! reader that takes `committed_rows` first and reads no more rows than that reads whole rows.
+//! A commit writes the cells of every column, then all metadata (the file is flushed), then
+//! `committed_rows` of the table. A reader that takes `committed_rows` first and reads no more rows
+//! than that reads whole rows.
 //!
 //! ```
 //! use ctds_hdf5::ColumnDesc;

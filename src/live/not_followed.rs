@@ -1,4 +1,5 @@
-//! The parts of a followed table that a live file does not hold: a root attribute of the file. docs/live.md, "Following a table".
+//! The parts of a followed table that a live file does not hold: a root attribute of the file.
+//! docs/live.md, "Following a table".
 
 use std::path::Path;
 

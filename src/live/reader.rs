@@ -16,7 +16,8 @@ use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// Reads the tables of a live file: an HDF5 file to which a writer is appending rows, or has appended them before.
+/// Reads the tables of a live file: an HDF5 file to which a writer is appending rows, or has
+/// appended them before.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::Reader;
@@ -37,19 +38,20 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
-/// Called for each run of cells that are stored one after the other, with their positions in the list of rows, their
-/// shape, and a function that appends their elements.
+/// Called for each run of cells that are stored one after the other, with their positions in the
+/// list of rows, their shape, and a function that appends their elements.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
-/// Reads a table of a live file, an HDF5 file to which a writer appends rows. Reads only rows that were committed
-/// (complete in every column) at the last [`refresh`](Self::refresh).
+/// Reads a table of a live file, an HDF5 file to which a writer appends rows. Reads only rows that
+/// were committed (complete in every column) at the last [`refresh`](Self::refresh).
 #[derive(Debug)]
 pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// Number of refreshes. A dataset reads its extents again if they are older than the last refresh.
+    /// Number of refreshes. A dataset reads its extents again if they are older than the last
+    /// refresh.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -92,11 +94,12 @@ impl Part {
 }
 
 impl Reader {
-    /// Opens a live file for reading: an HDF5 file that this program made to append rows to it. A writer may have it
-    /// open at the same time.
+    /// Opens a live file for reading: an HDF5 file that this program made to append rows to it. A
+    /// writer may have it open at the same time.
     ///
     /// # Errors
-    /// `Unsupported` if no table in the HDF5 file has a number of committed rows, as those of live files have.
+    /// `Unsupported` if no table in the HDF5 file has a number of committed rows, as those of live
+    /// files have.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open_live(path)?;
@@ -109,8 +112,8 @@ impl Reader {
         open().with_context(|| Context::path(path))
     }
 
-    /// Whether the live file, an HDF5 file to which rows are appended, is marked as being written: its writer has it
-    /// open, or ended without closing it.
+    /// Whether the live file, an HDF5 file to which rows are appended, is marked as being written:
+    /// its writer has it open, or ended without closing it.
     ///
     /// # Errors
     /// `Io`, `NotFound`, `Format`.
@@ -179,8 +182,8 @@ impl TableReader {
         })
     }
 
-    /// Reads from the file how many rows of the table are committed now, and returns this number. After this call, all
-    /// of these rows can be read.
+    /// Reads from the file how many rows of the table are committed now, and returns this number.
+    /// After this call, all of these rows can be read.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -214,8 +217,8 @@ impl TableReader {
         })
     }
 
-    /// Reads the cells of `rows` (counted from 0) of a column, and appends their elements to `out`, which has the column's
-    /// type: row after row, in each cell the first axis fastest.
+    /// Reads the cells of `rows` (counted from 0) of a column, and appends their elements to `out`,
+    /// which has the column's type: row after row, in each cell the first axis fastest.
     ///
     /// # Errors
     /// `Usage` if the rows are not committed, `Unsupported` if the cells have several shapes.
@@ -227,8 +230,8 @@ impl TableReader {
         .with_context(|| Context::column(column))
     }
 
-    /// Reads the cells of `rows` of a column, which count from 0, and returns their elements: row after row, in each
-    /// cell the first axis fastest.
+    /// Reads the cells of `rows` of a column, which count from 0, and returns their elements: row
+    /// after row, in each cell the first axis fastest.
     ///
     /// # Errors
     /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
@@ -243,8 +246,8 @@ impl TableReader {
         Ok(T::of(values).unwrap_or_default())
     }
 
-    /// Calls `each` for each run of the cells of `rows` (ascending) that are stored one after the other. Undefined
-    /// cells are left out.
+    /// Calls `each` for each run of the cells of `rows` (ascending) that are stored one after the
+    /// other. Undefined cells are left out.
     ///
     /// # Errors
     /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
@@ -298,8 +301,8 @@ impl TableReader {
         run().with_context(|| Context::column(column))
     }
 
-    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row, counted from 0; `None` if
-    /// the cell is undefined.
+    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row,
+    /// counted from 0; `None` if the cell is undefined.
     ///
     /// # Errors
     /// `Usage` if the row is not committed; `Format` if the row map is damaged.

@@ -1,4 +1,5 @@
-//! Recovers a live file, an HDF5 file that others read while rows are appended, whose writer exited without closing it.
+//! Recovers a live file, an HDF5 file that others read while rows are appended, whose writer exited
+//! without closing it.
 
 use std::path::Path;
 
@@ -12,21 +13,23 @@ use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Summary of the repair of a live file (HDF5, to which rows were appended while others read it), from [`repair`].
+/// Summary of the repair of a live file (HDF5, to which rows were appended while others read it),
+/// from [`repair`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
     /// Whether the file had not been closed by its writer.
     pub was_open: bool,
-    /// End of the file in bytes, twice: as HDF5 had recorded it before the repair, and as the repair found it (the
-    /// length of the file, or the end of its last chunk if that is greater).
+    /// End of the file in bytes, twice: as HDF5 had recorded it before the repair, and as the
+    /// repair found it (the length of the file, or the end of its last chunk if that is greater).
     pub end: (u64, u64),
     /// Number of datasets whose extents and chunks were checked.
     pub datasets: usize,
-    /// Number of chunks that extend past the end of the file; the missing bytes read as zeros. 0 for live files of this
-    /// program, from which such chunks are removed.
+    /// Number of chunks that extend past the end of the file; the missing bytes read as zeros. 0
+    /// for live files of this program, from which such chunks are removed.
     pub incomplete_chunks: usize,
-    /// Kept and lost rows of each table; empty for files of other programs, which are closed but not truncated.
+    /// Kept and lost rows of each table; empty for files of other programs, which are closed but
+    /// not truncated.
     pub tables: Vec<RepairedTable>,
 }
 
@@ -42,20 +45,22 @@ pub struct RepairedTable {
     pub lost: u64,
 }
 
-/// Repairs a live file, an HDF5 file to which rows were appended while others read it, after its writer was killed, or
-/// stopped by a crash of the machine or a full disk. Committed rows are kept, others are removed, and
-/// [`Writer::reopen`](super::Writer::reopen) can append to the file.
+/// Repairs a live file, an HDF5 file to which rows were appended while others read it, after its
+/// writer was killed, or stopped by a crash of the machine or a full disk. Committed rows are kept,
+/// others are removed, and [`Writer::reopen`](super::Writer::reopen) can append to the file.
 ///
-/// All chunks and extents are checked before anything is changed. A file of another program is closed, not trimmed.
+/// All chunks and extents are checked before anything is changed. A file of another program is
+/// closed, not trimmed.
 ///
 /// # Errors
-/// `Locked` if a writer has the file; `Format` if it is damaged beyond that, and then it stays as it is.
+/// `Locked` if a writer has the file; `Format` if it is damaged beyond that, and then it stays as
+/// it is.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_with(path, &())
 }
 
-/// Repairs a live file, an HDF5 file whose writer exited without closing it, as [`repair`] does. `progress` can
-/// interrupt the repair before the file is changed.
+/// Repairs a live file, an HDF5 file whose writer exited without closing it, as [`repair`] does.
+/// `progress` can interrupt the repair before the file is changed.
 ///
 /// # Errors
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.

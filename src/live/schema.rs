@@ -14,8 +14,9 @@ use crate::output::{IfExists, Output};
 
 /// Declarations of the tables of a live file that is to be created.
 ///
-/// [`create`](Self::create) makes a [`Writer`] of it, which appends rows but never creates, attaches or deletes a dataset:
-/// HDF5 readers that have the file open do not support that, and libhdf5 does not refuse it.
+/// [`create`](Self::create) makes a [`Writer`] of it, which appends rows but never creates,
+/// attaches or deletes a dataset: HDF5 readers that have the file open do not support that, and
+/// libhdf5 does not refuse it.
 #[derive(Debug, Default)]
 pub struct Schema {
     tables: Vec<TableSpec>,
@@ -44,7 +45,8 @@ impl Schema {
         self
     }
 
-    /// Sets when rows appended to the live file are committed, so that readers see them; by default, about once a second.
+    /// Sets when rows appended to the live file are committed, so that readers see them; by
+    /// default, about once a second.
     #[must_use]
     pub fn commit(mut self, policy: CommitPolicy) -> Self {
         self.policy = policy;
@@ -56,12 +58,12 @@ impl Schema {
         self
     }
 
-    /// Creates the live file at `path`, with all declared tables but without rows, and opens it for appending. The file gets
-    /// its name only when it is complete.
+    /// Creates the live file at `path`, with all declared tables but without rows, and opens it for
+    /// appending. The file gets its name only when it is complete.
     ///
     /// # Errors
-    /// `Exists` if there is a file, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another writer has the
-    /// file; `Usage` if the tables cannot be as declared.
+    /// `Exists` if there is a file, unless [`if_exists`](Self::if_exists) says otherwise; `Locked`
+    /// if another writer has the file; `Usage` if the tables cannot be as declared.
     pub fn create(self, path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
         let lock = WriterLock::take(path)?;

@@ -1,5 +1,5 @@
-//! Writes blocks of cells to the datasets of a table of a live file: checks them, converts them to bytes, appends or
-//! overwrites.
+//! Writes blocks of cells to the datasets of a table of a live file: checks them, converts them to
+//! bytes, appends or overwrites.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,8 @@ enum Parts {
     Cubes {
         /// The cells of each hypercube, and the scale that numbers them from 0.
         cubes: Vec<(Stream, Stream)>,
-        /// `row_cube` and `row_index`: hypercube and position of each row's cell, -1 for an undefined one.
+        /// `row_cube` and `row_index`: hypercube and position of each row's cell, -1 for an
+        /// undefined one.
         map: Box<(Stream, Stream)>,
     },
 }
@@ -62,7 +63,8 @@ impl Stream {
         self.dataset.rows() + (self.waiting.len() / self.dataset.row_bytes()) as u64
     }
 
-    /// Appends whole rows: a small block in memory, up to `most_waiting` bytes, a large one to the dataset.
+    /// Appends whole rows: a small block in memory, up to `most_waiting` bytes, a large one to the
+    /// dataset.
     fn push(&mut self, bytes: &[u8], most_waiting: usize) -> Result<()> {
         let is_large = bytes.len() > LARGE_BLOCK.min(most_waiting / 2);
         if is_large || self.waiting.len() + bytes.len() > most_waiting {
@@ -103,11 +105,13 @@ impl Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
     pub(super) written: bool,
-    /// Cells not overwritten, because the old and the new one differ in shape, or only one is undefined.
+    /// Cells not overwritten, because the old and the new one differ in shape, or only one is
+    /// undefined.
     pub(super) refused: u64,
 }
 
-/// Stored bytes, and for columns with several shapes the index of each cell's (`None` for an undefined cell).
+/// Stored bytes, and for columns with several shapes the index of each cell's (`None` for an
+/// undefined cell).
 pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {
@@ -179,7 +183,8 @@ impl Column {
 
     fn append(&mut self, (bytes, shapes): &Checked<'_>, most_waiting: usize, commits: bool) -> Result<()> {
         match (&mut self.parts, shapes) {
-            // rows that are committed at once need not be copied; cells of several shapes come one by one
+            // rows that are committed at once need not be copied; cells of several shapes come one
+            // by one
             (Parts::Dense(stream), _) => stream.push(bytes, if commits { 0 } else { most_waiting }),
             (Parts::Cubes { cubes, map }, shapes) => {
                 let (row_cube, row_index) = &mut **map;
@@ -277,7 +282,8 @@ impl Table {
         Ok(Table { name: layout.name.clone(), row, columns, committed_rows, rows: committed, committed })
     }
 
-    /// Estimate of the growing datasets: columns plus 1, although columns with several shapes have more.
+    /// Estimate of the growing datasets: columns plus 1, although columns with several shapes have
+    /// more.
     pub(super) fn datasets(&self) -> usize {
         self.columns.len() + 1
     }
@@ -291,7 +297,8 @@ impl Table {
         found.ok_or_else(|| Error::usage(format!("column {name} does not exist")))
     }
 
-    /// Keeps at most `most_waiting` bytes of each dataset in memory. `commits`: a commit follows at once.
+    /// Keeps at most `most_waiting` bytes of each dataset in memory. `commits`: a commit follows at
+    /// once.
     pub(super) fn append(
         &mut self,
         rows: u64,
@@ -308,8 +315,8 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that datasets of rows have exactly the committed ones: a writer dropped without closing may have left
-    /// more. Hypercubes are not checked.
+    /// Checks that datasets of rows have exactly the committed ones: a writer dropped without
+    /// closing may have left more. Hypercubes are not checked.
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),

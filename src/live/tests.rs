@@ -1,4 +1,5 @@
-//! Live files written and read in one process. Other processes, kills and full disks: tests/python/live/test_live.py.
+//! Live files written and read in one process. Other processes, kills and full disks:
+//! tests/python/live/test_live.py.
 
 use super::*;
 use crate::error::ErrorKind;

@@ -1,5 +1,5 @@
-//! Appends rows to live files and commits them: writes the cells first and then the number of committed rows, so that
-//! readers that keep to this number never see incomplete rows.
+//! Appends rows to live files and commits them: writes the cells first and then the number of
+//! committed rows, so that readers that keep to this number never see incomplete rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,7 +19,8 @@ const WAITING_BYTES: usize = 64 << 20;
 /// Bytes of appended rows in memory for each dataset.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
-/// Appends rows to the tables of a live file: an HDF5 file that other processes read at the same time.
+/// Appends rows to the tables of a live file: an HDF5 file that other processes read at the same
+/// time.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -57,12 +58,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a live file, an HDF5 file to which rows are appended while others read it, to append more rows. Its
-    /// earlier writer must have closed it, or [`repair`](fn@super::repair) recovered it.
+    /// Opens a live file, an HDF5 file to which rows are appended while others read it, to append
+    /// more rows. Its earlier writer must have closed it, or [`repair`](fn@super::repair) recovered
+    /// it.
     ///
     /// # Errors
-    /// `Locked` if a writer has it open, or exited without closing it ([`repair`](fn@super::repair) recovers the file).
-    /// `Unsupported` if it is not a live file.
+    /// `Locked` if a writer has it open, or exited without closing it ([`repair`](fn@super::repair)
+    /// recovers the file). `Unsupported` if it is not a live file.
     pub fn reopen(path: impl AsRef<Path>, policy: CommitPolicy) -> Result<Self> {
         let path = path.as_ref();
         let lock = WriterLock::take(path)?;
@@ -104,7 +106,8 @@ impl Writer {
         &self.warnings
     }
 
-    /// Names of the tables in the live file (HDF5 that is read while it is written): `MAIN`, `ANTENNA`, `A/B`.
+    /// Names of the tables in the live file (HDF5 that is read while it is written): `MAIN`,
+    /// `ANTENNA`, `A/B`.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|table| table.name.as_str())
     }
@@ -184,7 +187,8 @@ impl Writer {
         self.guard(written)
     }
 
-    /// Overwrites the cells of `column` that differ. Cells whose shape would change are counted instead.
+    /// Overwrites the cells of `column` that differ. Cells whose shape would change are counted
+    /// instead.
     pub(super) fn update(
         &mut self,
         table: &str,
@@ -204,8 +208,8 @@ impl Writer {
     }
 
     /// Commits if the [`CommitPolicy`](super::CommitPolicy) says that it is time.
-    /// [`Batch::append`](super::Batch::append) calls this after each batch; a writer that has nothing to append for a
-    /// while calls it directly.
+    /// [`Batch::append`](super::Batch::append) calls this after each batch; a writer that has
+    /// nothing to append for a while calls it directly.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -213,7 +217,8 @@ impl Writer {
         if self.is_due(0) { self.commit() } else { Ok(()) }
     }
 
-    /// Whether the [`CommitPolicy`](super::CommitPolicy) wants a commit once `more` rows are appended.
+    /// Whether the [`CommitPolicy`](super::CommitPolicy) wants a commit once `more` rows are
+    /// appended.
     fn is_due(&self, more: u64) -> bool {
         let waiting: u64 = more + self.tables.iter().map(|table| table.rows - table.committed).sum::<u64>();
         let late = self.policy.every.is_some_and(|every| self.last_commit.elapsed() >= every);
@@ -221,8 +226,9 @@ impl Writer {
         waiting > 0 && (late || many) || self.rewritten && late
     }
 
-    /// Makes all appended rows visible to readers. A reader that first reads the number `committed_rows` of a table, and
-    /// then no more rows than that, always reads rows that are complete in every column.
+    /// Makes all appended rows visible to readers. A reader that first reads the number
+    /// `committed_rows` of a table, and then no more rows than that, always reads rows that are
+    /// complete in every column.
     ///
     /// # Errors
     /// `NoSpace` or `Io`, after which the writer can only be closed.
@@ -264,8 +270,8 @@ impl Writer {
         }
     }
 
-    /// Commits all appended rows, closes the live file and releases its lock. If a writer is dropped instead, rows that are
-    /// not committed are lost.
+    /// Commits all appended rows, closes the live file and releases its lock. If a writer is
+    /// dropped instead, rows that are not committed are lost.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).

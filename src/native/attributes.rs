@@ -1,7 +1,9 @@
-//! Writes casacore keywords as plain HDF5 attributes that other programs show, and finds what a user has changed in these
-//! attributes since the native HDF5 file was made. docs/layout.md, "Keywords" and "Edits".
+//! Writes casacore keywords as plain HDF5 attributes that other programs show, and finds what a
+//! user has changed in these attributes since the native HDF5 file was made. docs/layout.md,
+//! "Keywords" and "Edits".
 //!
-//! The attributes that the exact keywords give are computed once more and compared with the existing ones.
+//! The attributes that the exact keywords give are computed once more and compared with the
+//! existing ones.
 
 use std::collections::HashMap;
 
@@ -25,7 +27,8 @@ const MEASURE_TYPE: &str = "measure_type";
 const MEASURE_REF: &str = "measure_ref";
 /// Attributes that are not made from keywords.
 pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
-/// Attributes beside those named like keywords; units and measures, keywords in casacore, are shown by these as well.
+/// Attributes beside those named like keywords; units and measures, keywords in casacore, are shown
+/// by these as well.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
 /// `NAME__shape`: shape of the array in the keyword `name`, slowest axis first.
@@ -35,7 +38,8 @@ fn shape_of(name: &str) -> String {
 
 const SHAPE: &str = "__shape";
 
-/// Attribute of a table's group with the TaQL expression of a column, which is computed and has no dataset.
+/// Attribute of a table's group with the TaQL expression of a column, which is computed and has no
+/// dataset.
 pub(crate) fn taql_of(name: &str) -> String {
     format!("{name}{TAQL}")
 }
@@ -52,7 +56,8 @@ const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")
 /// By the HDF5 specification: the scales of each axis.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
 
-/// Used by HDF5 and netCDF themselves. The attribute of a keyword with such a name gets a suffix: `CLASS__2`.
+/// Used by HDF5 and netCDF themselves. The attribute of a keyword with such a name gets a suffix:
+/// `CLASS__2`.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -77,10 +82,12 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// Origin of an attribute. Paths are indices: of the field in the keyword set, then in each nested record.
+/// Origin of an attribute. Paths are indices: of the field in the keyword set, then in each nested
+/// record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Not a keyword, such as `units`: the name of its attribute, which may have a suffix in the file.
+    /// Not a keyword, such as `units`: the name of its attribute, which may have a suffix in the
+    /// file.
     Own(&'static str),
     /// Path of the value.
     Keyword(Vec<usize>),
@@ -205,7 +212,8 @@ fn extents_attribute(shape: &Shape) -> Attribute {
     Attribute::Array(Values::Int64(shape.reversed().iter().map(|&extent| extent as i64).collect()))
 }
 
-/// Numbers as they are, strings without bytes that HDF5 cannot hold, complex numbers as pairs of floats.
+/// Numbers as they are, strings without bytes that HDF5 cannot hold, complex numbers as pairs of
+/// floats.
 fn readable(values: &Values, scalar: bool) -> Attribute {
     let pairs = match values {
         Values::Complex(v) => Values::Float(v.iter().flat_map(|c| [c.re, c.im]).collect()),
@@ -272,8 +280,8 @@ pub(crate) struct Changes {
     pub(crate) notes: Vec<String>,
 }
 
-/// Compares attributes with `expected`, those made from the exact `keywords` in `_ctds`. `own` are names of properties
-/// that are not keywords; `others` are neither.
+/// Compares attributes with `expected`, those made from the exact `keywords` in `_ctds`. `own` are
+/// names of properties that are not keywords; `others` are neither.
 pub(crate) fn diff(
     object: &Object,
     expected: &Attributes,
@@ -285,7 +293,8 @@ pub(crate) fn diff(
     let found = object.attributes()?;
     let written: HashMap<&str, &Readable> =
         expected.iter().map(|readable| (readable.name.as_str(), readable)).collect();
-    // a keyword that was written has the attribute of its shape, if any, under the name that was free then
+    // a keyword that was written has the attribute of its shape, if any, under the name that was
+    // free then
     let shapes: HashMap<&[usize], &str> = expected
         .iter()
         .filter_map(|readable| match &readable.origin {
@@ -376,7 +385,8 @@ impl Object {
 }
 
 impl Changes {
-    /// Applies a value that differs, if possible, and adds a note. `shape` is the recorded one, fastest axis first.
+    /// Applies a value that differs, if possible, and adds a note. `shape` is the recorded one,
+    /// fastest axis first.
     fn compare(&mut self, readable: &Readable, found: &Found, shape: Option<Shape>) {
         let name = &readable.name;
         let Some(FoundAttribute { value, axes, .. }) = found.get(name) else {
@@ -452,7 +462,8 @@ enum Edit {
     Impossible,
 }
 
-/// Keywords of a group or dataset that `_ctds` does not describe, and notes on attributes that cannot be keywords.
+/// Keywords of a group or dataset that `_ctds` does not describe, and notes on attributes that
+/// cannot be keywords.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = object.attributes()?;
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
@@ -539,8 +550,8 @@ fn value_at<'a>(record: &'a Record, path: &[usize]) -> Option<&'a Value> {
     }
 }
 
-/// Converts to the type of the keyword `old`; `None` if the value does not fit. `shape` is recorded, fastest axis
-/// first.
+/// Converts to the type of the keyword `old`; `None` if the value does not fit. `shape` is
+/// recorded, fastest axis first.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
@@ -601,7 +612,8 @@ fn floats(values: &Values) -> Option<Vec<f64>> {
     }
 }
 
-/// Pairs of reals become complex numbers, doubles are rounded to floats; `None` if a value does not fit.
+/// Pairs of reals become complex numbers, doubles are rounded to floats; `None` if a value does not
+/// fit.
 fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
         values.into_iter().map(|value| T::try_from(value).ok()).collect()

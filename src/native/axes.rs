@@ -1,5 +1,5 @@
-//! Chooses and writes the dimension scales of a native HDF5 file: datasets that give the axes of other datasets names
-//! and coordinates. docs/layout.md, "Dimension scales".
+//! Chooses and writes the dimension scales of a native HDF5 file: datasets that give the axes of
+//! other datasets names and coordinates. docs/layout.md, "Dimension scales".
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +39,8 @@ pub(super) fn role_of_scale(name: &str) -> Option<&str> {
     (ROLES.contains(&role) && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(role)
 }
 
-/// Names of the scales of one top-level group. Axes share a name only if they have the same role and length.
+/// Names of the scales of one top-level group. Axes share a name only if they have the same role
+/// and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
     /// Keys are role, length, and the number of earlier such axes of the same dataset.
@@ -124,7 +125,8 @@ pub(crate) enum NewAxis {
         role: String,
         len: u64,
     },
-    /// Slowest axis of a hypercube in a live file, along which cells are appended: name of its scale.
+    /// Slowest axis of a hypercube in a live file, along which cells are appended: name of its
+    /// scale.
     Positions(String),
 }
 

@@ -1,5 +1,5 @@
-//! Reads the cells of a column from a native HDF5 file, in each storage form: dense, hypercubes, ragged, records.
-//! docs/layout.md, "A column".
+//! Reads the cells of a column from a native HDF5 file, in each storage form: dense, hypercubes,
+//! ragged, records. docs/layout.md, "A column".
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,8 +16,8 @@ use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Puts exact bytes into `out` from index `base` on. `raw` has them by element of the dataset, of which `first` is at
-/// `base`.
+/// Puts exact bytes into `out` from index `base` on. `raw` has them by element of the dataset, of
+/// which `first` is at `base`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {
@@ -228,10 +228,11 @@ pub(super) struct Ragged {
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// Row after row, slowest axis first, filled up with -1 for cells with fewer axes. Empty if no cell is defined.
+    /// Row after row, slowest axis first, filled up with -1 for cells with fewer axes. Empty if no
+    /// cell is defined.
     extents: Vec<i32>,
-    /// Index of the first element of each cell, then the end of the last: one entry more than rows, fewer where the
-    /// dataset ends earlier. Empty if no cell is defined.
+    /// Index of the first element of each cell, then the end of the last: one entry more than rows,
+    /// fewer where the dataset ends earlier. Empty if no cell is defined.
     offsets: Vec<i64>,
 }
 
@@ -254,7 +255,8 @@ impl Ragged {
             }
             let defined = self.defined.integers(rows.clone())?;
             let (mut extents, mut offsets) = (Vec::new(), Vec::new());
-            // of undefined cells nothing else is needed: a column of them is known by one dataset of three
+            // of undefined cells nothing else is needed: a column of them is known by one dataset
+            // of three
             if defined.contains(&1) {
                 let mut values = Values::new(DataType::Int);
                 self.shape.read(&Region::rows(&Shape::from([width]), rows.clone()), &mut values)?;

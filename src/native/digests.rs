@@ -1,5 +1,6 @@
-//! The digests that a native HDF5 file stores of its tables and columns, to verify its content later, by the rules of
-//! CTFP-2 (BLAKE3) or, in older files, CTFP-1 (SHA-256), which do not depend on the storage. docs/layout.md, "Digests".
+//! The digests that a native HDF5 file stores of its tables and columns, to verify its content
+//! later, by the rules of CTFP-2 (BLAKE3) or, in older files, CTFP-1 (SHA-256), which do not depend
+//! on the storage. docs/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -33,7 +34,8 @@ pub(crate) struct StoredDigests {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredColumnDigests {
-    /// Hexadecimal digits of the cells; `None` for columns not converted, or with strings that are not UTF-8.
+    /// Hexadecimal digits of the cells; `None` for columns not converted, or with strings that are
+    /// not UTF-8.
     #[serde(rename = "blake3", alias = "sha256")]
     pub(crate) hash: Option<String>,
     #[serde(rename = "keywords_blake3", alias = "keywords_sha256")]
@@ -43,8 +45,8 @@ pub(crate) struct StoredColumnDigests {
     pub(crate) marks: Option<StoredMarks>,
 }
 
-/// Short digests of a column's first `every`, 2 × `every`, … bytes: the first that differs tells in which rows damage
-/// begins.
+/// Short digests of a column's first `every`, 2 × `every`, … bytes: the first that differs tells in
+/// which rows damage begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredMarks {
@@ -69,8 +71,8 @@ impl StoredMarks {
 impl StoredDigests {
     pub(crate) const WRITTEN: HashKind = HashKind::Blake3;
 
-    /// `hash` covers the rows and all columns, `keywords_hash` the keywords; both are hexadecimal. Columns follow by
-    /// `add`.
+    /// `hash` covers the rows and all columns, `keywords_hash` the keywords; both are hexadecimal.
+    /// Columns follow by `add`.
     pub(crate) fn new(rows: u64, hash: String, keywords_hash: String) -> Self {
         let (hash, keywords_hash) = (Some(hash), Some(keywords_hash));
         let format = Self::WRITTEN.fingerprint().to_owned();

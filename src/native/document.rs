@@ -1,7 +1,8 @@
-//! Reads and writes the root attributes of native HDF5 files, and the JSON documents under `_ctds` that describe tables and columns
-//! exactly. docs/layout.md, "Exact values".
+//! Reads and writes the root attributes of native HDF5 files, and the JSON documents under `_ctds`
+//! that describe tables and columns exactly. docs/layout.md, "Exact values".
 //!
-//! Members stand in the order in which they are written. Files of format version 1.0 need not have those with a default.
+//! Members stand in the order in which they are written. Files of format version 1.0 need not have
+//! those with a default.
 
 use std::collections::HashMap;
 
@@ -44,7 +45,8 @@ pub(crate) const NOT_FOLLOWED: &str = "not_followed";
 /// Document of a table, on the group `/_ctds/TABLE`.
 const TABLE: &str = "table";
 
-/// Prefix of the document of a column, on the group `/_ctds/TABLE`; the name of its dataset or group follows.
+/// Prefix of the document of a column, on the group `/_ctds/TABLE`; the name of its dataset or
+/// group follows.
 const COLUMN: &str = "column.";
 
 /// The last component (`ANTENNA`) of the reference that a keyword stores (`././ANTENNA`).
@@ -137,8 +139,8 @@ impl DescribedTable {
     }
 }
 
-/// First the main table and those in its group, then all others; within both each is followed by those in its group, in
-/// order of creation (by name if the file does not record that).
+/// First the main table and those in its group, then all others; within both each is followed by
+/// those in its group, in order of creation (by name if the file does not record that).
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
@@ -170,7 +172,8 @@ pub(crate) struct TableDocument {
     /// Scale of the rows: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// `None` is an error except in a live file, where `committed` counts the rows and this means nothing.
+    /// `None` is an error except in a live file, where `committed` counts the rows and this means
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
     /// Row of the converted table; more than 0 if rows were selected.
@@ -190,7 +193,8 @@ pub(crate) struct TableDocument {
     /// Dataset that counts the committed rows of a live table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// Parts of the source, in any table, that could not be read; only in the main table's document.
+    /// Parts of the source, in any table, that could not be read; only in the main table's
+    /// document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
     /// `time=10s,chan=4`; only in the main table's document.
@@ -346,10 +350,12 @@ pub(crate) struct ColumnDocument {
     /// Why cells are not in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<JsonString>,
-    /// Dataset of the defined cells of a dense column; where the name was not recorded, `LINK__defined`.
+    /// Dataset of the defined cells of a dense column; where the name was not recorded,
+    /// `LINK__defined`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     defined: Option<String>,
-    /// Attribute with the TaQL expression of a column without cells; where the name was not recorded, `NAME__taql`.
+    /// Attribute with the TaQL expression of a column without cells; where the name was not
+    /// recorded, `NAME__taql`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     taql: Option<String>,
 }
@@ -461,8 +467,8 @@ pub(crate) struct DescribedColumn {
     pub(crate) manager: Option<usize>,
 }
 
-/// Columns in the order of the table. Adds the subtables in their keywords to `table_names`: last component by stored
-/// reference.
+/// Columns in the order of the table. Adds the subtables in their keywords to `table_names`: last
+/// component by stored reference.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,

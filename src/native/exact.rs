@@ -1,5 +1,5 @@
-//! Converts elements to the type of their column without loss: a user may have made the dataset of a column again in another
-//! type. docs/layout.md, "Edits".
+//! Converts elements to the type of their column without loss: a user may have made the dataset of
+//! a column again in another type. docs/layout.md, "Edits".
 
 use crate::h5::Wide;
 use crate::value::{Complex32, DataType, Values};
@@ -18,8 +18,8 @@ pub(super) fn is_possible(wide: &Wide, wanted: DataType) -> bool {
     is_complex == matches!(wide, Wide::Complex(_)) && wanted.is_fixed_size()
 }
 
-/// [`is_possible`] is true. Fails with the first value that `wanted` cannot hold exactly; a NaN fits every
-/// floating-point type.
+/// [`is_possible`] is true. Fails with the first value that `wanted` cannot hold exactly; a NaN
+/// fits every floating-point type.
 pub(super) fn converted(wide: &Wide, wanted: DataType) -> Result<Values, Misfit> {
     match wide {
         Wide::Integer(v) => real(v, wanted),

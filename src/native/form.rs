@@ -1,5 +1,5 @@
-//! The storage forms (dense, hypercubes, ragged …) that the cells of a column have in a native HDF5 file: which
-//! datasets there are, and what they hold. docs/layout.md, "A column".
+//! The storage forms (dense, hypercubes, ragged …) that the cells of a column have in a native HDF5
+//! file: which datasets there are, and what they hold. docs/layout.md, "A column".
 
 use serde::{Deserialize, Serialize};
 
@@ -78,15 +78,16 @@ pub(crate) enum FormKind {
     Dense,
     /// A dataset for each shape; two more map rows to hypercubes and positions.
     Cubes,
-    /// Cells of different shapes, concatenated; other datasets have offsets, shapes and whether cells are defined.
+    /// Cells of different shapes, concatenated; other datasets have offsets, shapes and whether
+    /// cells are defined.
     Ragged,
     /// One dataset of JSON strings.
     Record,
     Missing,
 }
 
-/// Datasets of a column by their content; `T` is kept for each. First come those with cells, then those that locate
-/// cells or tell which are defined.
+/// Datasets of a column by their content; `T` is kept for each. First come those with cells, then
+/// those that locate cells or tell which are defined.
 #[derive(Debug, Clone)]
 pub(crate) enum Members<T> {
     Dense { data: T, flags: Option<T> },
@@ -241,10 +242,11 @@ impl StoredForm {
         }
     }
 
-    /// Names, parts and named axes of the datasets. If the table `grows`, the number of cells in a shape is not used.
+    /// Names, parts and named axes of the datasets. If the table `grows`, the number of cells in a
+    /// shape is not used.
     ///
-    /// Names of axes are chosen in the order in which datasets are created, so that all files made from a table have
-    /// the same names.
+    /// Names of axes are chosen in the order in which datasets are created, so that all files made
+    /// from a table have the same names.
     pub(crate) fn lay_out(
         &self,
         column: &NewColumn<'_>,
@@ -302,7 +304,8 @@ impl StoredForm {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates datasets without elements, with attributes and scales; returns what [`Maker::make`] did.
+    /// Creates datasets without elements, with attributes and scales; returns what [`Maker::make`]
+    /// did.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -374,21 +377,27 @@ pub(crate) struct NewColumn<'a> {
     pub(crate) cubes: usize,
 }
 
-/// The part of a column that a dataset of a native HDF5 file holds: its cells, or data that locates them.
+/// The part of a column that a dataset of a native HDF5 file holds: its cells, or data that locates
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All cells of a dense column (one whose cells have one shape and are in one dataset), or the JSON strings of a
-    /// column of records; rows are the slowest axis.
+    /// All cells of a dense column (one whose cells have one shape and are in one dataset), or the
+    /// JSON strings of a column of records; rows are the slowest axis.
     Data,
-    /// The cells of one hypercube, one after the other along the slowest axis; holds the number of the hypercube, from 0.
+    /// The cells of one hypercube, one after the other along the slowest axis; holds the number of
+    /// the hypercube, from 0.
     Cube(usize),
-    /// The dimension scale of the slowest axis of a hypercube that grows; the axis counts the hypercube's cells.
+    /// The dimension scale of the slowest axis of a hypercube that grows; the axis counts the
+    /// hypercube's cells.
     Position,
-    /// The number of the hypercube (from 0) that has the cell of each row; -1 for an undefined cell.
+    /// The number of the hypercube (from 0) that has the cell of each row; -1 for an undefined
+    /// cell.
     RowCube,
-    /// The position (from 0) of each row's cell along the slowest axis of its hypercube; without meaning for undefined cells.
+    /// The position (from 0) of each row's cell along the slowest axis of its hypercube; without
+    /// meaning for undefined cells.
     RowIndex,
-    /// The elements of all cells of a ragged column (one whose cells differ in shape), one cell after the other.
+    /// The elements of all cells of a ragged column (one whose cells differ in shape), one cell
+    /// after the other.
     Values,
     /// The index (from 0) in [`Part::Values`] of the first element of each row's cell in a ragged
     /// column, then the end of the last cell: one entry more than rows.
@@ -396,14 +405,15 @@ pub enum Part {
     /// The extents of each row's cell in a ragged column, slowest axis first, filled up with -1 for
     /// cells with fewer axes.
     Shape,
-    /// One boolean for each row: whether its cell is defined. Part of every ragged column (cells of differing shapes),
-    /// and of a dense column (cells of one shape, in one dataset) that has undefined cells.
+    /// One boolean for each row: whether its cell is defined. Part of every ragged column (cells of
+    /// differing shapes), and of a dense column (cells of one shape, in one dataset) that has
+    /// undefined cells.
     Defined,
 }
 
 impl Part {
-    /// Name of the part of a column: `data`, `cube`, `row_cube` … Also the name of the dataset, except for `data`,
-    /// `cube`, `position`, and `defined` of dense columns.
+    /// Name of the part of a column: `data`, `cube`, `row_cube` … Also the name of the dataset,
+    /// except for `data`, `cube`, `position`, and `defined` of dense columns.
     pub fn name(self) -> &'static str {
         match self {
             Part::Data => "data",
@@ -418,7 +428,8 @@ impl Part {
         }
     }
 
-    /// Cells have the type `column`, but records are strings (JSON); other parts have types of their own.
+    /// Cells have the type `column`, but records are strings (JSON); other parts have types of
+    /// their own.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
             // records are JSON

@@ -26,8 +26,8 @@ pub(crate) fn is_position(name: &str) -> bool {
     name.strip_prefix(POSITION).is_some_and(|number| number.starts_with('_'))
 }
 
-/// The name of a table for users: `MAIN` for the main table, whose name is otherwise `.`; unchanged for subtables such as
-/// `ANTENNA`, `A/B`.
+/// The name of a table for users: `MAIN` for the main table, whose name is otherwise `.`; unchanged
+/// for subtables such as `ANTENNA`, `A/B`.
 pub fn display_name(table: &str) -> &str {
     if table == MAIN_TABLE { MAIN } else { table }
 }
@@ -87,7 +87,8 @@ pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }
 
-/// `strings.LINK`, in the table's group under [`CTDS`]. No table's group has such a name, see [`Names::unique_table`].
+/// `strings.LINK`, in the table's group under [`CTDS`]. No table's group has such a name, see
+/// [`Names::unique_table`].
 pub(super) fn raw_strings_group(link: &str) -> String {
     format!("{RAW_STRINGS}{link}")
 }
@@ -104,8 +105,8 @@ impl Names {
         self.reserve("", &[MAIN, CTDS]);
     }
 
-    /// `row`, the table's scale, and the constant `row`: a netCDF dimension `row` of an outer group would hide a column
-    /// of this name.
+    /// `row`, the table's scale, and the constant `row`: a netCDF dimension `row` of an outer group
+    /// would hide a column of this name.
     pub(crate) fn reserve_row(&mut self, group: &str, row: &str) {
         self.reserve(group, &[ROW, row]);
     }
@@ -126,8 +127,8 @@ impl Names {
         name
     }
 
-    /// As [`unique`](Self::unique), for the group of a table. It has one of the same name below `_ctds`, where other
-    /// names are in use: `_` precedes them.
+    /// As [`unique`](Self::unique), for the group of a table. It has one of the same name below
+    /// `_ctds`, where other names are in use: `_` precedes them.
     pub(crate) fn unique_table(&mut self, group: &str, wanted: &str) -> String {
         let is_used = wanted.starts_with(RAW_STRINGS) || group.is_empty() && wanted == RESTORE;
         self.unique(group, &if is_used { format!("_{wanted}") } else { wanted.to_owned() })
@@ -153,8 +154,8 @@ pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// `row`, or `row__2`, `row__3` … for nested groups, because xarray refuses a file in which a group and its parent have
-/// dimensions of one name and different lengths.
+/// `row`, or `row__2`, `row__3` … for nested groups, because xarray refuses a file in which a group
+/// and its parent have dimensions of one name and different lengths.
 pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
         0 | 1 => ROW.to_owned(),

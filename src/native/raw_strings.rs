@@ -1,5 +1,5 @@
-//! Stores the exact bytes of column strings that HDF5 cannot hold, because they are not UTF-8 or contain a NUL. docs/layout.md,
-//! "Exact values".
+//! Stores the exact bytes of column strings that HDF5 cannot hold, because they are not UTF-8 or
+//! contain a NUL. docs/layout.md, "Exact values".
 
 use std::collections::HashMap;
 
@@ -40,8 +40,8 @@ const OFFSET: &str = "offset";
 const BYTES: &str = "bytes";
 
 impl RawStrings {
-    /// Replaces strings by the nearest that HDF5 can hold, and keeps the exact ones; `first` is the element of the
-    /// first string.
+    /// Replaces strings by the nearest that HDF5 can hold, and keeps the exact ones; `first` is the
+    /// element of the first string.
     pub(crate) fn take_from(&mut self, strings: &mut [BString], first: u64) {
         for (number, string) in (first..).zip(strings) {
             let (clean, same) = text(string.as_bstr());

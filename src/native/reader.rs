@@ -1,4 +1,5 @@
-//! Reads elements of the datasets of a native HDF5 file, and keeps decoded chunks for the next reads.
+//! Reads elements of the datasets of a native HDF5 file, and keeps decoded chunks for the next
+//! reads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub(crate) struct Reader {
     pub(crate) shape: Shape,
     /// Type of the elements that are read; see `converts`.
     pub(crate) data_type: DataType,
-    /// Part of a column whose elements have another type than `data_type` and are converted where values fit.
+    /// Part of a column whose elements have another type than `data_type` and are converted where
+    /// values fit.
     converts: Option<Part>,
     pub(super) chunks: Option<ChunkReader>,
     dataset: Dataset,

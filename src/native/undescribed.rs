@@ -1,5 +1,5 @@
-//! Reads tables and columns that a user made in a native HDF5 file or added to it, for example with h5py, so that the
-//! group `_ctds` does not describe them. docs/layout.md, "Files made by hand".
+//! Reads tables and columns that a user made in a native HDF5 file or added to it, for example with
+//! h5py, so that the group `_ctds` does not describe them. docs/layout.md, "Files made by hand".
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,8 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Larger cells of one dataset are not declared direct: a fixed shape, stored in the data manager's rows.
+/// Larger cells of one dataset are not declared direct: a fixed shape, stored in the data manager's
+/// rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// A table made by a user, for example with h5py: its group has attributes only.
@@ -91,8 +92,8 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// Names of groups in `group`, or to which soft links in it lead, that are tables: all except `_ctds`, groups of
-/// columns, and quicklooks.
+/// Names of groups in `group`, or to which soft links in it lead, that are tables: all except
+/// `_ctds`, groups of columns, and quicklooks.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
@@ -127,8 +128,8 @@ pub(super) fn note_strays(root: &Group, notes: &mut Notes) -> Result<()> {
     Ok(())
 }
 
-/// Columns that a user put into a group, with their rows, except `known`. Notes other members, and why they are not
-/// columns. `tables` are groups that are tables, whatever they contain.
+/// Columns that a user put into a group, with their rows, except `known`. Notes other members, and
+/// why they are not columns. `tables` are groups that are tables, whatever they contain.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],
@@ -222,7 +223,8 @@ fn dense(
     Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
-/// A group of hypercubes, or of cells of differing shapes, and its rows; `None` if it is not a column.
+/// A group of hypercubes, or of cells of differing shapes, and its rows; `None` if it is not a
+/// column.
 fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(ColumnInfo, StoredForm, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };

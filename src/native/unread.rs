@@ -1,5 +1,5 @@
-//! Finds what a native HDF5 file holds that no table has, because a user has added it where nothing reads it: a conversion says
-//! that it is left out. docs/layout.md, "Edits".
+//! Finds what a native HDF5 file holds that no table has, because a user has added it where nothing
+//! reads it: a conversion says that it is left out. docs/layout.md, "Edits".
 
 use std::collections::HashSet;
 
@@ -31,8 +31,9 @@ pub(super) fn in_root(root: &Group) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-/// Members of a table's group besides the columns `forms`: scales made or changed by a user, members of columns that
-/// are groups, attributes of their datasets. `row` is the scale of the rows, `coordinates` are values by role.
+/// Members of a table's group besides the columns `forms`: scales made or changed by a user,
+/// members of columns that are groups, attributes of their datasets. `row` is the scale of the
+/// rows, `coordinates` are values by role.
 pub(super) fn in_table(
     table: &Group,
     forms: &[StoredForm],

@@ -1,9 +1,10 @@
-//! Makes ranges of files share their bytes on the disk with ranges of other files (reflinks), where the file system supports
-//! that.
+//! Makes ranges of files share their bytes on the disk with ranges of other files (reflinks), where
+//! the file system supports that.
 //!
-//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after
-//! the last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place
-//! or says why not, and the caller copies.
+//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the
+//! bytes before the first and after the last block are copied. Whether it can be done shows when it
+//! is tried: [`share`] then either has put all bytes in place or says why not, and the caller
+//! copies.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,70 +19,77 @@ use crate::error::{Error, Result};
 use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
 use crate::progress::Progress;
 
-/// Units, in bytes, in which file systems share, in the order of trials: blocks of 4 KiB, pages of 64 KiB, records of
-/// ZFS.
+/// Units, in bytes, in which file systems share, in the order of trials: blocks of 4 KiB, pages of
+/// 64 KiB, records of ZFS.
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
 /// Most bytes of one call, since cancellation takes effect only between two calls.
 const STEP_BYTES: u64 = 1 << 30;
 /// Most bytes that [`probe`] shares.
 const PROBE_BYTES: u64 = 1 << 20;
 
-/// Whether files that are written share bytes on the disk with the source files (reflinks), on file systems that can. The
-/// content of the written files is the same either way.
+/// Whether files that are written share bytes on the disk with the source files (reflinks), on file
+/// systems that can. The content of the written files is the same either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reflink {
-    /// Written files share bytes with the source files where that is possible; elsewhere bytes are copied.
+    /// Written files share bytes with the source files where that is possible; elsewhere bytes are
+    /// copied.
     #[default]
     Auto,
-    /// Written files share bytes with the source files; it is an error if no bytes can be shared, or if a dataset that
-    /// stores tiles one after the other, and has at least 4 MiB, can share none.
+    /// Written files share bytes with the source files; it is an error if no bytes can be shared,
+    /// or if a dataset that stores tiles one after the other, and has at least 4 MiB, can share
+    /// none.
     Always,
     /// Written files share no bytes with the source files: all bytes are copied.
     Never,
 }
 
-/// The reason why the bytes of a column or file are copied, and not shared with the source on the disk (reflinks).
+/// The reason why the bytes of a column or file are copied, and not shared with the source on the
+/// disk (reflinks).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotShared {
-    /// Bytes are copied, not shared with the source (reflinks), because the column is not stored in tiles.
+    /// Bytes are copied, not shared with the source (reflinks), because the column is not stored in
+    /// tiles.
     NotTiled,
-    /// Bytes are copied, not shared with the source (reflinks), because a tile has one bit for each Bool, but HDF5 one
-    /// byte.
+    /// Bytes are copied, not shared with the source (reflinks), because a tile has one bit for each
+    /// Bool, but HDF5 one byte.
     Bits,
-    /// Bytes are copied, not shared with the source (reflinks), because only some of the rows are converted.
+    /// Bytes are copied, not shared with the source (reflinks), because only some of the rows are
+    /// converted.
     SomeRows,
-    /// Bytes are copied, not shared with the source (reflinks), because the tiles of the column cannot be used
-    /// unchanged as chunks of the HDF5 dataset.
+    /// Bytes are copied, not shared with the source (reflinks), because the tiles of the column
+    /// cannot be used unchanged as chunks of the HDF5 dataset.
     TileShape,
-    /// Bytes are copied, not shared with the source (reflinks), because the numbers in the tiles are big-endian, but
-    /// those in the HDF5 dataset little-endian.
+    /// Bytes are copied, not shared with the source (reflinks), because the numbers in the tiles
+    /// are big-endian, but those in the HDF5 dataset little-endian.
     ByteOrder,
-    /// Bytes are copied, not shared with the source (reflinks), because bytes of other columns in the same file lie
-    /// between the tiles.
+    /// Bytes are copied, not shared with the source (reflinks), because bytes of other columns in
+    /// the same file lie between the tiles.
     SeveralColumns,
-    /// Bytes are copied, not shared with the source (reflinks), because the dataset that the tiles become has less than
-    /// 4 MiB: such datasets are not aligned to file system blocks in the HDF5 file.
-    Small,
-    /// Bytes are copied, not shared with the source (reflinks), because the tiles are in a container or a compressed
+    /// Bytes are copied, not shared with the source (reflinks), because the dataset that the tiles
+    /// become has less than 4 MiB: such datasets are not aligned to file system blocks in the HDF5
     /// file.
+    Small,
+    /// Bytes are copied, not shared with the source (reflinks), because the tiles are in a
+    /// container or a compressed file.
     Container,
-    /// Bytes are copied, not shared with the source (reflinks), because the tiles do not begin at the boundary of a
-    /// file system block.
+    /// Bytes are copied, not shared with the source (reflinks), because the tiles do not begin at
+    /// the boundary of a file system block.
     Misaligned,
-    /// Bytes are copied, not shared with the source (reflinks), because source and target are in different file
-    /// systems.
+    /// Bytes are copied, not shared with the source (reflinks), because source and target are in
+    /// different file systems.
     OtherFileSystem,
-    /// Bytes are copied, not shared with the source (reflinks), because the file system cannot share bytes between
-    /// files.
+    /// Bytes are copied, not shared with the source (reflinks), because the file system cannot
+    /// share bytes between files.
     FileSystem,
-    /// Bytes are copied, not shared with the source (reflinks), because the file system has not yet written the
-    /// source to the disk.
+    /// Bytes are copied, not shared with the source (reflinks), because the file system has not yet
+    /// written the source to the disk.
     Busy,
-    /// Bytes are copied, not shared with the source (reflinks), because the system does not permit sharing for the
-    /// source or the target.
+    /// Bytes are copied, not shared with the source (reflinks), because the system does not permit
+    /// sharing for the source or the target.
     Permission,
-    /// Bytes are copied, not shared with the source (reflinks), because the caller wanted copies: [`Reflink::Never`].
+    /// Bytes are copied, not shared with the source (reflinks), because the caller wanted copies:
+    /// [`Reflink::Never`].
     Unwanted,
 }
 
@@ -125,8 +133,9 @@ impl fmt::Display for NotShared {
     }
 }
 
-/// Makes `to`, from byte `offset` on, share the bytes `from`; incomplete blocks at both ends are copied. Returns the
-/// number of shared bytes, or the reason why none can be shared: the bytes in `to` are then unspecified.
+/// Makes `to`, from byte `offset` on, share the bytes `from`; incomplete blocks at both ends are
+/// copied. Returns the number of shared bytes, or the reason why none can be shared: the bytes in
+/// `to` are then unspecified.
 ///
 /// # Errors
 /// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
@@ -180,8 +189,8 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies an end of `from` that cannot be shared: `part`, a half-open range counted from the start of `from`, which
-/// itself goes to byte `offset`.
+/// Copies an end of `from` that cannot be shared: `part`, a half-open range counted from the start
+/// of `from`, which itself goes to byte `offset`.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {
@@ -191,10 +200,12 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries, with a temporary file without a name, whether files in `directory` can share the first MiB of `from`.
+/// Tries, with a temporary file without a name, whether files in `directory` can share the first
+/// MiB of `from`.
 ///
 /// # Errors
-/// `Format` if the file of `from` ends before these bytes; `Io`, `NoSpace` if no file can be made in `directory`.
+/// `Format` if the file of `from` ends before these bytes; `Io`, `NoSpace` if no file can be made
+/// in `directory`.
 pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Result<(), NotShared>> {
     let len = from.file.len()?;
     if from.offset >= len {
@@ -211,8 +222,8 @@ pub(crate) struct Sharer<'a> {
     reflink: Reflink,
     progress: &'a dyn Progress,
     shared: AtomicU64,
-    /// An earlier range could not be shared. Callers then pass pieces of at most [`RAW_BYTES`] in place of
-    /// [`STEP_BYTES`], because they probably have to be copied.
+    /// An earlier range could not be shared. Callers then pass pieces of at most [`RAW_BYTES`] in
+    /// place of [`STEP_BYTES`], because they probably have to be copied.
     refused: AtomicBool,
 }
 

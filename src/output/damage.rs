@@ -1,5 +1,6 @@
-//! Records of the damaged parts of a source that are left out of the result. A converted HDF5 file stores them as the member `damage` in
-//! the JSON document of the main table. docs/layout.md, "Salvaged files".
+//! Records of the damaged parts of a source that are left out of the result. A converted HDF5 file
+//! stores them as the member `damage` in the JSON document of the main table. docs/layout.md,
+//! "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;
@@ -8,21 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, column_context};
 
-/// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column; for `pack`, a file.
+/// A part of a source that cannot be read: a subtable, a column, or consecutive rows of a column;
+/// for `pack`, a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Damage {
-    /// Path of the damaged table: `.` for the main table, otherwise the keywords that lead to the subtable, such as `ANTENNA`
-    /// or `A/B`.
+    /// Path of the damaged table: `.` for the main table, otherwise the keywords that lead to the
+    /// subtable, such as `ANTENNA` or `A/B`.
     pub table: String,
     /// The damaged column; `None` if the whole table, or the file in `file`, cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// Rows of the damaged column whose cells cannot be read, half-open, counted from 0; `None` for the whole column.
+    /// Rows of the damaged column whose cells cannot be read, half-open, counted from 0; `None` for
+    /// the whole column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Range<u64>>,
-    /// The damaged file in the directory of the table, from calls that copy files without reading their content, such as
-    /// `pack`; `None` from others.
+    /// The damaged file in the directory of the table, from calls that copy files without reading
+    /// their content, such as `pack`; `None` from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Text of the error with which reading the damaged part failed, for the first of its rows.
@@ -35,7 +38,8 @@ impl Damage {
         Damage { table: table.to_owned(), column: None, rows: None, file: None, reason: error.to_string() }
     }
 
-    /// Describes the damage of a column, or of the rows `rows` (half-open, from 0) of it; `error` is the reason.
+    /// Describes the damage of a column, or of the rows `rows` (half-open, from 0) of it; `error`
+    /// is the reason.
     pub(crate) fn of_column(table: &str, column: &str, rows: Option<Range<u64>>, error: &Error) -> Self {
         Damage { column: Some(column.to_owned()), rows, ..Self::of_table(table, error) }
     }

@@ -1,4 +1,5 @@
-//! Writes a file or a directory under a temporary name, and gives it its final name only when it is complete.
+//! Writes a file or a directory under a temporary name, and gives it its final name only when it is
+//! complete.
 
 pub(crate) mod clone;
 mod damage;
@@ -31,8 +32,8 @@ pub(crate) use walk::walk;
 /// Files made durable concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
 
-/// A file or directory that is written under a temporary path beside its target, see [`Partial`], until
-/// [`commit`](Self::commit).
+/// A file or directory that is written under a temporary path beside its target, see [`Partial`],
+/// until [`commit`](Self::commit).
 #[derive(Debug)]
 pub(crate) struct Output {
     target: PathBuf,
@@ -44,7 +45,8 @@ pub(crate) struct Output {
 impl Output {
     /// Begins a file. Checks that `target` can be written and that about `bytes` are free.
     ///
-    /// A `target` that is a symbolic link stays one: [`IfExists::Replace`] replaces the file that it leads to.
+    /// A `target` that is a symbolic link stays one: [`IfExists::Replace`] replaces the file that
+    /// it leads to.
     ///
     /// # Errors
     /// `Exists` if something is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
@@ -52,11 +54,12 @@ impl Output {
         Self::begin(target, OutputKind::File, publishing, bytes)
     }
 
-    /// Begins a table directory, empty under its temporary path. Checks as [`create`](Self::create).
+    /// Begins a table directory, empty under its temporary path. Checks as
+    /// [`create`](Self::create).
     ///
     /// # Errors
-    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with
-    /// [`IfExists::Replace`].
+    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table,
+    /// even with [`IfExists::Replace`].
     pub(crate) fn create_directory(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
         let output = Self::begin(target, OutputKind::Directory, publishing, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
@@ -96,8 +99,8 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Path until publication. Further files of an output lie beside it: `NAME.000001` … of a SION container, or the
-    /// [companion](COMPANION) of a manifest.
+    /// Path until publication. Further files of an output lie beside it: `NAME.000001` … of a SION
+    /// container, or the [companion](COMPANION) of a manifest.
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }
@@ -132,9 +135,9 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in one step: other
-    /// processes see the old target, or all of the new one. With further files, an old target is removed first, so that
-    /// for a moment it may be missing.
+    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in
+    /// one step: other processes see the old target, or all of the new one. With further files, an
+    /// old target is removed first, so that for a moment it may be missing.
     ///
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
@@ -167,8 +170,8 @@ impl Output {
         Ok(())
     }
 
-    /// Renames the further files, after the removal of an existing target: after a `kill -9` the output is all old, all
-    /// new, or missing.
+    /// Renames the further files, after the removal of an existing target: after a `kill -9` the
+    /// output is all old, all new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
@@ -214,8 +217,8 @@ impl Output {
     }
 }
 
-/// Writes `bytes` to the file `path`, which appears under its name only when it is complete; `if_exists` says whether
-/// an existing file is replaced.
+/// Writes `bytes` to the file `path`, which appears under its name only when it is complete;
+/// `if_exists` says whether an existing file is replaced.
 ///
 /// # Errors
 /// `Exists`; those of writing.

@@ -1,4 +1,5 @@
-//! Temporary directories in which outputs are written, their names, and the removal of those whose writers have exited.
+//! Temporary directories in which outputs are written, their names, and the removal of those whose
+//! writers have exited.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsStr;
@@ -27,11 +28,12 @@ const LONGEST_STEM: usize = 200;
 /// `NAME.rest.h5`: an HDF5 file with a part of the data of the output `NAME`.
 pub(crate) const COMPANION: &str = ".rest.h5";
 
-/// A temporary path for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
+/// A temporary path for a file or directory that is being written, beside its target:
+/// `NAME.PID-RANDOM.partial/NAME`.
 ///
-/// The enclosing directory is new, so that no two processes share it, and holds a file that its maker has locked
-/// (`flock`) for as long as it lives. Dropping removes it; after a `kill -9` the next run with the same target does, which
-/// the lock tells that the maker has gone.
+/// The enclosing directory is new, so that no two processes share it, and holds a file that its
+/// maker has locked (`flock`) for as long as it lives. Dropping removes it; after a `kill -9` the
+/// next run with the same target does, which the lock tells that the maker has gone.
 #[derive(Debug)]
 pub(crate) struct Partial {
     directory: PathBuf,
@@ -77,7 +79,8 @@ impl Partial {
         &self.path
     }
 
-    /// Replaces an existing file, and makes the new name durable; the content must be durable before.
+    /// Replaces an existing file, and makes the new name durable; the content must be durable
+    /// before.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         replace_file(&self.path, target)?;
         Ok(File::open(directory_of(target))?.sync_all()?)
@@ -91,7 +94,8 @@ impl Drop for Partial {
     }
 }
 
-/// Common start of the names of a target's temporary directories: its name, or the start and a hash of a long one.
+/// Common start of the names of a target's temporary directories: its name, or the start and a hash
+/// of a long one.
 pub(super) fn stem(name: &OsStr) -> Vec<u8> {
     let name = name.as_bytes();
     if name.len() <= LONGEST_STEM {
@@ -163,7 +167,8 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
-/// Whether `other` is a further file of the output `name`: of a SION container, such as `NAME.000001`, or a companion.
+/// Whether `other` is a further file of the output `name`: of a SION container, such as
+/// `NAME.000001`, or a companion.
 pub(super) fn is_part(name: &OsStr, other: &OsStr) -> bool {
     if is_companion(name, other) {
         return true;
@@ -200,7 +205,8 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Needs the lock, whose file is removed last: it keeps other processes from removing the directory at the same time.
+/// Needs the lock, whose file is removed last: it keeps other processes from removing the directory
+/// at the same time.
 fn remove_partial(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name() != LOCK {

@@ -1,4 +1,5 @@
-//! Gives a written file or directory its final name: renames it to the target, which may be replaced.
+//! Gives a written file or directory its final name: renames it to the target, which may be
+//! replaced.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -21,7 +22,8 @@ pub(super) enum OutputKind {
 /// Other threads may still write to a directory that is removed.
 const REMOVAL_TRIES: usize = 20;
 
-/// Attempts to choose a temporary name, or to exchange two paths, before interference by another process is an error.
+/// Attempts to choose a temporary name, or to exchange two paths, before interference by another
+/// process is an error.
 pub(super) const TRIES: usize = 20;
 
 /// Renames a file in the same file system, and makes the new name durable, not the content.
@@ -32,8 +34,8 @@ pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Re
     publish_at(new, target, OutputKind::File, if_exists)
 }
 
-/// Renames a table directory in the same file system, and makes the new name durable, not the content. A replaced table
-/// is then at the path `new`, or removed.
+/// Renames a table directory in the same file system, and makes the new name durable, not the
+/// content. A replaced table is then at the path `new`, or removed.
 ///
 /// # Errors
 /// `Exists` if something is not to be replaced.
@@ -68,7 +70,8 @@ pub(crate) fn directory_of(target: &Path) -> &Path {
     }
 }
 
-/// Where `target` leads if it is a symbolic link and an existing file is to be replaced, else `target` itself.
+/// Where `target` leads if it is a symbolic link and an existing file is to be replaced, else
+/// `target` itself.
 pub(super) fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
     if !if_exists.replaces() || !target.is_symlink() {
         return Ok(target.to_owned());
@@ -83,8 +86,8 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether an output may replace the directory: it is empty, or holds a casacore table, or compressed arrays of the
-/// Python packages BLZ or bcolz.
+/// Whether an output may replace the directory: it is empty, or holds a casacore table, or
+/// compressed arrays of the Python packages BLZ or bcolz.
 fn is_table(path: &Path) -> bool {
     let known = ["table.dat", "meta/storage", "__rootdirs__"];
     known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
@@ -135,7 +138,8 @@ pub(super) fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<
         Renamed::Unsupported => {}
     }
     if kind == OutputKind::File {
-        // a second link to the file, which fails if the name is taken; the first one goes with the partial
+        // a second link to the file, which fails if the name is taken; the first one goes with the
+        // partial
         match fs::hard_link(new, target) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
@@ -158,7 +162,8 @@ pub(super) fn replace_file(new: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Replaces the directory in one step where the file system can. The old one is then at the path `new`, or removed.
+/// Replaces the directory in one step where the file system can. The old one is then at the path
+/// `new`, or removed.
 fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     for _ in 0..TRIES {
         match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {

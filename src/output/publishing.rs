@@ -1,4 +1,5 @@
-//! How a written output gets its final name: what happens to an existing target, and when the bytes are made durable.
+//! How a written output gets its final name: what happens to an existing target, and when the bytes
+//! are made durable.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +9,12 @@ use crate::error::{Error, Result};
 /// Action of a call whose target exists already: fail, or replace it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
-    /// An existing target makes the call fail with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
+    /// An existing target makes the call fail with [`ErrorKind::Exists`](crate::ErrorKind::Exists)
+    /// before it writes anything.
     #[default]
     Fail,
-    /// The new file or table takes the name of the existing one in one step, once it is complete. A directory is replaced only
-    /// if it is a table.
+    /// The new file or table takes the name of the existing one in one step, once it is complete. A
+    /// directory is replaced only if it is a table.
     Replace,
 }
 
@@ -22,17 +24,17 @@ impl IfExists {
     }
 }
 
-/// When an output is made durable (`fsync`). The final name always appears in one step and never for a half-written output; the
-/// policies differ in the harm that a power failure can do.
+/// When an output is made durable (`fsync`). The final name always appears in one step and never
+/// for a half-written output; the policies differ in the harm that a power failure can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
-    /// An output is never made durable, as with `cp`: a power failure can leave it empty or damaged until the system
-    /// has written it to the disk, usually about half a minute later.
+    /// An output is never made durable, as with `cp`: a power failure can leave it empty or damaged
+    /// until the system has written it to the disk, usually about half a minute later.
     Never,
     /// An output is made durable once, before it gets its final name.
     End,
-    /// An output is made durable before it gets its final name, and the system is asked to write it to the disk while it is
-    /// written, so that little is left to do at the end.
+    /// An output is made durable before it gets its final name, and the system is asked to write it
+    /// to the disk while it is written, so that little is left to do at the end.
     #[default]
     Behind,
 }
@@ -47,8 +49,9 @@ impl SyncPolicy {
 impl FromStr for SyncPolicy {
     type Err = Error;
 
-    /// Parses a word that tells when an output is made durable (`fsync`): `never`, `end` (once, when it is complete),
-    /// or `behind` (when it is complete, and the system writes it to the disk while it is written).
+    /// Parses a word that tells when an output is made durable (`fsync`): `never`, `end` (once,
+    /// when it is complete), or `behind` (when it is complete, and the system writes it to the disk
+    /// while it is written).
     ///
     /// # Errors
     /// `Usage` for other words.

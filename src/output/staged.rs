@@ -1,4 +1,5 @@
-//! Outputs that another process writes under a temporary name, and to which this process gives their final name.
+//! Outputs that another process writes under a temporary name, and to which this process gives
+//! their final name.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,9 +13,10 @@ use super::publishing::IfExists;
 use super::walk::walk;
 use crate::error::{Context, Result, ResultExt};
 
-/// A temporary path beside a target, to which another process writes a file or directory. [`publish`](Self::publish)
-/// renames it to the target; dropping removes it. If this process is killed, the temporary file or directory stays
-/// until the next output with the same target, or [`remove_abandoned`].
+/// A temporary path beside a target, to which another process writes a file or directory.
+/// [`publish`](Self::publish) renames it to the target; dropping removes it. If this process is
+/// killed, the temporary file or directory stays until the next output with the same target, or
+/// [`remove_abandoned`].
 ///
 /// ```
 /// use ctds_hdf5::{IfExists, StagedOutput};
@@ -31,8 +33,8 @@ use crate::error::{Context, Result, ResultExt};
 pub struct StagedOutput(Output);
 
 impl StagedOutput {
-    /// Makes a temporary path beside `target`, to which another process can write. `if_exists` tells what
-    /// [`publish`](Self::publish) does if the target exists then.
+    /// Makes a temporary path beside `target`, to which another process can write. `if_exists`
+    /// tells what [`publish`](Self::publish) does if the target exists then.
     ///
     /// # Errors
     /// `Usage` if the target has no name or its directory does not exist, `Io`, `NoSpace`.
@@ -45,8 +47,8 @@ impl StagedOutput {
         self.0.partial()
     }
 
-    /// Makes the output that another process has written durable (fsync) and renames it to the target. After an error the
-    /// output is still at [`path`](Self::path).
+    /// Makes the output that another process has written durable (fsync) and renames it to the
+    /// target. After an error the output is still at [`path`](Self::path).
     ///
     /// # Errors
     /// `Exists` if the target exists and is not to be replaced; `Io` if nothing was written.
@@ -55,7 +57,8 @@ impl StagedOutput {
     }
 }
 
-/// Paths of all regular files below `path`, sorted, or `path` itself if it is a file. Symbolic links are not followed.
+/// Paths of all regular files below `path`, sorted, or `path` itself if it is a file. Symbolic
+/// links are not followed.
 ///
 /// # Errors
 /// `NotFound`, `Io`.
@@ -72,8 +75,9 @@ pub fn files_below(path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Removes unfinished outputs (with temporary names) in a directory, if their writers have exited, `is_target` accepts the file
-/// name of their target, and nothing in them has changed for `unchanged`. Returns the paths that were removed.
+/// Removes unfinished outputs (with temporary names) in a directory, if their writers have exited,
+/// `is_target` accepts the file name of their target, and nothing in them has changed for
+/// `unchanged`. Returns the paths that were removed.
 ///
 /// # Errors
 /// `NotFound`, `Io` if the directory cannot be read.
@@ -100,7 +104,8 @@ pub fn remove_abandoned(
     Ok(removed)
 }
 
-/// Whether no file at or below `path` was modified within the last `time`; false if that cannot be told.
+/// Whether no file at or below `path` was modified within the last `time`; false if that cannot be
+/// told.
 fn is_unchanged(path: &Path, time: Duration) -> bool {
     let Some(before) = SystemTime::now().checked_sub(time) else { return false };
     let mut newest = SystemTime::UNIX_EPOCH;

@@ -1,5 +1,5 @@
-//! The builders [`Pack`], [`Unpack`] and [`CompareBytes`]: each holds the options of one call that packs, unpacks or
-//! compares tables, and runs it.
+//! The builders [`Pack`], [`Unpack`] and [`CompareBytes`]: each holds the options of one call that
+//! packs, unpacks or compares tables, and runs it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ use crate::hash::HashKind;
 use crate::progress::{Phase, Progress};
 use crate::table::OpenOptions;
 
-/// Packs the files of a table, and of its subtables, into container files: MultiFile, MultiHDF5 or another [`PackFormat`].
+/// Packs the files of a table, and of its subtables, into container files: MultiFile, MultiHDF5 or
+/// another [`PackFormat`].
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -49,8 +50,9 @@ impl<'a> Pack<'a> {
 
     open_setters!();
 
-    /// Sets the kind of container; by default MultiFile, which casacore 3.6 and later read, but MultiHDF5 if everything is
-    /// packed into one output file ([`single_file`](Self::single_file)) or compressed.
+    /// Sets the kind of container; by default MultiFile, which casacore 3.6 and later read, but
+    /// MultiHDF5 if everything is packed into one output file ([`single_file`](Self::single_file))
+    /// or compressed.
     pub fn format(mut self, format: PackFormat) -> Self {
         self.format = Some(format);
         self
@@ -69,7 +71,8 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Sets the hash that the output records of each file: BLAKE3 by default, as `b3sum` prints it. Single MultiHDF5 files only.
+    /// Sets the hash that the output records of each file: BLAKE3 by default, as `b3sum` prints it.
+    /// Single MultiHDF5 files only.
     pub fn checksum(mut self, kind: HashKind) -> Self {
         self.options.hash = Some(kind);
         self
@@ -81,31 +84,33 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Sets whether the table and its subtables are packed into one file, which casacore cannot open; by default a table
-    /// directory is written.
+    /// Sets whether the table and its subtables are packed into one file, which casacore cannot
+    /// open; by default a table directory is written.
     pub fn single_file(mut self, single_file: bool) -> Self {
         self.options.single_file = single_file;
         self
     }
 
-    /// Sets the element type of the datasets that hold the packed files, by numpy's name: `f4`, `int32`; the bytes of a file are taken as
-    /// little-endian elements of this type. By default datasets are of bytes. HDF5 only.
+    /// Sets the element type of the datasets that hold the packed files, by numpy's name: `f4`,
+    /// `int32`; the bytes of a file are taken as little-endian elements of this type. By default
+    /// datasets are of bytes. HDF5 only.
     pub fn dtype(mut self, name: &str) -> Self {
         self.options.dtype = Some(name.to_owned());
         self
     }
 
-    /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
-    /// damage ends the call. If set, every file is read once before anything is packed. [`PackSummary::damage`] lists what was
-    /// left out.
+    /// Sets whether files that cannot be read, and containers and directories that cannot be
+    /// opened, are left out; by default damage ends the call. If set, every file is read once
+    /// before anything is packed. [`PackSummary::damage`] lists what was left out.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
     }
 
-    /// Sets whether tables outside of the source that its tables need are packed as well, as folders in it: those that hold the
-    /// rows of reference tables and concatenations and the cells of forwarded columns, and subtables in other directories.
-    /// The packed `table.dat` names them in the container. By default [`PackSummary::elsewhere`] names them.
+    /// Sets whether tables outside of the source that its tables need are packed as well, as
+    /// folders in it: those that hold the rows of reference tables and concatenations and the cells
+    /// of forwarded columns, and subtables in other directories. The packed `table.dat` names them
+    /// in the container. By default [`PackSummary::elsewhere`] names them.
     pub fn follow_references(mut self, follow: bool) -> Self {
         self.follow = follow;
         self
@@ -123,7 +128,8 @@ impl<'a> Pack<'a> {
         self.salvage
     }
 
-    /// Lists the tables that the tables of the source need but that would not be packed; nothing is written.
+    /// Lists the tables that the tables of the source need but that would not be packed; nothing is
+    /// written.
     ///
     /// # Errors
     /// Those of reading the source.
@@ -142,12 +148,13 @@ impl<'a> Pack<'a> {
         PackOptions { format: self.format.unwrap_or(default), ..self.options.clone() }
     }
 
-    /// Packs the table into `target`, a table directory or a single file, which appears under its name when it is complete.
+    /// Packs the table into `target`, a table directory or a single file, which appears under its
+    /// name when it is complete.
     ///
     /// # Errors
-    /// `Usage` if `target` is in the source or the options do not fit the format; `Exists` if there is something at
-    /// `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`; `Interrupted`; those of reading the source.
-    /// The target is then as it was before.
+    /// `Usage` if `target` is in the source or the options do not fit the format; `Exists` if there
+    /// is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
+    /// `Interrupted`; those of reading the source. The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
         let (options, target) = (self.options(), target.as_ref());
         self.call.run(|progress| {
@@ -174,7 +181,8 @@ fn open(
     }
 }
 
-/// Unpacks a table: writes its files, and those of its subtables, into directories as separate files, outside of containers.
+/// Unpacks a table: writes its files, and those of its subtables, into directories as separate
+/// files, outside of containers.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -187,7 +195,8 @@ pub struct Unpack<'a> {
 }
 
 impl<'a> Unpack<'a> {
-    /// Prepares unpacking of the table at `source`: a table directory, packed or not, or a file that holds a whole table.
+    /// Prepares unpacking of the table at `source`: a table directory, packed or not, or a file
+    /// that holds a whole table.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Unpack { source, open, salvage: false, call: Call::default() }
@@ -195,9 +204,9 @@ impl<'a> Unpack<'a> {
 
     open_setters!();
 
-    /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
-    /// damage ends the call. If set, every file is read once before anything is unpacked. [`PackSummary::damage`] lists what
-    /// was left out.
+    /// Sets whether files that cannot be read, and containers and directories that cannot be
+    /// opened, are left out; by default damage ends the call. If set, every file is read once
+    /// before anything is unpacked. [`PackSummary::damage`] lists what was left out.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -205,7 +214,8 @@ impl<'a> Unpack<'a> {
 
     call_setters!(target);
 
-    /// Writes the unpacked table, or the files of a container that holds none, to the directory `target`, which appears under its name when it is complete.
+    /// Writes the unpacked table, or the files of a container that holds none, to the directory
+    /// `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// As [`Pack::write`].
@@ -221,7 +231,8 @@ impl<'a> Unpack<'a> {
 
 /// Compares the files of two tables byte by byte, each taken out of its container if it is in one.
 ///
-/// See [the module](super) for an example; [`convert::Compare`](crate::convert::Compare) compares values.
+/// See [the module](super) for an example; [`convert::Compare`](crate::convert::Compare) compares
+/// values.
 #[derive(Clone)]
 #[must_use = "`run` compares"]
 pub struct CompareBytes<'a> {
@@ -232,7 +243,8 @@ pub struct CompareBytes<'a> {
 }
 
 impl<'a> CompareBytes<'a> {
-    /// Prepares the comparison of two tables, each a table directory, packed or not, or a file that holds a whole table.
+    /// Prepares the comparison of two tables, each a table directory, packed or not, or a file that
+    /// holds a whole table.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         let (left, right) = (left.as_ref().to_owned(), right.as_ref().to_owned());
         CompareBytes { left, right, open: OpenOptions::default(), call: Call::default() }
@@ -242,8 +254,8 @@ impl<'a> CompareBytes<'a> {
 
     call_setters!();
 
-    /// Compares the files of the two tables given to [`new`](Self::new) byte by byte; differences are a result, not an
-    /// error.
+    /// Compares the files of the two tables given to [`new`](Self::new) byte by byte; differences
+    /// are a result, not an error.
     ///
     /// # Errors
     /// Those of reading either table; `Interrupted`.

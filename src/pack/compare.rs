@@ -30,12 +30,14 @@ pub struct ByteComparison {
 pub struct ByteDifference {
     /// Path of the file below the table: `ANTENNA/table.f0`.
     pub file: String,
-    /// Offset in bytes of the first byte that differs, or of the end of the shorter file if it is the beginning of the longer
-    /// one; `None` if the file is missing on one side.
+    /// Offset in bytes of the first byte that differs, or of the end of the shorter file if it is
+    /// the beginning of the longer one; `None` if the file is missing on one side.
     pub offset: Option<u64>,
-    /// Description of the left file at the first difference, for people: its byte there, its length, or that it is missing.
+    /// Description of the left file at the first difference, for people: its byte there, its
+    /// length, or that it is missing.
     pub left: String,
-    /// Description of the right file at the first difference, for people: its byte there, its length, or that it is missing.
+    /// Description of the right file at the first difference, for people: its byte there, its
+    /// length, or that it is missing.
     pub right: String,
 }
 
@@ -102,7 +104,8 @@ impl InFile for Found {
     }
 }
 
-/// Number of compared bytes, and the first difference. `path` is below both tables; `places` names them in errors.
+/// Number of compared bytes, and the first difference. `path` is below both tables; `places` names
+/// them in errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

@@ -9,7 +9,8 @@ use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::output::clone::{Reflink, Sharer};
 use crate::progress::Progress;
 
-/// Bytes copied at a time, rounded up to whole blocks of the container; few enough for the processor's cache.
+/// Bytes copied at a time, rounded up to whole blocks of the container; few enough for the
+/// processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
 /// Length from which disk space is reserved first, unless the copy can share blocks.
@@ -110,7 +111,8 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Copies within the operating system, which may share blocks; returns the number of bytes, 0 if this is not possible.
+/// Copies within the operating system, which may share blocks; returns the number of bytes, 0 if
+/// this is not possible.
 fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
     from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
 }

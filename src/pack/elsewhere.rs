@@ -1,5 +1,6 @@
-//! The tables outside of a set of files on which its tables depend: those that hold rows of reference tables and concatenations,
-//! cells of forwarded columns, and subtables kept in other directories.
+//! The tables outside of a set of files on which its tables depend: those that hold rows of
+//! reference tables and concatenations, cells of forwarded columns, and subtables kept in other
+//! directories.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +13,8 @@ use crate::schema::{Body, TableDat, resolve, stored_name};
 use crate::stman::FORWARD_TABLES;
 use crate::value::{Record, Value, Values};
 
-/// A table outside of the files that were packed, unpacked or compared, which one of their tables needs.
+/// A table outside of the files that were packed, unpacked or compared, which one of their tables
+/// needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Elsewhere {
@@ -136,7 +138,8 @@ pub(super) fn is_in(path: &Path, tree: &Path) -> bool {
     path.starts_with(tree) || real(path).zip(real(tree)).is_some_and(|(path, tree)| path.starts_with(tree))
 }
 
-/// Name of the table at `to` in the one at `from`, both below a common directory that can have any name.
+/// Name of the table at `to` in the one at `from`, both below a common directory that can have any
+/// name.
 pub(super) fn relative_name(to: &Path, from: &Path) -> BString {
     // the common directory, whose name does not matter
     let (to, from) = (Path::new("/set").join(to), Path::new("/set").join(from));

@@ -1,4 +1,5 @@
-//! The files of a table as they would be in directories without containers, wherever they are now: the input of packing and unpacking.
+//! The files of a table as they would be in directories without containers, wherever they are now:
+//! the input of packing and unpacking.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ const READ_BYTES: u64 = 1 << 18;
 /// The original table.dat of a packed table, in its container, if the packed one does not show it.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
-/// The files of a table and of its subtables in plain form, which means outside of containers: each file for itself in a directory.
+/// The files of a table and of its subtables in plain form, which means outside of containers: each
+/// file for itself in a directory.
 ///
 /// | stored as                | taken as                                                                         |
 /// |--------------------------|----------------------------------------------------------------------------------|
@@ -62,7 +64,8 @@ pub(super) enum Wanted {
 struct Search {
     options: OpenOptions,
     wanted: Wanted,
-    /// Unreadable files, containers and directories are listed as damage and left out; otherwise they are errors.
+    /// Unreadable files, containers and directories are listed as damage and left out; otherwise
+    /// they are errors.
     salvage: bool,
     /// Tables outside of the source, which its tables need, are taken into the set.
     follow: bool,
@@ -81,8 +84,8 @@ pub(super) struct Folder {
     pub(super) nested: Vec<(String, Folder)>,
     /// Where the files were found; those of a table may be in another container inside it.
     container: Arc<dyn Container>,
-    /// Data managers (`table.f<number>`) whose files can be in a container. `None` if the folder is not a table with
-    /// data of its own, or its `table.dat` cannot be decoded.
+    /// Data managers (`table.f<number>`) whose files can be in a container. `None` if the folder is
+    /// not a table with data of its own, or its `table.dat` cannot be decoded.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
     /// Left out of this folder, with folders directly in it.
@@ -175,7 +178,8 @@ impl Stored {
 /// Files presented as one container, for formats that write a whole container at once.
 #[derive(Debug)]
 struct Plain {
-    /// Directory to which the files belong, also those in a container there (`table.mf`), if it exists.
+    /// Directory to which the files belong, also those in a container there (`table.mf`), if it
+    /// exists.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,
@@ -258,28 +262,29 @@ fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
 }
 
 impl FileSet {
-    /// Finds all files of a table directory, a file that holds a whole table, a table inside such a file, or a
-    /// container of other files.
+    /// Finds all files of a table directory, a file that holds a whole table, a table inside such a
+    /// file, or a container of other files.
     ///
     /// # Errors
-    /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a
-    /// container is damaged, or if it holds a file whose name cannot be one.
+    /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a
+    /// table, if a container is damaged, or if it holds a file whose name cannot be one.
     pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, wanted, salvage: false, follow: false })
     }
 
-    /// As [`open`](Self::open), with the tables outside of the source that its tables need, each as a folder of the
-    /// source.
+    /// As [`open`](Self::open), with the tables outside of the source that its tables need, each as
+    /// a folder of the source.
     pub(super) fn follow(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, wanted, salvage: false, follow: true })
     }
 
-    /// As [`open`](Self::open), but leaves out files that cannot be read as a whole, and containers and directories
-    /// that cannot be opened; [`damage`](Self::damage) lists them. Every file is read once for that.
+    /// As [`open`](Self::open), but leaves out files that cannot be read as a whole, and containers
+    /// and directories that cannot be opened; [`damage`](Self::damage) lists them. Every file is
+    /// read once for that.
     ///
     /// # Errors
-    /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
-    /// `Interrupted` if `progress` says so.
+    /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything
+    /// is damaged; `Interrupted` if `progress` says so.
     pub(super) fn salvage(
         path: &Path,
         wanted: Wanted,
@@ -488,8 +493,8 @@ impl Folder {
         }
     }
 
-    /// Tables that `table.dat` names, with their absolute paths; none if it cannot be decoded, of which there is a
-    /// warning.
+    /// Tables that `table.dat` names, with their absolute paths; none if it cannot be decoded, of
+    /// which there is a warning.
     fn references(&self) -> Result<Vec<(Reference, PathBuf)>> {
         let Some(dat) = self.files.iter().find(|file| file.name == TABLE_DAT) else { return Ok(Vec::new()) };
         let Ok(dat) = TableDat::decode(&dat.open()?) else { return Ok(Vec::new()) };
@@ -500,8 +505,8 @@ impl Folder {
         elsewhere::references(&dat).into_iter().map(located).collect()
     }
 
-    /// Takes tables outside of this folder, the root of the set, that are needed into it. Returns the path of the
-    /// source and of each of them.
+    /// Takes tables outside of this folder, the root of the set, that are needed into it. Returns
+    /// the path of the source and of each of them.
     fn follow(&mut self, search: Search) -> Result<Vec<PathBuf>> {
         let mut trees = vec![Tree { origin: self.origin.clone(), name: String::new() }];
         let taken: Vec<String> = self.nested.iter().map(|(name, _)| name.clone()).collect();
@@ -519,8 +524,8 @@ impl Folder {
         Ok(trees.into_iter().map(|tree| tree.origin).collect())
     }
 
-    /// Names tables by their new places, once this folder is `place` of the set. Adds those that are not in the set yet
-    /// to `trees`, with names that are not `taken`.
+    /// Names tables by their new places, once this folder is `place` of the set. Adds those that
+    /// are not in the set yet to `trees`, with names that are not `taken`.
     fn relocate(&mut self, place: &Path, trees: &mut Vec<Tree>, taken: &[String]) -> Result<()> {
         let mut renamed = Vec::new();
         for (Reference { stored, is_subtable, .. }, path) in self.references()? {
@@ -581,8 +586,8 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Warns of special entries of the directory (symbolic link, socket, name that is not UTF-8). Returns those to
-    /// leave out, except names that are not UTF-8.
+    /// Warns of special entries of the directory (symbolic link, socket, name that is not UTF-8).
+    /// Returns those to leave out, except names that are not UTF-8.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();
@@ -595,8 +600,8 @@ impl Folder {
         Ok(left_out)
     }
 
-    /// Replaces the container of a table (`table.mf`) in the list of files by the files in it, and returns it; `None`
-    /// without one, or if it is damaged and `salvage` is set.
+    /// Replaces the container of a table (`table.mf`) in the list of files by the files in it, and
+    /// returns it; `None` without one, or if it is damaged and `salvage` is set.
     fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
@@ -642,7 +647,8 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces a container file in the list of files by the files in it. `packed` is the opened container.
+    /// Replaces a container file in the list of files by the files in it. `packed` is the opened
+    /// container.
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,

@@ -23,10 +23,12 @@ use crate::schema::StorageOption;
 pub struct PackFormat(&'static Format);
 
 impl PackFormat {
-    /// MultiFile version 2, the file `table.mf` in a table directory, which casacore 3.6 and later read.
+    /// MultiFile version 2, the file `table.mf` in a table directory, which casacore 3.6 and later
+    /// read.
     pub const MULTI_FILE: Self = PackFormat(&container::MULTI_FILE);
 
-    /// MultiHDF5, the file `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.
+    /// MultiHDF5, the file `table.mfh5` in a table directory; casacore reads it if it was built
+    /// with HDF5.
     pub const MULTI_HDF5: Self = PackFormat(&container::MULTI_HDF5);
 
     /// An HDF5 file with a dataset of bytes for each file, which every HDF5 reader opens.
@@ -37,13 +39,14 @@ impl PackFormat {
         container::FORMATS.list.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
 
-    /// Name of the format on the command line and in listings: `multifile`, `multihdf5`, `vt` (content-addressed archive).
+    /// Name of the format on the command line and in listings: `multifile`, `multihdf5`, `vt`
+    /// (content-addressed archive).
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Whether casacore opens tables in containers of this format. Containers of other formats are single files that can hold
-    /// any files.
+    /// Whether casacore opens tables in containers of this format. Containers of other formats are
+    /// single files that can hold any files.
     pub fn is_for_tables(self) -> bool {
         self.0.is_for_tables()
     }

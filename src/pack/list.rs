@@ -1,4 +1,5 @@
-//! Lists the files that containers hold, in the form in which they are stored, and checks them against their checksums.
+//! Lists the files that containers hold, in the form in which they are stored, and checks them
+//! against their checksums.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -22,17 +23,19 @@ pub struct Listing {
     pub name: String,
     /// Format, block size and other properties of the container.
     pub info: ContainerInfo,
-    /// Properties that only this container's format has, as names and values; empty for most formats.
+    /// Properties that only this container's format has, as names and values; empty for most
+    /// formats.
     pub properties: Properties,
     /// Files of the directory or container, sorted by name.
     pub files: Vec<ListedFile>,
     /// Directories and containers (files that hold other files) in this one, sorted by name.
     pub nested: Vec<Listing>,
-    /// Names of the recorded states of a content-addressed `.vt` archive (their dates), oldest first, the present one
-    /// last. Empty for other formats. The path `my.vt/DATE` opens a recorded state as a container of its own.
+    /// Names of the recorded states of a content-addressed `.vt` archive (their dates), oldest
+    /// first, the present one last. Empty for other formats. The path `my.vt/DATE` opens a recorded
+    /// state as a container of its own.
     pub history: Vec<String>,
-    /// Entries of the container that are neither files nor containers: the name of each, and what it is. Only `.vt`
-    /// archives report them: symbolic links.
+    /// Entries of the container that are neither files nor containers: the name of each, and what
+    /// it is. Only `.vt` archives report them: symbolic links.
     pub left_out: Vec<(String, String)>,
     container: Arc<dyn Container>,
 }
@@ -41,13 +44,15 @@ pub struct Listing {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ListedFile {
-    /// Name of the file as stored; containers can hold names that files in directories cannot have, such as `a/b`.
+    /// Name of the file as stored; containers can hold names that files in directories cannot have,
+    /// such as `a/b`.
     pub name: String,
     /// Length of the listed file in bytes.
     pub len: u64,
     /// How the container stores the file, such as in blocks.
     pub layout: FileLayout,
-    /// Properties of the file that only the format of its container has, as names and values; empty for most formats.
+    /// Properties of the file that only the format of its container has, as names and values; empty
+    /// for most formats.
     pub properties: Properties,
 }
 
@@ -55,8 +60,8 @@ pub struct ListedFile {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Contents {
-    /// A table; also a path that leads to neither a container of other files nor a file in one: opening it as a table gives the
-    /// error.
+    /// A table; also a path that leads to neither a container of other files nor a file in one:
+    /// opening it as a table gives the error.
     Table,
     /// A container of files that are not those of a table.
     Container(StoredFiles),
@@ -64,20 +69,22 @@ pub enum Contents {
     File(Box<StoredFile>),
 }
 
-/// A container of files that are not those of a table. Its files are listed only when that is asked for.
+/// A container of files that are not those of a table. Its files are listed only when that is asked
+/// for.
 #[derive(Debug)]
 pub struct StoredFiles {
     name: String,
     container: Arc<dyn Container>,
 }
 
-/// One part of a listing, in the order in which [`Listing::visit`] finds them: a container, its files, its other entries,
-/// its recorded states (dated snapshots, which only `.vt` archives have), then the containers in it.
+/// One part of a listing, in the order in which [`Listing::visit`] finds them: a container, its
+/// files, its other entries, its recorded states (dated snapshots, which only `.vt` archives have),
+/// then the containers in it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listed<'a> {
-    /// A part of a listing: a directory or container. The parts for its files, its other entries and its recorded states
-    /// (dated snapshots, which only `.vt` archives have) follow.
+    /// A part of a listing: a directory or container. The parts for its files, its other entries
+    /// and its recorded states (dated snapshots, which only `.vt` archives have) follow.
     Container {
         /// Number of directories and containers around the listed container; 0 for the outermost.
         depth: usize,
@@ -88,26 +95,29 @@ pub enum Listed<'a> {
     },
     /// A part of a listing: a file in the directory or container of the last `Listed::Container`.
     File {
-        /// Name of the file as stored; containers can hold names that files in directories cannot have, such as `a/b`.
+        /// Name of the file as stored; containers can hold names that files in directories cannot
+        /// have, such as `a/b`.
         name: &'a str,
-        /// Length in bytes of the listed file: of its content, not of the space that it takes in the container.
+        /// Length in bytes of the listed file: of its content, not of the space that it takes in
+        /// the container.
         len: u64,
         /// How the container stores the listed file, such as in blocks.
         layout: &'a FileLayout,
     },
-    /// A part of a listing: an entry of the container of the last `Listed::Container` that is neither a file nor a
-    /// container. Only `.vt` archives report such entries: symbolic links.
+    /// A part of a listing: an entry of the container of the last `Listed::Container` that is
+    /// neither a file nor a container. Only `.vt` archives report such entries: symbolic links.
     LeftOut {
-        /// Name of the symbolic link, as the `.vt` archive stores it, in the directory that contains the link.
+        /// Name of the symbolic link, as the `.vt` archive stores it, in the directory that
+        /// contains the link.
         name: &'a str,
         /// Description of the symbolic link for the user: `a symbolic link to "TARGET"`.
         what: &'a str,
     },
-    /// A part of a listing: a recorded state, old or present, of the container of the last `Listed::Container`. Only a
-    /// content-addressed `.vt` archive keeps such states.
+    /// A part of a listing: a recorded state, old or present, of the container of the last
+    /// `Listed::Container`. Only a content-addressed `.vt` archive keeps such states.
     History {
-        /// Name of a state of the packed directory that the vt archive has recorded: its date. The path `my.vt/DATE` opens the state as
-        /// a container of its own.
+        /// Name of a state of the packed directory that the vt archive has recorded: its date. The
+        /// path `my.vt/DATE` opens the state as a container of its own.
         name: &'a str,
     },
 }
@@ -162,7 +172,8 @@ impl Contents {
 }
 
 impl StoredFiles {
-    /// Path of the container as given to [`Contents::of`]: on the disk, or through the containers that hold it.
+    /// Path of the container as given to [`Contents::of`]: on the disk, or through the containers
+    /// that hold it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -172,7 +183,8 @@ impl StoredFiles {
         self.container.describe()
     }
 
-    /// Properties that only the format of this container has, as names and values; empty for most formats.
+    /// Properties that only the format of this container has, as names and values; empty for most
+    /// formats.
     ///
     /// # Errors
     /// Those of reading the container.
@@ -180,7 +192,8 @@ impl StoredFiles {
         self.container.properties()
     }
 
-    /// Number of files in the container and in all containers inside it, and the sum of their bytes.
+    /// Number of files in the container and in all containers inside it, and the sum of their
+    /// bytes.
     ///
     /// # Errors
     /// Those of opening the files and the containers in it.
@@ -233,12 +246,13 @@ impl ListedFile {
     }
 }
 
-/// Whether a container file is opened: path below the outermost container, format, directory or container that holds
-/// the file, and the file's name there.
+/// Whether a container file is opened: path below the outermost container, format, directory or
+/// container that holds the file, and the file's name there.
 type Wanted<'a> = dyn FnMut(&str, &Format, &dyn Container, &str) -> Result<bool> + 'a;
 
 impl Listing {
-    /// Lists the files at `path`, whether it is a table or not: a directory, a container, or a container inside another.
+    /// Lists the files at `path`, whether it is a table or not: a directory, a container, or a
+    /// container inside another.
     ///
     /// # Errors
     /// `NotFound` if `path` does not exist, `Format` if it is not a container or a damaged one.
@@ -247,8 +261,8 @@ impl Listing {
         Ok(listing.expect("it was wanted"))
     }
 
-    /// Lists the files at `path` like [`open`](Self::open), but calls `each` with one part of the listing after the
-    /// other instead of keeping the listing in memory.
+    /// Lists the files at `path` like [`open`](Self::open), but calls `each` with one part of the
+    /// listing after the other instead of keeping the listing in memory.
     ///
     /// # Errors
     /// As [`open`](Self::open); that of `each`, after which it is not called again.
@@ -259,7 +273,8 @@ impl Listing {
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
-    /// As [`open`](Self::open), without containers that are not `wanted`; `None` if that is the outermost one.
+    /// As [`open`](Self::open), without containers that are not `wanted`; `None` if that is the
+    /// outermost one.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
@@ -297,8 +312,8 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// Adds all containers and files to check. `is_covered`: a container around has checksums, which cover this one as
-    /// well.
+    /// Adds all containers and files to check. `is_covered`: a container around has checksums,
+    /// which cover this one as well.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
@@ -312,8 +327,8 @@ impl Listing {
         self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
     }
 
-    /// Computes the hash of each file in the listing, in the order of the listing; `each` is called with the path and
-    /// hash of one file after the other.
+    /// Computes the hash of each file in the listing, in the order of the listing; `each` is called
+    /// with the path and hash of one file after the other.
     ///
     /// # Errors
     /// Those of reading the files; `Interrupted` if `progress` says so; that of `each`.
@@ -342,14 +357,15 @@ impl Listing {
         self.nested.iter().try_for_each(|inner| inner.digest_below(&below(inner), kind, progress, each))
     }
 
-    /// Sum of the lengths of all files in this listing, those of nested containers included, in bytes.
+    /// Sum of the lengths of all files in this listing, those of nested containers included, in
+    /// bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum::<u64>() + self.nested.iter().map(Listing::bytes).sum::<u64>()
     }
 }
 
-/// Calls `file` with the name of each file that is not a container. Returns directories and wanted containers, opened
-/// and sorted by name; `prefix` precedes their names in paths.
+/// Calls `file` with the name of each file that is not a container. Returns directories and wanted
+/// containers, opened and sorted by name; `prefix` precedes their names in paths.
 fn entries(
     prefix: &str,
     container: &dyn Container,
@@ -440,18 +456,20 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Check {
-    /// The files that were found; `None` if the source is a single damaged container, which cannot be listed.
+    /// The files that were found; `None` if the source is a single damaged container, which cannot
+    /// be listed.
     pub listing: Option<Listing>,
     /// Number of files that have checksums and were checked.
     pub files: u64,
     /// Sum of the lengths of the files with checksums, in bytes.
     pub bytes: u64,
-    /// Number of blocks that were compared with checksums or with the hashes that name them: those of the files with checksums,
-    /// and those of stores that hold blocks without files.
+    /// Number of blocks that were compared with checksums or with the hashes that name them: those
+    /// of the files with checksums, and those of stores that hold blocks without files.
     pub blocks: u64,
     /// Sum of the lengths of the compared blocks that do not belong to files, in bytes.
     pub block_bytes: u64,
-    /// Number of blocks in stores that nothing names, so that nothing says what their bytes should be.
+    /// Number of blocks in stores that nothing names, so that nothing says what their bytes should
+    /// be.
     pub unnamed: u64,
     /// Number of files and containers that have no checksums.
     pub unchecked: u64,
@@ -460,8 +478,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Lists the files at `path`, and checks containers with a checksum of the whole container against it. Damaged containers are not listed, since
-    /// their content is not reliable.
+    /// Lists the files at `path`, and checks containers with a checksum of the whole container
+    /// against it. Damaged containers are not listed, since their content is not reliable.
     ///
     /// # Errors
     /// As [`Listing::open`].
@@ -484,7 +502,8 @@ impl Check {
         Ok(check)
     }
 
-    /// Reads all files and compares them with the checksums in their containers: checksums of blocks, and hashes of files.
+    /// Reads all files and compares them with the checksums in their containers: checksums of
+    /// blocks, and hashes of files.
     ///
     /// # Errors
     /// `Interrupted` if `progress` says so; damage is in [`damaged`](Self::damaged).

@@ -8,8 +8,8 @@
 //! | [`Check`]        | compares containers with their checksums                                                   |
 //! | [`Listing`]      | lists what is in a directory or container, as it is stored                                 |
 //!
-//! A source is a table directory or a container; it is taken as the set of its files as they are when each lies on its own,
-//! so any container becomes any other in one step.
+//! A source is a table directory or a container; it is taken as the set of its files as they are
+//! when each lies on its own, so any container becomes any other in one step.
 //!
 //! ```
 //! use ctds_hdf5::pack::{CompareBytes, Pack, Unpack};

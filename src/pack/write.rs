@@ -23,8 +23,8 @@ use crate::schema::{StorageOption, with_storage};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackOptions {
     pub(super) format: PackFormat,
-    /// `None` for MultiFile and MultiHDF5: by the sizes of the files, from 4 KiB to 1 MiB; for SION 4 KiB; for vt
-    /// varying.
+    /// `None` for MultiFile and MultiHDF5: by the sizes of the files, from 4 KiB to 1 MiB; for SION
+    /// 4 KiB; for vt varying.
     pub(super) block_bytes: Option<u64>,
     pub(super) checksums: bool,
     /// Hash of each file in a single MultiHDF5 file; `None` for BLAKE3.
@@ -42,23 +42,26 @@ pub(super) struct PackOptions {
 pub struct PackSummary {
     /// Number of packed or unpacked files, counted as they are outside of containers.
     pub files: usize,
-    /// Sum of the lengths of the packed or unpacked files, in bytes, as they are outside of containers.
+    /// Sum of the lengths of the packed or unpacked files, in bytes, as they are outside of
+    /// containers.
     pub bytes: u64,
     /// Size in bytes of the files that were written: of containers, or of unpacked files.
     pub stored_bytes: u64,
-    /// Number of bytes of the written files that are shared with the source by reflink (common blocks of the file
-    /// system) and take no space of their own.
+    /// Number of bytes of the written files that are shared with the source by reflink (common
+    /// blocks of the file system) and take no space of their own.
     pub shared_bytes: u64,
     /// Warnings for the user about the packing, in sentences.
     pub warnings: Vec<String>,
-    /// The damaged files, containers and directories that were left out; empty without [`Pack::salvage`](super::Pack::salvage)
-    /// or [`Unpack::salvage`](super::Unpack::salvage).
+    /// The damaged files, containers and directories that were left out; empty without
+    /// [`Pack::salvage`](super::Pack::salvage) or [`Unpack::salvage`](super::Unpack::salvage).
     pub damage: Vec<Damage>,
-    /// The tables that the packed or unpacked tables need, but that were not packed or unpacked with them.
+    /// The tables that the packed or unpacked tables need, but that were not packed or unpacked
+    /// with them.
     pub elsewhere: Vec<Elsewhere>,
 }
 
-/// Larger blocks do not fit in a processor's cache, and libhdf5 reads whole blocks (chunks) of MultiHDF5.
+/// Larger blocks do not fit in a processor's cache, and libhdf5 reads whole blocks (chunks) of
+/// MultiHDF5.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// Also SION's default for files of any size.
@@ -250,8 +253,8 @@ fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     }
 }
 
-/// Unless set, an eighth of the mean file size, rounded down to a power of two from 4 KiB to 1 MiB: about 1/16 of a
-/// container is unused.
+/// Unless set, an eighth of the mean file size, rounded down to a power of two from 4 KiB to 1 MiB:
+/// about 1/16 of a container is unused.
 pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
     let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
     let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);

@@ -23,8 +23,8 @@ pub(super) struct Object {
 }
 
 impl Address {
-    /// `https://`, `http://` or `s3://`; `variable` reads environment variables such as credentials. Fails with `Usage`
-    /// if the address is not well-formed or has a password.
+    /// `https://`, `http://` or `s3://`; `variable` reads environment variables such as
+    /// credentials. Fails with `Usage` if the address is not well-formed or has a password.
     pub(super) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         if let Some(object) = text.strip_prefix("s3://") {
             return Self::object(object, &Settings::read(variable)?);
@@ -72,8 +72,8 @@ impl Address {
 }
 
 impl Object {
-    /// Headers beside `Host` and `Range` that sign a request for `bytes=FIRST-LAST` (AWS Signature Version 4); empty
-    /// without credentials.
+    /// Headers beside `Host` and `Range` that sign a request for `bytes=FIRST-LAST` (AWS Signature
+    /// Version 4); empty without credentials.
     pub(super) fn headers(&self, range: &str, now: SystemTime) -> Vec<(&'static str, String)> {
         let Some(credentials) = &self.credentials else { return Vec::new() };
         let date = date(now);

@@ -1,4 +1,5 @@
-//! Sends HTTP requests for byte ranges of one file: answers are checked, and failures that may pass are retried.
+//! Sends HTTP requests for byte ranges of one file: answers are checked, and failures that may pass
+//! are retried.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -151,7 +152,8 @@ impl Client {
         Ok(version)
     }
 
-    /// Fails unless the status is 206, a range of the file. Without `known`, status 416 means that the file is empty.
+    /// Fails unless the status is 206, a range of the file. Without `known`, status 416 means that
+    /// the file is empty.
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
@@ -188,8 +190,8 @@ impl Client {
         }
     }
 
-    /// Checks that the answer has bytes `offset` to `last`, or up to the end of the file, and its state is that of
-    /// `known`.
+    /// Checks that the answer has bytes `offset` to `last`, or up to the end of the file, and its
+    /// state is that of `known`.
     fn check_range(
         &self,
         answer: &Response<Body>,
@@ -240,7 +242,8 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (start <= end && end < len).then_some((start, end, len))
 }
 
-/// Some errors of the HTTP client contain the address, which may have a signature in it: their own text is not shown.
+/// Some errors of the HTTP client contain the address, which may have a signature in it: their own
+/// text is not shown.
 fn unanswered(error: ureq::Error) -> Failure {
     match error {
         // a failed check of the certificate arrives as an error of the connection

@@ -1,4 +1,5 @@
-//! [`RemoteFile`] reads a file on a server: small reads come from cached blocks, large ones are requests of their own.
+//! [`RemoteFile`] reads a file on a server: small reads come from cached blocks, large ones are
+//! requests of their own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -13,13 +14,15 @@ use crate::sync::{LockUnpoisoned, Unpoisoned};
 const BLOCK: u64 = 256 << 10;
 /// Cached blocks.
 const KEPT: usize = 256;
-/// Larger reads bypass the cache: they are usually whole chunks, which the caller caches after decoding.
+/// Larger reads bypass the cache: they are usually whole chunks, which the caller caches after
+/// decoding.
 const LARGE: usize = 1 << 20;
 /// Bytes of one request.
 const LARGEST: usize = 16 << 20;
 /// Blocks of one request in a sequential read.
 const LONGEST_RUN: u64 = 32;
-/// Requests that are remembered to detect sequential reading, which may happen at several places of a file at once.
+/// Requests that are remembered to detect sequential reading, which may happen at several places of
+/// a file at once.
 const RUNS: usize = 16;
 
 /// A file in the state in which it was opened.
@@ -37,11 +40,11 @@ struct State {
     /// Cached blocks, the oldest first.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
-    /// Last requests, at most 16, the oldest first: the block after the last one fetched, and how many were. A new
-    /// request that begins where an old one ended takes its place.
+    /// Last requests, at most 16, the oldest first: the block after the last one fetched, and how
+    /// many were. A new request that begins where an old one ended takes its place.
     runs: VecDeque<(u64, u64)>,
-    /// Error of a repeated request. All further reads return it, so that a caller which skips unreadable parts does not
-    /// wait for each.
+    /// Error of a repeated request. All further reads return it, so that a caller which skips
+    /// unreadable parts does not wait for each.
     failed: Option<Error>,
 }
 
@@ -132,8 +135,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many blocks one request fetches, of the file's `blocks`, and marks them as being fetched. A request
-    /// that begins where another ended fetches twice as many as that one.
+    /// Decides how many blocks one request fetches, of the file's `blocks`, and marks them as being
+    /// fetched. A request that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {
         let run = self.runs.iter().position(|(next, _)| *next == number).and_then(|run| self.runs.remove(run));
         let wanted = run.map_or(1, |(_, count)| (2 * count).min(LONGEST_RUN)).min(blocks - number);

@@ -1,4 +1,5 @@
-//! Reads files on web servers and in object stores by ranges: `https://…`, `http://…` and `s3://BUCKET/KEY`.
+//! Reads files on web servers and in object stores by ranges: `https://…`, `http://…` and
+//! `s3://BUCKET/KEY`.
 //!
 //! | file             |                                                                                      |
 //! |------------------|--------------------------------------------------------------------------------------|
@@ -31,7 +32,8 @@ pub(crate) fn is_remote(path: &Path) -> bool {
     path.to_str().is_some_and(|text| SCHEMES.iter().any(|scheme| text.starts_with(scheme)))
 }
 
-/// Splits `https://host/my.h5/ANTENNA` into the address of the file and the path inside it, which may be empty.
+/// Splits `https://host/my.h5/ANTENNA` into the address of the file and the path inside it, which
+/// may be empty.
 pub(crate) fn split(path: &Path) -> (&Path, &str) {
     let text = path.to_str().unwrap_or_default();
     let ends = [".h5/", ".hdf5/"].into_iter().filter_map(|end| Some(text.find(end)? + end.len() - 1));
@@ -44,8 +46,8 @@ pub(crate) fn split(path: &Path) -> (&Path, &str) {
 /// An open file is shared, with its cached blocks.
 ///
 /// # Errors
-/// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not serve ranges, `Io`
-/// for everything else that a server or the network can do.
+/// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not
+/// serve ranges, `Io` for everything else that a server or the network can do.
 #[cfg(feature = "remote")]
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ReadAt>> {
     Ok(file::open(path.to_str().unwrap_or_default())?)

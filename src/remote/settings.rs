@@ -1,4 +1,5 @@
-//! Reads the settings of AWS: environment variables, then the files `~/.aws/credentials` and `~/.aws/config`.
+//! Reads the settings of AWS: environment variables, then the files `~/.aws/credentials` and
+//! `~/.aws/config`.
 
 use std::collections::HashMap;
 use std::fmt;

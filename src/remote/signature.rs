@@ -12,8 +12,8 @@ use crate::hex::Hex;
 /// SHA-256 of an empty request body, in hexadecimal digits.
 pub(super) const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Header `Authorization` of a GET request without a query. `headers` are sorted by names in lower case; `path` is
-/// encoded; `date` is that of [`date`].
+/// Header `Authorization` of a GET request without a query. `headers` are sorted by names in lower
+/// case; `path` is encoded; `date` is that of [`date`].
 pub(super) fn authorization(
     credentials: &Credentials,
     region: &str,
@@ -66,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// "GET Object" of Amazon S3's documentation, "Signature Calculations for the Authorization Header".
+    /// "GET Object" of Amazon S3's documentation, "Signature Calculations for the Authorization
+    /// Header".
     #[test]
     fn example_of_the_documentation() {
         let credentials = Credentials {

@@ -33,12 +33,14 @@ impl Shapes {
     }
 }
 
-/// A piece of a column that is read in one step: consecutive rows, or a part of one cell that is too large for memory.
+/// A piece of a column that is read in one step: consecutive rows, or a part of one cell that is
+/// too large for memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowBlock {
     pub rows: Range<u64>,
     pub shapes: Shapes,
-    /// Part of a single row's cell, fastest axis first. Parts follow each other along the slowest axis.
+    /// Part of a single row's cell, fastest axis first. Parts follow each other along the slowest
+    /// axis.
     pub part: Option<Region>,
 }
 

@@ -21,22 +21,25 @@ use crate::value::{Record, Shape, Value, Values};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Number of tables that were compared. Of two sources: tables that both have. Of a native HDF5 file and the
-    /// digests that it stores: tables that have digests.
+    /// Number of tables that were compared. Of two sources: tables that both have. Of a native HDF5
+    /// file and the digests that it stores: tables that have digests.
     pub tables: u64,
-    /// Number of columns that were compared. Of two sources: columns that both have, except those that neither can read
-    /// (one that only one can read makes the comparison fail, unless its type or keywords differ). Of a native HDF5
-    /// file and the digests that it stores: columns that have a digest.
+    /// Number of columns that were compared. Of two sources: columns that both have, except those
+    /// that neither can read (one that only one can read makes the comparison fail, unless its type
+    /// or keywords differ). Of a native HDF5 file and the digests that it stores: columns that have
+    /// a digest.
     pub columns: u64,
     /// Number of cells that were compared, directly or by a digest of their column.
     pub cells: u64,
-    /// Number of original files embedded in a restorable HDF5 file whose SHA-256 was compared with the stored one.
+    /// Number of original files embedded in a restorable HDF5 file whose SHA-256 was compared with
+    /// the stored one.
     pub files: u64,
-    /// Descriptions of tables and columns that were not compared: subtables that keywords name but both sources lack,
-    /// columns that neither can read, parts that both left out as damaged, tables or columns without a stored digest.
+    /// Descriptions of tables and columns that were not compared: subtables that keywords name but
+    /// both sources lack, columns that neither can read, parts that both left out as damaged,
+    /// tables or columns without a stored digest.
     pub skipped: Vec<String>,
-    /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out
-    /// because they were damaged.
+    /// The first difference of each column, keyword set or table; and all parts that only one of
+    /// the sources left out because they were damaged.
     pub differences: Vec<Difference>,
     /// The parts that either source left out because they were damaged; they were not compared.
     pub damage: Vec<Damage>,
@@ -46,13 +49,16 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Name of the table that differs: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// Name of the table that differs: `.` for the main table, else the keywords that lead to it,
+    /// `ANTENNA` or `A/B`.
     pub table: String,
     /// Name of the column that differs; `None` if the table itself does.
     pub column: Option<String>,
-    /// Number of the row that differs, from 0; `None`: the difference is one of the whole column or table.
+    /// Number of the row that differs, from 0; `None`: the difference is one of the whole column or
+    /// table.
     pub row: Option<u64>,
-    /// Indices of the element in the cell, from 0, slowest axis first; `None`: the difference is not one of a single element.
+    /// Indices of the element in the cell, from 0, slowest axis first; `None`: the difference is
+    /// not one of a single element.
     pub index: Option<Vec<u64>>,
     /// Description of the first source's value at the difference.
     pub left: String,
@@ -292,7 +298,8 @@ fn compare_tables(
     Ok(())
 }
 
-/// Columns that both tables have and at least one can read; others become differences or are skipped.
+/// Columns that both tables have and at least one can read; others become differences or are
+/// skipped.
 fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Comparison) -> Vec<(usize, usize)> {
     let position = |content: &Content, info: &ColumnInfo| {
         content.columns().iter().position(|other| other.desc.name == info.desc.name)

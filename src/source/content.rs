@@ -1,8 +1,8 @@
-//! One interface to the content of a table: a casacore table, a table of a native HDF5 file, or a view of these:
-//! salvaged, selected, averaged, joined. Columns and rows are numbered from 0.
+//! One interface to the content of a table: a casacore table, a table of a native HDF5 file, or a
+//! view of these: salvaged, selected, averaged, joined. Columns and rows are numbered from 0.
 //!
-//! To add a view, write a file with an `impl TableContent` that holds the content it shows as its `inner`, which
-//! answers every question that the view does not answer itself.
+//! To add a view, write a file with an `impl TableContent` that holds the content it shows as its
+//! `inner`, which answers every question that the view does not answer itself.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use crate::value::{Record, Shape, Values};
 /// The content of one table, wherever it lies.
 pub(crate) type Content = dyn TableContent;
 
-/// The questions that tables and their views answer, each in its own way; the methods of [`Content`] answer others from
-/// these.
+/// The questions that tables and their views answer, each in its own way; the methods of
+/// [`Content`] answer others from these.
 pub(crate) trait TableContent: Send + Sync {
     /// The first of several for joined tables; `None` if this is not a view.
     fn inner(&self) -> Option<&Content>;
@@ -53,14 +53,14 @@ pub(crate) trait TableContent: Send + Sync {
         self.inner().map_or(row, |inner| inner.original_row(row))
     }
 
-    /// The number that each row has in the table it was selected from; `None` if no rows were selected, or no numbers
-    /// are known.
+    /// The number that each row has in the table it was selected from; `None` if no rows were
+    /// selected, or no numbers are known.
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         self.inner().map_or(Ok(None), Content::row_numbers)
     }
 
-    /// How the rows were averaged: `time=10s,chan=4`. If they were averaged when the HDF5 file was made and are
-    /// averaged again on reading, both are given, separated by `; `.
+    /// How the rows were averaged: `time=10s,chan=4`. If they were averaged when the HDF5 file was
+    /// made and are averaged again on reading, both are given, separated by `; `.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -68,27 +68,30 @@ pub(crate) trait TableContent: Send + Sync {
         self.inner().map_or(Ok(None), Content::averaging)
     }
 
-    /// Frees the memory in which a casacore table keeps decoded parts of a column; later reads decode them again. The
-    /// cells of an HDF5 file free theirs when they are dropped.
+    /// Frees the memory in which a casacore table keeps decoded parts of a column; later reads
+    /// decode them again. The cells of an HDF5 file free theirs when they are dropped.
     fn forget(&self, index: usize) {
         if let Some(inner) = self.inner() {
             inner.forget(index);
         }
     }
 
-    /// The error that reading a column would return, as far as it is known without opening the column.
+    /// The error that reading a column would return, as far as it is known without opening the
+    /// column.
     fn unreadable(&self, index: usize) -> Option<Error> {
         self.inner()?.unreadable(index)
     }
 
-    /// The hypercubes of a column, if their chunks are plain little-endian elements and those of each hypercube are
-    /// contiguous in the HDF5 file; empty for other columns and tables, and for views.
+    /// The hypercubes of a column, if their chunks are plain little-endian elements and those of
+    /// each hypercube are contiguous in the HDF5 file; empty for other columns and tables, and for
+    /// views.
     fn blocks(&self, _index: usize) -> Result<Vec<StoredBlock>> {
         Ok(Vec::new())
     }
 
-    /// The datasets of the joined files that form a virtual dataset of shape `dataset` (fastest axis first) with the
-    /// elements of a column. `None` if the table is not joined, or the elements must be copied.
+    /// The datasets of the joined files that form a virtual dataset of shape `dataset` (fastest
+    /// axis first) with the elements of a column. `None` if the table is not joined, or the
+    /// elements must be copied.
     fn virtual_sources(&self, _index: usize, _dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         Ok(None)
     }
@@ -98,8 +101,9 @@ pub(crate) trait TableContent: Send + Sync {
         Vec::new()
     }
 
-    /// Sentences about changes of users in the HDF5 file since it was made, and about their additions that no table
-    /// has; empty for a casacore table. `coordinates` gives those of its axes as it is in the file.
+    /// Sentences about changes of users in the HDF5 file since it was made, and about their
+    /// additions that no table has; empty for a casacore table. `coordinates` gives those of its
+    /// axes as it is in the file.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -123,7 +127,8 @@ impl dyn TableContent {
         self.origin().table_name(stored)
     }
 
-    /// The path of the group of the subtable that a keyword stores as `stored`; `None` if the table is not in an HDF5 file.
+    /// The path of the group of the subtable that a keyword stores as `stored`; `None` if the table
+    /// is not in an HDF5 file.
     pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
         self.origin().group(stored)
     }
@@ -151,7 +156,8 @@ impl dyn TableContent {
         self.as_native().map(|table| table.cells(index)).transpose()
     }
 
-    /// The damaged parts that were left out when the HDF5 file of this main table was made; empty for all other tables.
+    /// The damaged parts that were left out when the HDF5 file of this main table was made; empty
+    /// for all other tables.
     pub(crate) fn damage(&self) -> &[Damage] {
         self.as_native().map_or(&[], NativeTable::damage)
     }
@@ -166,8 +172,8 @@ impl dyn TableContent {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
 
-    /// The path of the dataset that has all cells of a column; `None` if it has several, or the table is not in an HDF5
-    /// file.
+    /// The path of the dataset that has all cells of a column; `None` if it has several, or the
+    /// table is not in an HDF5 file.
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
         self.as_native()?.only_dataset(index)
     }
@@ -182,8 +188,8 @@ impl dyn TableContent {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
 
-    /// The number that the first row has in the table it was selected from; `None` if this is not an HDF5 file that
-    /// records it.
+    /// The number that the first row has in the table it was selected from; `None` if this is not
+    /// an HDF5 file that records it.
     pub(super) fn first_row(&self) -> Result<Option<i64>> {
         self.as_native().map_or(Ok(None), NativeTable::first_row)
     }

@@ -1,10 +1,11 @@
-//! Reads the coordinates of a MeasurementSet's axes (channel frequencies, correlations) from its subtables, for HDF5 dimension
-//! scales.
+//! Reads the coordinates of a MeasurementSet's axes (channel frequencies, correlations) from its
+//! subtables, for HDF5 dimension scales.
 
 use super::Source;
 use crate::value::{DataType, Values};
 
-/// CHAN_FREQ (Hz) of each spectral window as `chan`, CORR_TYPE (Stokes codes) of each polarization setup as `corr`.
+/// CHAN_FREQ (Hz) of each spectral window as `chan`, CORR_TYPE (Stokes codes) of each polarization
+/// setup as `corr`.
 pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
     let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);

@@ -1,5 +1,5 @@
-//! Fingerprints: digests of a table's content that do not depend on how it is stored. CTFP-2 hashes with BLAKE3, CTFP-1 hashes
-//! the same streams with SHA-256.
+//! Fingerprints: digests of a table's content that do not depend on how it is stored. CTFP-2 hashes
+//! with BLAKE3, CTFP-1 hashes the same streams with SHA-256.
 //!
 //! All numbers little-endian; `str` is a u64 length and the bytes.
 //!
@@ -32,13 +32,13 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 /// Cells are gathered up to this many bytes.
 const PIECE: usize = 1 << 16;
 
-/// The fingerprint of a table: hashes of its columns and keywords by the rules of CTFP-2, or of CTFP-1 with SHA-256. They
-/// define a byte form of the content that does not depend on its storage.
+/// The fingerprint of a table: hashes of its columns and keywords by the rules of CTFP-2, or of
+/// CTFP-1 with SHA-256. They define a byte form of the content that does not depend on its storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
-    /// Error of the table's first data manager, if the table has managers and none of them can be opened (casacore
-    /// cannot open such a table); else `None`.
+    /// Error of the table's first data manager, if the table has managers and none of them can be
+    /// opened (casacore cannot open such a table); else `None`.
     pub error: Option<Error>,
     /// Number of rows of the table that the fingerprint is of.
     pub rows: u64,
@@ -46,12 +46,13 @@ pub struct TableDigest {
     pub hash: Hash,
     /// Hash of the table's keywords.
     pub keywords_hash: Hash,
-    /// Fingerprints of those columns of the table that were digested, in the order of the table description.
+    /// Fingerprints of those columns of the table that were digested, in the order of the table
+    /// description.
     pub columns: Vec<ColumnDigest>,
 }
 
-/// The fingerprint of a column: hashes of its cells and keywords by the rules of CTFP-2, or of CTFP-1 with SHA-256. They
-/// define a byte form of the content that does not depend on its storage.
+/// The fingerprint of a column: hashes of its cells and keywords by the rules of CTFP-2, or of
+/// CTFP-1 with SHA-256. They define a byte form of the content that does not depend on its storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnDigest {
@@ -75,7 +76,8 @@ pub(crate) struct CellsDigest {
     marks: Marks,
 }
 
-/// Digests the tables of `source` with the columns that `wanted` accepts by table and name, in parallel.
+/// Digests the tables of `source` with the columns that `wanted` accepts by table and name, in
+/// parallel.
 ///
 /// # Errors
 /// `Interrupted`; other errors are those of tables and columns.
@@ -164,8 +166,8 @@ impl ColumnDigest {
         self.marks.as_ref()?.stored()
     }
 
-    /// Rows in which the column begins to differ from `stored`; `None` if marks cannot be compared, or the cells cannot
-    /// be read.
+    /// Rows in which the column begins to differ from `stored`; `None` if marks cannot be compared,
+    /// or the cells cannot be read.
     pub(crate) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         self.marks.as_ref()?.first_difference(stored, rows)
     }
@@ -207,8 +209,9 @@ pub(crate) fn digest_cells(
     stream.finish()
 }
 
-/// Hashes the pieces that `read` returns, until one is `None`, with `update`. The next piece is read concurrently, into
-/// memory that is no longer needed: a large column would otherwise keep one thread busy after all others.
+/// Hashes the pieces that `read` returns, until one is `None`, with `update`. The next piece is
+/// read concurrently, into memory that is no longer needed: a large column would otherwise keep one
+/// thread busy after all others.
 fn hash_while_reading<T: Send + Sync>(
     mut read: impl FnMut(Option<T>) -> Result<Option<T>> + Send,
     mut update: impl FnMut(&T) -> Result<()> + Send,
@@ -222,8 +225,8 @@ fn hash_while_reading<T: Send + Sync>(
     Ok(())
 }
 
-/// The chunks of a column that is one hypercube with all rows in order, if each chunk has whole cells: their bytes are the
-/// cells', which are hashed as they are.
+/// The chunks of a column that is one hypercube with all rows in order, if each chunk has whole
+/// cells: their bytes are the cells', which are hashed as they are.
 struct RowChunks<'a> {
     cube: Box<dyn ChunkRead + 'a>,
     cell: Shape,
@@ -249,8 +252,8 @@ impl<'a> RowChunks<'a> {
         fits.then_some(RowChunks { cube, cell, rows: rows.end, chunk_bytes, count, batch })
     }
 
-    /// Reads the chunks from number `first` on that are read at once; returns the number of their rows, and their bytes,
-    /// after which may follow padding.
+    /// Reads the chunks from number `first` on that are read at once; returns the number of their
+    /// rows, and their bytes, after which may follow padding.
     fn read(&self, first: u64, mut bytes: Vec<u8>) -> Result<(u64, Vec<u8>)> {
         let count = self.batch.min(self.count - first);
         bytes.resize((count * self.chunk_bytes) as usize, 0);
@@ -261,8 +264,8 @@ impl<'a> RowChunks<'a> {
     }
 }
 
-/// Computes the hash of a table from its number of rows and the fingerprints of its columns; zeros stand for a column
-/// without one.
+/// Computes the hash of a table from its number of rows and the fingerprints of its columns; zeros
+/// stand for a column without one.
 pub(crate) fn table_hash(kind: HashKind, rows: u64, columns: &[ColumnDigest]) -> Hash {
     let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -286,7 +289,8 @@ pub(crate) fn keywords_hash(kind: HashKind, record: &Record, content: &Content) 
 pub(crate) struct ColumnStream<'a> {
     hasher: Hasher,
     marks: Marks,
-    /// Newest bytes, fewer than [`MARK_BYTES`]. Hashed together they are hashed fast, and a mark may follow.
+    /// Newest bytes, fewer than [`MARK_BYTES`]. Hashed together they are hashed fast, and a mark
+    /// may follow.
     pending: Vec<u8>,
     /// Rows added so far, the last perhaps in part.
     rows: u64,
@@ -311,7 +315,8 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(cells.kind(), content) }
     }
 
-    /// Bytes of whole rows from `first` to the newest, or of a part of the newest, which is then `first`.
+    /// Bytes of whole rows from `first` to the newest, or of a part of the newest, which is then
+    /// `first`.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while self.pending.len() + bytes.len() >= MARK_BYTES {
             let (head, rest) = bytes.split_at(MARK_BYTES - self.pending.len());
@@ -450,8 +455,8 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds buffered bytes if they are more than `least`; `first`, the row in which the buffer begins, is then the next
-    /// row.
+    /// Adds buffered bytes if they are more than `least`; `first`, the row in which the buffer
+    /// begins, is then the next row.
     fn flush(&mut self, first: &mut u64, least: usize) {
         if self.buffer.len() > least {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -535,7 +540,8 @@ fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> 
                 put_str(out, table_name(stored).as_bytes());
             }
             Value::Scalar(Values::String(strings)) => match strings[0].strip_prefix(b"Table: ") {
-                // python-casacore shows subtables as such strings, so the reference cannot tell them apart
+                // python-casacore shows subtables as such strings, so the reference cannot tell
+                // them apart
                 Some(path) => {
                     let path = String::from_utf8_lossy(path);
                     out.push(b't');

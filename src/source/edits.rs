@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::native::MAIN_TABLE;
 
 impl Source {
-    /// Edits of the native file, and additions that no table has, in sentences, for the chosen tables.
+    /// Edits of the native file, and additions that no table has, in sentences, for the chosen
+    /// tables.
     ///
     /// # Errors
     /// Those of reading the file.

@@ -1,4 +1,5 @@
-//! Opens several native HDF5 files as one source: the rows of their main tables, file after file, make its main table.
+//! Opens several native HDF5 files as one source: the rows of their main tables, file after file,
+//! make its main table.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -23,11 +24,12 @@ pub(crate) struct PartFile {
 }
 
 impl Source {
-    /// The rows of the main tables follow file after file; subtables are those of the first file, and must be equal in
-    /// the others.
+    /// The rows of the main tables follow file after file; subtables are those of the first file,
+    /// and must be equal in the others.
     ///
     /// # Errors
-    /// `Usage` if they are not parts of one table, or not in order; those of opening and reading them.
+    /// `Usage` if they are not parts of one table, or not in order; those of opening and reading
+    /// them.
     pub(crate) fn join(parts: &[PartFile], options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
         if parts.len() > MAX_PARTS {
             let message = format!(
@@ -93,7 +95,8 @@ impl Source {
     }
 }
 
-/// Fails unless the source is a native file without left out parts, all of whose columns can be read.
+/// Fails unless the source is a native file without left out parts, all of whose columns can be
+/// read.
 fn check_part(source: &Source) -> Result<()> {
     let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
     let main = source.tables.first().ok_or_else(none)?;
@@ -113,8 +116,8 @@ fn check_part(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Fails if `part` has other columns than `first`, or its rows do not follow those of `previous`, as far as row numbers
-/// are recorded and unless `part` and `first` both begin with row 0.
+/// Fails if `part` has other columns than `first`, or its rows do not follow those of `previous`,
+/// as far as row numbers are recorded and unless `part` and `first` both begin with row 0.
 fn check_follows(first: &JoinedPart, previous: &JoinedPart, part: &JoinedPart) -> Result<()> {
     let describe = |info: &ColumnInfo| format!("{} {} {:?}", info.desc.name, info.data_type(), info.desc.kind);
     let (expected, found) = (first.content.columns(), part.content.columns());

@@ -1,4 +1,5 @@
-//! The main tables of several native HDF5 files, its parts, as one table: the rows of one file after those of another.
+//! The main tables of several native HDF5 files, its parts, as one table: the rows of one file
+//! after those of another.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,16 +16,16 @@ use crate::value::{DataType, Region, Shape, Values};
 /// A main table whose rows are divided among several native HDF5 files, its parts.
 pub(super) struct Joined {
     parts: Vec<JoinedPart>,
-    /// Descriptions of the columns of the joined table: a column may have undefined cells if it may in one of the
-    /// parts, and has a fixed shape only if the shape is the same in all parts.
+    /// Descriptions of the columns of the joined table: a column may have undefined cells if it may
+    /// in one of the parts, and has a fixed shape only if the shape is the same in all parts.
     columns: Vec<ColumnInfo>,
 }
 
 /// One of the native HDF5 files that are joined to one table; it has some of the table's rows.
 pub(super) struct JoinedPart {
     pub(super) content: Box<Content>,
-    /// Path of the native HDF5 file that is the part, relative to the directory of the new HDF5 file whose virtual
-    /// datasets join the parts to one table.
+    /// Path of the native HDF5 file that is the part, relative to the directory of the new HDF5
+    /// file whose virtual datasets join the parts to one table.
     pub(super) file: String,
     /// Row number, in the joined table (from 0), of the first row of the part.
     pub(super) start: u64,
@@ -143,8 +144,8 @@ fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
     columns
 }
 
-/// The cells of a column of a joined table: for each part (one of the tables that are joined) the number of its first
-/// row in the joined table, from 0, and its cells.
+/// The cells of a column of a joined table: for each part (one of the tables that are joined) the
+/// number of its first row in the joined table, from 0, and its cells.
 struct JoinedCells<'a> {
     parts: Vec<(u64, Box<dyn ColumnCells + 'a>)>,
     /// Number of rows of all parts of the joined table together.
@@ -154,7 +155,8 @@ struct JoinedCells<'a> {
 impl JoinedCells<'_> {
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
-        // the first part begins with row 0; of several with the same first row all but the last have none
+        // the first part begins with row 0; of several with the same first row all but the last
+        // have none
         let next = self.parts.partition_point(|(start, _)| *start <= row);
         let (start, cells) = &self.parts[next - 1];
         Ok((&**cells, row - start))
@@ -208,8 +210,8 @@ impl ColumnCells for JoinedCells<'_> {
     }
 }
 
-/// The little-endian element that readers of a joined file get where the file of a part is missing: NaN, true, the smallest
-/// signed or largest unsigned integer; empty for strings and records.
+/// The little-endian element that readers of a joined file get where the file of a part is missing:
+/// NaN, true, the smallest signed or largest unsigned integer; empty for strings and records.
 pub(crate) fn fill_of(data_type: DataType) -> Vec<u8> {
     match data_type {
         DataType::Bool => vec![1],

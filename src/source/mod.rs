@@ -1,5 +1,5 @@
-//! Sources: a table with its subtables, read through one interface however it is stored; selection of rows, averaging, digests,
-//! comparison.
+//! Sources: a table with its subtables, read through one interface however it is stored; selection
+//! of rows, averaging, digests, comparison.
 
 mod average;
 pub(crate) mod blocks;

@@ -1,9 +1,10 @@
-//! Salvages a damaged source: reads every cell once, and makes cells that cannot be read undefined, so that the rest can be
-//! converted.
+//! Salvages a damaged source: reads every cell once, and makes cells that cannot be read undefined,
+//! so that the rest can be converted.
 //!
-//! [`Source::salvage`] looks for damage before anything is converted. Afterwards the source reads as one in which the
-//! damaged cells were never written, damaged columns cannot be opened and damaged subtables are absent, so that every
-//! verb goes around damage in the same way. [`Source::damage`] lists what is left out.
+//! [`Source::salvage`] looks for damage before anything is converted. Afterwards the source reads
+//! as one in which the damaged cells were never written, damaged columns cannot be opened and
+//! damaged subtables are absent, so that every verb goes around damage in the same way.
+//! [`Source::damage`] lists what is left out.
 
 use std::ops::Range;
 
@@ -29,8 +30,8 @@ impl Source {
         self.is_salvaged
     }
 
-    /// Whether a conversion names and leaves out a column that fails so: its storage is not supported, or it is damaged
-    /// and the source is salvaged.
+    /// Whether a conversion names and leaves out a column that fails so: its storage is not
+    /// supported, or it is damaged and the source is salvaged.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
@@ -40,12 +41,13 @@ impl Source {
         self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }
 
-    /// Reads once all cells of `selected` columns (names of table, as in [`Damage::table`], and column). Later reads
-    /// leave damage out: damaged cells are undefined, damaged columns fail to open, damaged subtables are absent.
-    /// [`damage`](Self::damage) lists them.
+    /// Reads once all cells of `selected` columns (names of table, as in [`Damage::table`], and
+    /// column). Later reads leave damage out: damaged cells are undefined, damaged columns fail to
+    /// open, damaged subtables are absent. [`damage`](Self::damage) lists them.
     ///
     /// # Errors
-    /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.
+    /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be
+    /// opened at all.
     pub(crate) fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
         self.is_salvaged = true;
         for table in &mut self.tables {
@@ -85,8 +87,8 @@ impl Source {
         Ok(())
     }
 
-    /// The damaged parts that are left out of the source, because it is salvaged or because they were left out when its native
-    /// HDF5 file was made.
+    /// The damaged parts that are left out of the source, because it is salvaged or because they
+    /// were left out when its native HDF5 file was made.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }

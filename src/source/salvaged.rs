@@ -1,4 +1,5 @@
-//! A view of a damaged table: damaged cells appear as undefined, and damaged columns cannot be opened.
+//! A view of a damaged table: damaged cells appear as undefined, and damaged columns cannot be
+//! opened.
 
 use std::ops::Range;
 

@@ -52,8 +52,8 @@ impl TableContent for Selected {
     }
 }
 
-/// The cells of a column in the chosen rows of a table. Row numbers passed to its methods count only the chosen rows,
-/// from 0.
+/// The cells of a column in the chosen rows of a table. Row numbers passed to its methods count
+/// only the chosen rows, from 0.
 struct Chosen<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     rows: &'a RowSet,

@@ -39,8 +39,8 @@ pub(super) fn infos(left: &TableInfo, right: &TableInfo) -> (String, String) {
     (format!("{name} {left:?}"), format!("{name} {right:?}"))
 }
 
-/// `FREQ[2] = 1.5` for arrays of one shape and type whose element `differing` differs, else `VERSION = 5`, with types
-/// if they differ.
+/// `FREQ[2] = 1.5` for arrays of one shape and type whose element `differing` differs, else
+/// `VERSION = 5`, with types if they differ.
 pub(super) fn keywords(name: &BStr, (left, right): (&Value, &Value), differing: Option<usize>) -> (String, String) {
     if let (Value::Array(shape, a), Value::Array(_, b)) = (left, right)
         && let Some(differing) = differing

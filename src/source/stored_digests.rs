@@ -1,4 +1,5 @@
-//! Verifies a native HDF5 file by the digests that it stores of its own content. docs/layout.md, "Digests".
+//! Verifies a native HDF5 file by the digests that it stores of its own content. docs/layout.md,
+//! "Digests".
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
-/// Names columns and tables that differ from their stored digests. A column of a single dataset for which `is_known` is
-/// true is skipped; the caller must verify that dataset itself.
+/// Names columns and tables that differ from their stored digests. A column of a single dataset for
+/// which `is_known` is true is skipped; the caller must verify that dataset itself.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),
@@ -88,7 +89,8 @@ pub(crate) fn changes(
         let found = match &column.hash {
             Ok(hash) => hash.to_string(),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
-            // not damage: elements in other files are not read, and a disk or server that fails may answer later
+            // not damage: elements in other files are not read, and a disk or server that fails may
+            // answer later
             Err(error) if error.leads_elsewhere() || error.kind() == ErrorKind::Io => return Err(error.clone()),
             Err(error) => error.to_string(),
         };

@@ -20,11 +20,12 @@ use crate::sync::LockUnpoisoned;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
-/// Columns that stay open after they were read, each with the offsets of its chunks, and some decoded chunks.
+/// Columns that stay open after they were read, each with the offsets of its chunks, and some
+/// decoded chunks.
 const OPEN_COLUMNS: usize = 16;
 
-/// A table and all its subtables, opened for reading: a table directory, a container (a file with all files of a table) or a
-/// native HDF5 file.
+/// A table and all its subtables, opened for reading: a table directory, a container (a file with
+/// all files of a table) or a native HDF5 file.
 pub struct Source {
     /// Last component of the path.
     pub(crate) name: String,
@@ -71,7 +72,8 @@ impl OpenColumns {
 
 /// One of the tables of a [`Source`]: the main table or a subtable, which may have failed to open.
 pub struct SourceTable {
-    /// Name of the table in the tree of tables: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// Name of the table in the tree of tables: `.` for the main table, else the keywords that lead
+    /// to it, `ANTENNA` or `A/B`.
     pub name: String,
     /// Index of the table whose keyword names this one.
     pub(crate) parent: Option<usize>,
@@ -82,26 +84,30 @@ pub struct SourceTable {
     pub(crate) content: Result<Box<Content>>,
 }
 
-/// A subtable that [`Source::open_served`] has not opened. Its file or directory, or that of another table that holds
-/// its cells, is not among those that a server may read, as the function `is_served` of the caller decides.
+/// A subtable that [`Source::open_served`] has not opened. Its file or directory, or that of
+/// another table that holds its cells, is not among those that a server may read, as the function
+/// `is_served` of the caller decides.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {
     /// Name of the subtable that is not opened: the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// Index (from 0), in [`Source::tables`], of the parent table: the one with the keyword that names this subtable.
+    /// Index (from 0), in [`Source::tables`], of the parent table: the one with the keyword that
+    /// names this subtable.
     pub parent: usize,
-    /// Path of this subtable as the keyword of its parent table stores it, such as `././ANTENNA`. The subtable was not
-    /// opened, because a server is not permitted to read its files, or those of a table that holds its cells.
+    /// Path of this subtable as the keyword of its parent table stores it, such as `././ANTENNA`.
+    /// The subtable was not opened, because a server is not permitted to read its files, or those
+    /// of a table that holds its cells.
     pub stored: String,
-    /// Error that reading this subtable returns. It says that a server may not read the files of the subtable, or of
-    /// another table that holds its cells.
+    /// Error that reading this subtable returns. It says that a server may not read the files of
+    /// the subtable, or of another table that holds its cells.
     pub error: Error,
 }
 
 impl Source {
-    /// Opens the source at `path`, recognised by its bytes: a table directory, a file that holds a whole table, or a native
-    /// HDF5 file; also one on a web server or in an object store, by its URL: `https://…`, `http://…`, `s3://BUCKET/KEY`.
+    /// Opens the source at `path`, recognised by its bytes: a table directory, a file that holds a
+    /// whole table, or a native HDF5 file; also one on a web server or in an object store, by its
+    /// URL: `https://…`, `http://…`, `s3://BUCKET/KEY`.
     ///
     /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
     ///
@@ -111,8 +117,8 @@ impl Source {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens the source at `path` as [`open`](Self::open) does; `options` tell how long to wait for locks, and whether a native
-    /// HDF5 file may have elements in other files.
+    /// Opens the source at `path` as [`open`](Self::open) does; `options` tell how long to wait for
+    /// locks, and whether a native HDF5 file may have elements in other files.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -120,12 +126,14 @@ impl Source {
         Self::open_admitted(path.as_ref(), options, None)
     }
 
-    /// Opens the source at `path` for a server, without a lock. Other tables that it names, as subtables or because they hold
-    /// the cells of its columns, are opened only if `is_served` accepts their file or directory, links resolved; other
-    /// subtables are [refused](Self::refused).
+    /// Opens the source at `path` for a server, without a lock. Other tables that it names, as
+    /// subtables or because they hold the cells of its columns, are opened only if `is_served`
+    /// accepts their file or directory, links resolved; other subtables are
+    /// [refused](Self::refused).
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
+    /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not
+    /// served.
     pub fn open_served(path: impl AsRef<Path>, is_served: &dyn Fn(&Path) -> bool) -> Result<Self> {
         let unlocked = OpenOptions { locking: Locking::None, ..OpenOptions::default() };
         Self::open_admitted(path.as_ref(), unlocked, Some(is_served))
@@ -158,9 +166,9 @@ impl Source {
         Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote: None })
     }
 
-    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native HDF5
-    /// file `my.h5`. Returns the source, and the index (from 0) in [`tables`](Self::tables) of the table that `path`
-    /// names.
+    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of
+    /// the native HDF5 file `my.h5`. Returns the source, and the index (from 0) in
+    /// [`tables`](Self::tables) of the table that `path` names.
     ///
     /// # Errors
     /// As [`open`](Self::open); `NotFound` if the file has no such table.
@@ -190,8 +198,9 @@ impl Source {
         Ok(path.is_file() && native::is_native(path).with_context(|| Context::path(path))?)
     }
 
-    /// Splits a path that leads into a native HDF5 file, such as `my.h5/ANTENNA`: the file `my.h5`, and the rest `ANTENNA`,
-    /// which should name a table. `None` for every other path, and for URLs.
+    /// Splits a path that leads into a native HDF5 file, such as `my.h5/ANTENNA`: the file `my.h5`,
+    /// and the rest `ANTENNA`, which should name a table. `None` for every other path, and for
+    /// URLs.
     pub fn split_path(path: &Path) -> Option<(&Path, String)> {
         if remote::is_remote(path) {
             return None;
@@ -235,8 +244,9 @@ impl Source {
         Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote })
     }
 
-    /// Opens a column for typed reads, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native
-    /// HDF5 files are read without libhdf5, by several threads, where they are in chunks.
+    /// Opens a column for typed reads, named `DATA` in the main table, `ANTENNA/NAME` in a
+    /// subtable. Elements of native HDF5 files are read without libhdf5, by several threads, where
+    /// they are in chunks.
     ///
     /// ```
     /// use ctds_hdf5::convert::{Source, ToHdf5};
@@ -268,8 +278,9 @@ impl Source {
         self.column_at(number, index.ok_or_else(missing)?)
     }
 
-    /// Opens the column with index `column` in [`columns`](SourceTable::columns) of the table with index `table` in
-    /// [`tables`](Self::tables), both from 0. The 16 columns of a native HDF5 file that were used last stay open.
+    /// Opens the column with index `column` in [`columns`](SourceTable::columns) of the table with
+    /// index `table` in [`tables`](Self::tables), both from 0. The 16 columns of a native HDF5 file
+    /// that were used last stay open.
     ///
     /// # Errors
     /// `NotFound` if the source lacks the table or column; those of opening the column.
@@ -289,14 +300,14 @@ impl Source {
         }
     }
 
-    /// Size in bytes of the source's file on a web server or in an object store; `None` for local sources, and if the server
-    /// does not answer.
+    /// Size in bytes of the source's file on a web server or in an object store; `None` for local
+    /// sources, and if the server does not answer.
     pub fn remote_bytes(&self) -> Option<u64> {
         self.remote.as_ref()?.len().ok()
     }
 
-    /// Returns the error of the server if reading a remote source has failed, since `result` may then report missing or
-    /// damaged parts.
+    /// Returns the error of the server if reading a remote source has failed, since `result` may
+    /// then report missing or damaged parts.
     ///
     /// # Errors
     /// Those of `result`; `Io`.
@@ -363,14 +374,15 @@ impl Source {
         &self.tables
     }
 
-    /// Subtables that [`open_served`](Self::open_served) has not opened, because its caller does not let their files be
-    /// read, or those of tables that hold their cells. They are not among the [tables](Self::tables).
+    /// Subtables that [`open_served`](Self::open_served) has not opened, because its caller does
+    /// not let their files be read, or those of tables that hold their cells. They are not among
+    /// the [tables](Self::tables).
     pub fn refused(&self) -> &[RefusedTable] {
         &self.refused
     }
 
-    /// Name of the table that a native HDF5 file was converted from, as its attribute `source` records it; `None` for
-    /// other sources.
+    /// Name of the table that a native HDF5 file was converted from, as its attribute `source`
+    /// records it; `None` for other sources.
     pub fn converted_from(&self) -> Option<String> {
         let attributes = self.tables.first()?.content().ok()?.root_attributes().ok()??;
         let (_, attribute) = attributes.into_iter().find(|(name, _)| name == native::SOURCE)?;
@@ -380,7 +392,8 @@ impl Source {
         }
     }
 
-    /// The names of subtables that keywords name but that cannot be opened, each with the error of opening it.
+    /// The names of subtables that keywords name but that cannot be opened, each with the error of
+    /// opening it.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
         self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
     }
@@ -443,7 +456,8 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 impl SourceTable {
-    /// The index (from 0) in [`Source::tables`] of the table that names this one; `None` for the main table.
+    /// The index (from 0) in [`Source::tables`] of the table that names this one; `None` for the
+    /// main table.
     pub fn parent(&self) -> Option<usize> {
         self.parent
     }
@@ -464,7 +478,8 @@ impl SourceTable {
         Ok(self.content()?.rows())
     }
 
-    /// Description, fixed shape and data manager of each column, in the order of the table description.
+    /// Description, fixed shape and data manager of each column, in the order of the table
+    /// description.
     ///
     /// # Errors
     /// That of opening the table.
@@ -480,14 +495,16 @@ impl SourceTable {
         Ok(self.content()?.info())
     }
 
-    /// The error that reading a column, by its number from 0, would return, as far as it is known without opening the
-    /// column. In a casacore table, the data manager is not supported or its files are damaged; in a native HDF5 file,
-    /// the column was not converted. `None` if no error is known.
+    /// The error that reading a column, by its number from 0, would return, as far as it is known
+    /// without opening the column. In a casacore table, the data manager is not supported or its
+    /// files are damaged; in a native HDF5 file, the column was not converted. `None` if no error
+    /// is known.
     pub fn unreadable(&self, column: usize) -> Option<Error> {
         self.content().map_or_else(Some, |content| content.unreadable(column))
     }
 
-    /// How the datasets of a column are stored, by the column's number from 0; empty if the table is not in an HDF5 file.
+    /// How the datasets of a column are stored, by the column's number from 0; empty if the table
+    /// is not in an HDF5 file.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -495,7 +512,8 @@ impl SourceTable {
         self.content()?.storage(column)
     }
 
-    /// The casacore table, if the source is a table directory or a container; `None` for a native HDF5 file.
+    /// The casacore table, if the source is a table directory or a container; `None` for a native
+    /// HDF5 file.
     ///
     /// # Errors
     /// That of opening the table.
@@ -503,8 +521,8 @@ impl SourceTable {
         Ok(self.content()?.as_table())
     }
 
-    /// The names of the files of a column's data manager, and how the container stores each, by the column's number from 0;
-    /// empty if they are not in a container.
+    /// The names of the files of a column's data manager, and how the container stores each, by the
+    /// column's number from 0; empty if they are not in a container.
     ///
     /// # Errors
     /// That of opening the table; those of reading the container.
@@ -512,8 +530,9 @@ impl SourceTable {
         self.table()?.map_or(Ok(Vec::new()), |table| table.stored_files(column))
     }
 
-    /// The hypercubes of a column of a casacore table, by the column's number from 0: the shape of each hypercube and
-    /// of its tiles, fastest axis first, rows last; empty if the column is not tiled or cannot be read.
+    /// The hypercubes of a column of a casacore table, by the column's number from 0: the shape of
+    /// each hypercube and of its tiles, fastest axis first, rows last; empty if the column is not
+    /// tiled or cannot be read.
     pub fn hypercubes(&self, column: usize) -> Vec<(Shape, Shape)> {
         let cubes = || -> Option<Vec<_>> {
             let cells = self.content.as_ref().ok()?.cells(column).ok()?;

@@ -1,4 +1,5 @@
-//! Lists the files of a table directory that a restorable HDF5 file embeds, so that the original directory can be restored.
+//! Lists the files of a table directory that a restorable HDF5 file embeds, so that the original
+//! directory can be restored.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,8 @@ impl Tree {
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
     }
 
-    /// About devices and broken links, which will not be restored, and links, which are restored as their targets.
+    /// About devices and broken links, which will not be restored, and links, which are restored as
+    /// their targets.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,4 +1,5 @@
-//! Code that tests share: copies of the tables in testdata/, ways to damage them, and properties that hold for random input.
+//! Code that tests share: copies of the tables in testdata/, ways to damage them, and properties
+//! that hold for random input.
 //!
 //! It depends on nothing that it tests, so that the library's own tests use it like any other.
 #![deny(missing_docs)]

@@ -18,16 +18,18 @@ pub fn cases(normal: u32) -> u32 {
     if is_long() { normal.saturating_mul(LONG) } else { normal }
 }
 
-/// Step through a series of cases, such as the bytes of a header: a long run takes each, another one each `normal`th.
+/// Step through a series of cases, such as the bytes of a header: a long run takes each, another
+/// one each `normal`th.
 pub fn step(normal: usize) -> usize {
     if is_long() { 1 } else { normal }
 }
 
-/// Tests a property: calls `test` with as many random values of `strategy` as [`cases`] says; it panics where the property does
-/// not hold.
+/// Tests a property: calls `test` with as many random values of `strategy` as [`cases`] says; it
+/// panics where the property does not hold.
 ///
-/// A value for which it panics is made as small as possible and reported. A normal run tries the same values each time.
-/// A long run tries others; `PROPTEST_RNG_SEED` makes them those of an earlier one, whose seed its report has.
+/// A value for which it panics is made as small as possible and reported. A normal run tries the
+/// same values each time. A long run tries others; `PROPTEST_RNG_SEED` makes them those of an
+/// earlier one, whose seed its report has.
 ///
 /// # Panics
 /// If `test` panics for one of the values.

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ends the test process when one piece of work takes too long, since a hang cannot be caught otherwise.
+/// Ends the test process when one piece of work takes too long, since a hang cannot be caught
+/// otherwise.
 pub struct Watch(Arc<Mutex<Option<(String, Instant)>>>);
 
 impl Watch {

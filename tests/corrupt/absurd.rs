@@ -59,7 +59,8 @@ fn rows_beyond_reason() {
 
 #[test]
 fn shapes_of_2_to_the_60() {
-    // the first fixed shape of a column in table.dat: behind `IPosition`, its version and its number of axes
+    // the first fixed shape of a column in table.dat: behind `IPosition`, its version and its
+    // number of axes
     for name in ["StandardStMan_big", "IncrementalStMan_little", "StManAipsIO_big"] {
         let copy = Copy::of(&format!("dtypes_all_managers/{name}.tab"));
         let mut changed = false;
@@ -114,7 +115,8 @@ fn tiles_and_cubes_beyond_reason() {
                 copy.put("table.f0", place + 17 + 4 * axis, &extent.to_be_bytes());
             }
             if extent == 1 && place != places[1] {
-                // another tile shape is legal, with other values, unless the file is too short for it
+                // another tile shape is legal, with other values, unless the file is too short for
+                // it
                 if let Err(error) = read_all(&copy.path()) {
                     assert_eq!(error.kind(), ErrorKind::Format, "{error}");
                 }
@@ -161,7 +163,8 @@ fn counts_beyond_reason() {
 fn giant_tiles_of_an_empty_cube() {
     let copy = Copy::of("zero_rows/TiledColumnStMan.tab");
     copy.edit("table.f0", |header| {
-        // the last shape of the header is the tile of the cube: behind `IPosition`, its version and its number of axes
+        // the last shape of the header is the tile of the cube: behind `IPosition`, its version and
+        // its number of axes
         let at = header.windows(9).rposition(|window| window == b"IPosition").unwrap();
         header[at + 17..at + 29].copy_from_slice(&[0x7f; 12]);
     });

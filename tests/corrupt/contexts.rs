@@ -1,4 +1,5 @@
-//! Where damage is, as data: `Error::contexts` leads from the path to the byte, without parsing of messages.
+//! Where damage is, as data: `Error::contexts` leads from the path to the byte, without parsing of
+//! messages.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Random changes to the documents of native files (docs/layout.md), the same ones in every run: they stay JSON mostly, with
-//! other numbers, names and shapes.
+//! Random changes to the documents of native files (docs/layout.md), the same ones in every run:
+//! they stay JSON mostly, with other numbers, names and shapes.
 //!
 //! `H5BRIDGE_LONG=1` tries more of them, and others each time.
 
@@ -111,7 +111,8 @@ fn edit() -> impl Strategy<Value = Edit> {
     (any::<Index>(), any::<Index>(), change)
 }
 
-/// The text with a token replaced by another, or by one of its own, or without the text between two of them.
+/// The text with a token replaced by another, or by one of its own, or without the text between two
+/// of them.
 fn changed(text: &str, token: &Index, change: &Change) -> String {
     let tokens = tokens(text);
     let (start, end) = tokens[token.index(tokens.len())];

@@ -1,4 +1,5 @@
-//! Bytes of headers, and lengths to which a small file can be cut: with `H5BRIDGE_LONG=1` every one, otherwise a part.
+//! Bytes of headers, and lengths to which a small file can be cut: with `H5BRIDGE_LONG=1` every
+//! one, otherwise a part.
 
 use ctds_hdf5_testing::{Copy, Watch, step};
 use std::collections::BTreeSet;

@@ -59,7 +59,8 @@ impl Live {
         Live { folder, path }
     }
 
-    /// A file that is changed by `change`, which is given the groups of the table and of its documents.
+    /// A file that is changed by `change`, which is given the groups of the table and of its
+    /// documents.
     fn changed(change: impl FnOnce(&Group, &Group)) -> Self {
         let live = Self::new();
         let file = File::open_rw(&live.path).unwrap();
@@ -140,7 +141,8 @@ fn files_that_contradict_themselves() {
 #[test]
 fn writers_that_ended_in_an_unusual_way() {
     let live = Live::new();
-    // a copy while the writer has it open is what a killed writer leaves, here without the end of the file
+    // a copy while the writer has it open is what a killed writer leaves, here without the end of
+    // the file
     let mut writer = Writer::reopen(&live.path, CommitPolicy::manual()).unwrap();
     append(&mut writer, Block::from([4., 5., 6.]), Block::from(&names("b")), &var(&[Some(0), None, Some(1)])).unwrap();
     writer.commit().unwrap();

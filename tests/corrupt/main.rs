@@ -1,5 +1,5 @@
-//! Damaged tables: every one ends in an error that says what is wrong where, never in a panic, a hang or a large
-//! allocation.
+//! Damaged tables: every one ends in an error that says what is wrong where, never in a panic, a
+//! hang or a large allocation.
 //!
 //! | module     | damage                                                                    |
 //! |------------|---------------------------------------------------------------------------|
@@ -81,7 +81,8 @@ fn is_of_damage(error: &Error) -> bool {
 
 /// Reading and converting end well or with a suitable error of one line.
 fn check(path: &Path, target: Option<&Path>) -> std::result::Result<(), String> {
-    // rows that no bytes stand for, as many as a flipped bit of table.lock claims: legal, and takes hours
+    // rows that no bytes stand for, as many as a flipped bit of table.lock claims: legal, and takes
+    // hours
     let unbacked = ["MemoryStMan", "AntennaPairStMan", "DyscoStMan"];
     let is_unbacked = |table: &Table| {
         table.columns().is_empty()

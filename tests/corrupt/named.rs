@@ -1,4 +1,5 @@
-//! One kind of damage each, and what the message must say of it: file, structure, offset, what was expected.
+//! One kind of damage each, and what the message must say of it: file, structure, offset, what was
+//! expected.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +16,8 @@ const INCREMENTAL: &str = "dtypes_all_managers/IncrementalStMan_big.tab";
 const AIPSIO: &str = "dtypes_all_managers/StManAipsIO_little.tab";
 const TILED: &str = "dtypes_tiled/TiledShapeStMan_float_big.tab";
 
-/// Reading and converting fail with a message that has all of `parts`, in one line, and leave nothing behind.
+/// Reading and converting fail with a message that has all of `parts`, in one line, and leave
+/// nothing behind.
 #[track_caller]
 fn fails(copy: &Copy, kind: ErrorKind, parts: &[&str]) {
     limit_memory();
@@ -42,7 +44,8 @@ fn cut(name: &str, file: &str, len: usize) -> Copy {
     copy
 }
 
-/// Where the first field of an object is, which follows its name and version: in `Table` and `sync` the number of rows.
+/// Where the first field of an object is, which follows its name and version: in `Table` and `sync`
+/// the number of rows.
 fn first_field(copy: &Copy, file: &str, object: &str) -> usize {
     fields_of(&copy.read(file), object)
 }
@@ -96,7 +99,8 @@ fn table_dat() {
     copy.put("table.dat", first_field(&copy, "table.dat", "Table") - 4, &9u32.to_be_bytes());
     is_damaged(&copy, &["table.dat: Table at byte 4: Table version 9, known are 1 to 3"]);
 
-    // every counted field that there is, one after the other, is somewhere among the words of the file
+    // every counted field that there is, one after the other, is somewhere among the words of the
+    // file
     let copy = Copy::of(STANDARD);
     copy.edit("table.dat", |bytes| {
         let at = fields_of(bytes, "RecordDesc");
@@ -191,8 +195,8 @@ fn headers_of_other_managers() {
 
 #[test]
 fn index_chain_in_a_circle() {
-    // fields of version 3: flag, bucket size, buckets, cache, free, first free, index buckets, first index, offset, heap,
-    // index length
+    // fields of version 3: flag, bucket size, buckets, cache, free, first free, index buckets,
+    // first index, offset, heap, index length
     let copy = Copy::of(STANDARD);
     let header = copy.read("table.f0");
     let at = fields_of(&header, "StandardStMan");
@@ -247,7 +251,8 @@ fn string_chain_in_a_circle() {
         });
         if tried > before {
             Watch::new(Duration::from_secs(10)).over("string chain", || {
-                // of the strings that begin in other buckets, and of one that begins behind what is used now
+                // of the strings that begin in other buckets, and of one that begins behind what is
+                // used now
                 let error = read_all(&copy.path()).unwrap_err().to_string();
                 assert!(error.contains("buckets, which is all there are"), "{error}");
                 is_damaged(&copy, &["table.f0 (StandardStMan): string at byte ", " of bucket "]);
@@ -259,7 +264,8 @@ fn string_chain_in_a_circle() {
 
 #[test]
 fn deep_records() {
-    // the keywords of the table become 1000 records within each other, each described by the one around it
+    // the keywords of the table become 1000 records within each other, each described by the one
+    // around it
     let copy = Copy::of(STANDARD);
     copy.edit("table.dat", |bytes| {
         let mut description = framed("RecordDesc", 2, &0u32.to_be_bytes());
@@ -302,7 +308,8 @@ fn repair_lengths(bytes: &mut [u8], changed: usize) {
     bytes[4..8].copy_from_slice(&total.to_be_bytes());
     let desc = find(bytes, b"TableDesc") - 8;
     assert!(desc < changed, "the description holds the keywords");
-    // nested deeper than the limit comes before the length is seen to be wrong, so that it needs to be large only
+    // nested deeper than the limit comes before the length is seen to be wrong, so that it needs to
+    // be large only
     let len = (bytes.len() - desc) as u32;
     bytes[desc..desc + 4].copy_from_slice(&len.to_be_bytes());
 }

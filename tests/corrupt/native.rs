@@ -1,7 +1,8 @@
-//! Native files that are valid HDF5 but not what docs/layout.md says: objects of another type or size, attributes that
-//! contradict each other.
+//! Native files that are valid HDF5 but not what docs/layout.md says: objects of another type or
+//! size, attributes that contradict each other.
 //!
-//! Damage to HDF5's own structures may crash libhdf5, so that it is tried on child processes, in h5bridge/tests/cli.rs.
+//! Damage to HDF5's own structures may crash libhdf5, so that it is tried on child processes, in
+//! h5bridge/tests/cli.rs.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

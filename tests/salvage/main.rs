@@ -1,9 +1,9 @@
 //! Conversion around damage on every storage manager: with a file lost, and with flipped bytes.
 //!
-//! The judge is the undamaged table. After a conversion around damage each of its columns is either equal, by its
-//! CTFP-1 digest, or named with a reason; of a column of which rows are named, the other rows are equal. A flipped byte
-//! may change values without any contradiction: such columns are counted, must belong to the damaged file, and do not
-//! occur in a container with checksums.
+//! The judge is the undamaged table. After a conversion around damage each of its columns is either
+//! equal, by its CTFP-1 digest, or named with a reason; of a column of which rows are named, the
+//! other rows are equal. A flipped byte may change values without any contradiction: such columns
+//! are counted, must belong to the damaged file, and do not occur in a container with checksums.
 
 mod generated;
 
@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 use ctds_hdf5_testing::{copy_tree, tables_below, testdata};
 
-/// Tables that are not used: of 2^32 rows, with managers that contradict each other, without values, and with strings
-/// that have no CTFP-1 digest.
+/// Tables that are not used: of 2^32 rows, with managers that contradict each other, without
+/// values, and with strings that have no CTFP-1 digest.
 const UNSUITABLE: [&str; 4] = ["rows64", "removed_rows_and_columns", "virtual_taql", "odd_strings"];
 
 /// The manager of which no table is known, and which this library does not write.
@@ -126,8 +126,9 @@ struct Count {
     managers: BTreeSet<String>,
 }
 
-/// Converts the table at `path` around its damage, into a native file and from there into a table, and compares both
-/// with the undamaged table. `may_affect` says which columns may be named or have other values.
+/// Converts the table at `path` around its damage, into a native file and from there into a table,
+/// and compares both with the undamaged table. `may_affect` says which columns may be named or have
+/// other values.
 #[track_caller]
 fn check(
     what: &str,
@@ -323,8 +324,8 @@ fn lost_files_of_another_table() {
     assert_eq!(count.named, original.managers.values().filter(|manager| *manager == "ForwardColumnEngine").count());
 }
 
-/// A file without which nothing may be missing: the shapes of SiscoStMan, where all cells have the same, and the tiles
-/// of a column without defined cells.
+/// A file without which nothing may be missing: the shapes of SiscoStMan, where all cells have the
+/// same, and the tiles of a column without defined cells.
 fn is_spare(table: &Path, file: &str) -> bool {
     file.ends_with("-shapes") || fs::metadata(table.join(file)).unwrap().len() == 0
 }

@@ -1,4 +1,5 @@
-//! Polls a live file that `live_writer` writes and checks every cell it reads against the number of its row.
+//! Polls a live file that `live_writer` writes and checks every cell it reads against the number of
+//! its row.
 //!
 //! `live_reader FILE POLLS SECONDS`; prints how many polls were made and the last number of rows.
 

@@ -1,7 +1,9 @@
-//! Appends rows to a live file at full speed, as a correlator would; every cell is made from the number of its row.
+//! Appends rows to a live file at full speed, as a correlator would; every cell is made from the
+//! number of its row.
 //!
-//! `live_writer FILE [NAME=NUMBER ...]`; see [`Settings`] for the names. Prints `rows seconds` at the end, and with
-//! `report=1` also `committed_rows microseconds-of-the-monotonic-clock` after each commit.
+//! `live_writer FILE [NAME=NUMBER ...]`; see [`Settings`] for the names. Prints `rows seconds` at
+//! the end, and with `report=1` also `committed_rows microseconds-of-the-monotonic-clock` after
+//! each commit.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,8 @@
-//! Times reading a column of a table in several patterns, for `scripts/bench read` and `scripts/bench columns`.
+//! Times reading a column of a table in several patterns, for `scripts/bench read` and
+//! `scripts/bench columns`.
 //!
-//! `read_speed TABLE COLUMN ROUNDS STEP [PATTERN]` prints a line of JSON: for each pattern the seconds of each round.
+//! `read_speed TABLE COLUMN ROUNDS STEP [PATTERN]` prints a line of JSON: for each pattern the
+//! seconds of each round.
 
 use std::path::Path;
 use std::time::Instant;
@@ -57,7 +59,8 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize, only: O
     for (pattern, read) in patterns.into_iter().filter(|(pattern, _)| only.is_none_or(|only| only == *pattern)) {
         let mut seconds = Vec::new();
         for _ in 0..rounds {
-            // a table of its own: what is cached belongs to the time, but opening the column does not, for the peers neither
+            // a table of its own: what is cached belongs to the time, but opening the column does
+            // not, for the peers neither
             let source = Source::open(path)?;
             let column = source.column(name)?;
             column.cell_shape(0)?;

@@ -1,5 +1,5 @@
-//! Makes a table as a script on stdin says: one operation a line, each a JSON object with `op`. Tests use it, so that
-//! python-casacore can judge what this crate writes.
+//! Makes a table as a script on stdin says: one operation a line, each a JSON object with `op`.
+//! Tests use it, so that python-casacore can judge what this crate writes.
 //!
 //! ```text
 //! {"op": "create", "path": "x.tab", "order": "big", "type": "", "subtype": "", "readme": "", "keywords": {…},
@@ -22,9 +22,9 @@
 //! VALUE    a Bool, Int, Double, String, an array of them, a record {…}, or {"type": "float", "shape": [2, 3], "values": […]},
 //!          without shape a scalar; {"table": "././SUB"}
 //! ```
-//! Shapes list the first axis fastest. A complex element is `[re, im]`, a float that JSON cannot have `"nan"`, `"inf"`; a
-//! record is the same as a VALUE that is one. Each operation is answered by a line: `ok`, or `error: …` with the kind and
-//! the message; the script goes on.
+//! Shapes list the first axis fastest. A complex element is `[re, im]`, a float that JSON cannot
+//! have `"nan"`, `"inf"`; a record is the same as a VALUE that is one. Each operation is answered
+//! by a line: `ok`, or `error: …` with the kind and the message; the script goes on.
 
 use std::io::BufRead;
 

@@ -1,5 +1,6 @@
-//! Lists the arrays of a BLZ, bcolz or bloscpack source and verifies them: `cargo run -p blosc-arrays --example list_arrays PATH`.
-//! Without a path, a bcolz array made in a temporary directory is shown.
+//! Lists the arrays of a BLZ, bcolz or bloscpack source and verifies them:
+//! `cargo run -p blosc-arrays --example list_arrays PATH`. Without a path, a bcolz array made in a
+//! temporary directory is shown.
 
 use std::env;
 use std::error::Error;

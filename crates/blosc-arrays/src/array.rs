@@ -1,5 +1,6 @@
-//! Opens one array of the formats BLZ, bcolz or bloscpack, and reads its elements. The array is a directory with JSON
-//! documents and files of chunks, or a single file of chunks. The format: docs/formats/blz.md.
+//! Opens one array of the formats BLZ, bcolz or bloscpack, and reads its elements. The array is a
+//! directory with JSON documents and files of chunks, or a single file of chunks. The format:
+//! docs/formats/blz.md.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,10 +38,11 @@ pub struct Array {
     pub shape: Vec<u64>,
     /// Number of rows in a chunk of the array, at least 1; a row is one index of the slowest axis.
     pub chunk_rows: u64,
-    /// The JSON document `meta/storage` of the array, or the metadata of a single file of chunks; `None` if the array
-    /// has neither.
+    /// The JSON document `meta/storage` of the array, or the metadata of a single file of chunks;
+    /// `None` if the array has neither.
     pub storage: Option<Document>,
-    /// The attributes that the user gave the array, a JSON object; `None` if the array has no document of attributes.
+    /// The attributes that the user gave the array, a JSON object; `None` if the array has no
+    /// document of attributes.
     pub attributes: Option<Document>,
     /// Size of a row of the array in bytes, decoded.
     pub row_bytes: u64,
@@ -49,8 +51,9 @@ pub struct Array {
     pub stored: Stored,
 }
 
-/// A function that is called with consecutive chunks of an array, the offset in bytes of the first one in the decoded array,
-/// and the number of decoded bytes from that offset to the end of the array.
+/// A function that is called with consecutive chunks of an array, the offset in bytes of the first
+/// one in the decoded array, and the number of decoded bytes from that offset to the end of the
+/// array.
 pub type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
 
 /// The rows of an array that are not in files of chunks: in memory, or in a file of another format.
@@ -78,8 +81,8 @@ impl Rows for Vec<u8> {
 pub enum Stored {
     Files(ChunkFiles),
     Rows(Box<dyn Rows>),
-    /// The array has no files of chunks: either it has no rows, or its files are missing, in which case reading it
-    /// fails.
+    /// The array has no files of chunks: either it has no rows, or its files are missing, in which
+    /// case reading it fails.
     Nowhere,
 }
 
@@ -99,7 +102,8 @@ fn required(inside: &dyn Container, name: &str) -> Result<Document> {
     document(inside, name)?.ok_or_else(|| Error::format("the document is missing").context(Context::member(name)))
 }
 
-/// The document with the user's attributes of the array or table in the directory `root`; `None` if it is missing.
+/// The document with the user's attributes of the array or table in the directory `root`; `None` if
+/// it is missing.
 pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
@@ -113,8 +117,9 @@ pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
 }
 
 impl Array {
-    /// Opens the array in the directory `root`. Returns one array, named `name`; or, for an array of records whose
-    /// fields have directories of their own, one array for each field, with the field's name.
+    /// Opens the array in the directory `root`. Returns one array, named `name`; or, for an array
+    /// of records whose fields have directories of their own, one array for each field, with the
+    /// field's name.
     ///
     /// # Errors
     /// `Format` if a document is missing or damaged.
@@ -162,8 +167,8 @@ impl Array {
         Ok(vec![whole])
     }
 
-    /// Appends an array to `out` for each field of the record type `dtype`, stored in the field's directory. Field `a`
-    /// of a nested record `b` is named `b/a`.
+    /// Appends an array to `out` for each field of the record type `dtype`, stored in the field's
+    /// directory. Field `a` of a nested record `b` is named `b/a`.
     fn fields(
         &self,
         dtype: &Dtype,
@@ -203,8 +208,8 @@ impl Array {
         Ok(())
     }
 
-    /// Opens the array in a single file of chunks. If the file has no metadata of a numpy array, its content is an
-    /// array of bytes.
+    /// Opens the array in a single file of chunks. If the file has no metadata of a numpy array,
+    /// its content is an array of bytes.
     pub(crate) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
@@ -230,11 +235,12 @@ impl Array {
         })
     }
 
-    /// An array of elements in memory, last axis fastest; `dtype` is their type in numpy's spelling.
+    /// An array of elements in memory, last axis fastest; `dtype` is their type in numpy's
+    /// spelling.
     ///
     /// # Errors
-    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; those of
-    /// [`Dtype`].
+    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of
+    /// bytes; those of [`Dtype`].
     pub(crate) fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
         if !(1..=MAX_AXES).contains(&shape.len()) {
             return Err(Error::usage(format!("an array has 1 to {MAX_AXES} axes, the shape has {}", shape.len())));
@@ -283,11 +289,12 @@ impl Array {
         }
     }
 
-    /// Calls `each` with the bytes of all rows of the array, decoded, last axis fastest, in pieces of any length. Chunks are
-    /// decoded on all threads.
+    /// Calls `each` with the bytes of all rows of the array, decoded, last axis fastest, in pieces
+    /// of any length. Chunks are decoded on all threads.
     ///
     /// # Errors
-    /// `Format` if a chunk is damaged, or the files have fewer rows than stated; that of `each`; `Interrupted`.
+    /// `Format` if a chunk is damaged, or the files have fewer rows than stated; that of `each`;
+    /// `Interrupted`.
     pub fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let bytes = self.bytes()?;
         if !self.is_fortran {
@@ -327,8 +334,8 @@ impl Array {
         })
     }
 
-    /// Calls `each` with batches of consecutive chunks, from the array's first chunk on, until all batches together hold at
-    /// least `bytes` decoded bytes.
+    /// Calls `each` with batches of consecutive chunks, from the array's first chunk on, until all
+    /// batches together hold at least `bytes` decoded bytes.
     ///
     /// # Errors
     /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.
@@ -365,8 +372,8 @@ impl Array {
         if batch.is_empty() { Ok(()) } else { flush(&mut batch, &mut start, found) }
     }
 
-    /// The error for an array whose shape needs `bytes` bytes while its chunks have only `found`. `missing` is the name
-    /// of the next file of chunks, which does not exist, or empty.
+    /// The error for an array whose shape needs `bytes` bytes while its chunks have only `found`.
+    /// `missing` is the name of the next file of chunks, which does not exist, or empty.
     pub(crate) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
         let message = match missing {
             "" => format!("the shape takes {bytes} bytes, but the chunks have {found}"),
@@ -376,12 +383,14 @@ impl Array {
     }
 }
 
-/// Number of rows in a chunk: `chunklen` of an array's JSON document `meta/storage`; `None` if it is missing or 0.
+/// Number of rows in a chunk: `chunklen` of an array's JSON document `meta/storage`; `None` if it
+/// is missing or 0.
 pub fn chunk_rows(storage: &Json) -> Option<u64> {
     storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
-/// Reads extents, slowest axis first, from the JSON list `shape`; an error unless it has 1 to 32 axes.
+/// Reads extents, slowest axis first, from the JSON list `shape`; an error unless it has 1 to 32
+/// axes.
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=MAX_AXES).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
@@ -396,8 +405,8 @@ fn stored_extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     }
 }
 
-/// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this element type and
-/// shape, slowest axis first; an error from 4 GiB on.
+/// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this
+/// element type and shape, slowest axis first; an error from 4 GiB on.
 pub fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
     let bytes = shape[1..].iter().try_fold(dtype.size as u64, |bytes, &extent| bytes.checked_mul(extent));
     let bytes = bytes.filter(|&bytes| bytes <= u32::MAX.into());

@@ -20,7 +20,8 @@ use crate::superchunk::{self, Superchunk};
 /// The JSON document that makes a directory a table; it lists the columns.
 const COLUMNS: &str = "__rootdirs__";
 
-/// The BLZ, bcolz or bloscpack arrays at a path, or an array in memory: a single one, or the columns of a table.
+/// The BLZ, bcolz or bloscpack arrays at a path, or an array in memory: a single one, or the
+/// columns of a table.
 #[derive(Debug)]
 pub struct Arrays {
     /// Names of the columns of a table, in order; `None` for a single array.
@@ -70,17 +71,20 @@ pub struct ArrayInfo {
     pub chunk_rows: u64,
     /// Size of all elements of the array in bytes, uncompressed.
     pub bytes: u64,
-    /// Codec of the array's first chunk: `lz4`, `zstd`; `None` for an array without rows or without files of chunks.
+    /// Codec of the array's first chunk: `lz4`, `zstd`; `None` for an array without rows or without
+    /// files of chunks.
     pub codec: Option<String>,
-    /// Kind of the checksums of the array's chunks: `none`, `adler32`, `sha256`; `None` if no file of chunks exists.
+    /// Kind of the checksums of the array's chunks: `none`, `adler32`, `sha256`; `None` if no file
+    /// of chunks exists.
     pub checksum: Option<String>,
-    /// Version of the bloscpack format of the array's files of chunks, 1 to 3; `None` if the array has no such files.
+    /// Version of the bloscpack format of the array's files of chunks, 1 to 3; `None` if the array
+    /// has no such files.
     pub version: Option<u8>,
 }
 
 impl Arrays {
-    /// Whether BLZ, bcolz or bloscpack arrays are at `path`: a directory with the JSON metadata of an array or table, or a file
-    /// of chunks.
+    /// Whether BLZ, bcolz or bloscpack arrays are at `path`: a directory with the JSON metadata of
+    /// an array or table, or a file of chunks.
     pub fn are_at(path: impl AsRef<Path>) -> bool {
         Self::are_in(path.as_ref(), Formats::OWN)
     }
@@ -112,7 +116,8 @@ impl Arrays {
     /// Opens the BLZ, bcolz or bloscpack array or table at `path`.
     ///
     /// # Errors
-    /// `Format` if a document or the header of a file of chunks is damaged; `Unsupported` for elements that are Python objects.
+    /// `Format` if a document or the header of a file of chunks is damaged; `Unsupported` for
+    /// elements that are Python objects.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_in(path.as_ref(), Formats::OWN)
     }
@@ -124,13 +129,14 @@ impl Arrays {
         Self::open_at(path, formats, place.clone()).context(place)
     }
 
-    /// Makes a single array of elements in memory, last axis fastest, little-endian or as `dtype` says: their type in numpy's
-    /// spelling, such as `float64`, `>i4` or `[('a', '<i4'), ('b', '|S3')]`. Its chunks have `chunk_rows` rows when it is written; a
-    /// row is one index of the first, slowest axis of `shape`.
+    /// Makes a single array of elements in memory, last axis fastest, little-endian or as `dtype`
+    /// says: their type in numpy's spelling, such as `float64`, `>i4` or
+    /// `[('a', '<i4'), ('b', '|S3')]`. Its chunks have `chunk_rows` rows when it is written; a row
+    /// is one index of the first, slowest axis of `shape`.
     ///
     /// # Errors
-    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of bytes; `Format` or
-    /// `Unsupported` for other types.
+    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of
+    /// bytes; `Format` or `Unsupported` for other types.
     pub fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
         let arrays = vec![Array::of_bytes(dtype, shape, chunk_rows, bytes)?];
         Ok(Arrays { columns: None, attributes: None, arrays, format: None, place: Context::member(ARRAY) })
@@ -184,7 +190,8 @@ impl Arrays {
         Ok(Arrays { columns: Some(columns), attributes: array::attributes(&*root)?, arrays, format, place })
     }
 
-    /// Name, type, shape and storage of each array: the columns of a table in their order, or a single array.
+    /// Name, type, shape and storage of each array: the columns of a table in their order, or a
+    /// single array.
     ///
     /// # Errors
     /// `Format` if the first file of chunks of one is damaged.
@@ -206,12 +213,12 @@ impl Arrays {
         self.arrays.iter().map(info).collect::<Result<_>>().context(self.place.clone())
     }
 
-    /// Calls `each` with the decoded elements of the array `name`, last axis fastest, in pieces of any length. Chunks are verified
-    /// and decoded on all threads.
+    /// Calls `each` with the decoded elements of the array `name`, last axis fastest, in pieces of
+    /// any length. Chunks are verified and decoded on all threads.
     ///
     /// # Errors
-    /// `NotFound` without such an array; `Format` if a chunk is damaged, or there are fewer rows than stated; that of `each`;
-    /// `Interrupted` if `progress` says so.
+    /// `NotFound` without such an array; `Format` if a chunk is damaged, or there are fewer rows
+    /// than stated; that of `each`; `Interrupted` if `progress` says so.
     pub fn read(&self, name: &str, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let found = self.arrays.iter().find(|array| array.name == name);
         let array = found.ok_or_else(|| {
@@ -221,11 +228,12 @@ impl Arrays {
         array.and_then(|array| array.read(progress, each).context(Context::member(name))).context(self.place.clone())
     }
 
-    /// Verifies the arrays: compares all chunks with their checksums and decodes them, on all threads; an error for the
-    /// first chunk that is damaged.
+    /// Verifies the arrays: compares all chunks with their checksums and decodes them, on all
+    /// threads; an error for the first chunk that is damaged.
     ///
     /// # Errors
-    /// `Format` if a chunk is damaged, or there are fewer rows than stated; `Interrupted` if `progress` says so.
+    /// `Format` if a chunk is damaged, or there are fewer rows than stated; `Interrupted` if
+    /// `progress` says so.
     pub fn check(&self, progress: &dyn Progress) -> Result<()> {
         let check = |array: &Array| match array.stored {
             Stored::Files(_) => array.each_batch(array.bytes()?, progress, &mut |batch, _, _| {
@@ -239,11 +247,12 @@ impl Arrays {
             .context(self.place.clone())
     }
 
-    /// Calls `visit` with each stored chunk of the arrays, in order, until it returns false. Chunks are found one by one, as
-    /// there may be millions. Arrays without files of chunks are skipped.
+    /// Calls `visit` with each stored chunk of the arrays, in order, until it returns false. Chunks
+    /// are found one by one, as there may be millions. Arrays without files of chunks are skipped.
     ///
     /// # Errors
-    /// `Format` if a header is damaged, or the chunks have fewer rows than stated; those of `visit`.
+    /// `Format` if a header is damaged, or the chunks have fewer rows than stated; those of
+    /// `visit`.
     pub fn each_chunk(&self, visit: &mut dyn FnMut(ChunkEntry<'_>) -> Result<bool>) -> Result<()> {
         for array in &self.arrays {
             let (bytes, mut found, mut goes_on) = (array.bytes()?, 0, true);
@@ -278,7 +287,8 @@ impl Arrays {
         self.arrays.iter().map(|array| array.bytes().unwrap_or(0)).fold(0, u64::saturating_add)
     }
 
-    /// Attributes that the user gave the table, or the array on its own, as a JSON object; empty without any.
+    /// Attributes that the user gave the table, or the array on its own, as a JSON object; empty
+    /// without any.
     pub fn attributes(&self) -> Map<String, Json> {
         match (&self.columns, self.arrays.first()) {
             (None, Some(array)) => array.members(),
@@ -292,7 +302,8 @@ impl Arrays {
     }
 }
 
-/// `None` if `path` is not such a directory. The directory is not listed, as it may have millions of files.
+/// `None` if `path` is not such a directory. The directory is not listed, as it may have millions
+/// of files.
 fn directory(path: &Path) -> Option<Arc<dyn Container>> {
     let root: Arc<dyn Container> = Arc::new(Directory::new(path));
     (path.is_dir() && is_array_or_table(&*root)).then_some(root)

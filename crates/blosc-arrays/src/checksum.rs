@@ -1,5 +1,5 @@
-//! Computes and verifies the checksums of chunks and metadata in files of Blosc chunks. The header of a file has the
-//! number of their kind: from 0 for none to 8 for SHA-512.
+//! Computes and verifies the checksums of chunks and metadata in files of Blosc chunks. The header
+//! of a file has the number of their kind: from 0 for none to 8 for SHA-512.
 
 #[cfg(feature = "zlib")]
 use libdeflater::adler32;

@@ -1,4 +1,5 @@
-//! Opens the files that hold the chunks of a BLZ array: one numbered file for each chunk, or a single file for all.
+//! Opens the files that hold the chunks of a BLZ array: one numbered file for each chunk, or a
+//! single file for all.
 
 use std::sync::Arc;
 
@@ -6,8 +7,8 @@ use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::superchunk::{Place, Superchunk};
 
-/// Largest number of bytes of decoded chunks of an array that are held in memory at a time; a single larger chunk is
-/// held nevertheless.
+/// Largest number of bytes of decoded chunks of an array that are held in memory at a time; a
+/// single larger chunk is held nevertheless.
 pub const BATCH_BYTES: u64 = 32 << 20;
 
 /// Most chunks that are held in memory at a time, since each may keep a file of its own open.
@@ -37,8 +38,8 @@ pub struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// The stored bytes of the chunk, compressed, after its checksum was verified and each block of the Blosc chunk was
-    /// found to be present.
+    /// The stored bytes of the chunk, compressed, after its checksum was verified and each block of
+    /// the Blosc chunk was found to be present.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -62,8 +63,8 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl ChunkFiles {
-    /// Finds the numbered files in the directory `folder`; `None` if the first is missing. Only that one is looked for,
-    /// as there may be millions.
+    /// Finds the numbered files in the directory `folder`; `None` if the first is missing. Only
+    /// that one is looked for, as there may be millions.
     pub(crate) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
         for naming in [Naming::Blp, Naming::Bin] {
             let files = ChunkFiles { folder: folder.clone(), naming };
@@ -100,8 +101,9 @@ impl ChunkFiles {
         self.open(&self.name(0))
     }
 
-    /// Calls `visit` with each chunk, in order, until it returns false. Returns the name of the first numbered file
-    /// that is missing; `None` if `visit` returned false, or the array has a single file.
+    /// Calls `visit` with each chunk, in order, until it returns false. Returns the name of the
+    /// first numbered file that is missing; `None` if `visit` returned false, or the array has a
+    /// single file.
     ///
     /// # Errors
     /// `Format` if a header is damaged; those of `visit`.

@@ -15,31 +15,34 @@ use crate::progress::Progress;
 pub struct ArrayComparison {
     /// Number of arrays that both sides of the comparison have.
     pub arrays: usize,
-    /// Size in bytes of the arrays whose elements were compared, uncompressed; each pair of arrays counts once.
+    /// Size in bytes of the arrays whose elements were compared, uncompressed; each pair of arrays
+    /// counts once.
     pub bytes: u64,
     /// The first difference of each array that differs; empty if both sides are equal.
     pub differences: Vec<ArrayDifference>,
 }
 
-/// The first difference found between two compared arrays, or an array that only one of the two [`Arrays`] has.
+/// The first difference found between two compared arrays, or an array that only one of the two
+/// [`Arrays`] has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDifference {
     /// Name of the array.
     pub array: String,
-    /// Indices of the first element that differs, from 0, slowest axis first; `None` if type or shape differ, or only
-    /// one side has the array.
+    /// Indices of the first element that differs, from 0, slowest axis first; `None` if type or
+    /// shape differ, or only one side has the array.
     pub index: Option<Vec<u64>>,
-    /// The array in the [`Arrays`] whose [`compare`](Arrays::compare) was called: the bytes of the element that differs
-    /// in hexadecimal digits, or without an `index` its type and shape, or `missing`.
+    /// The array in the [`Arrays`] whose [`compare`](Arrays::compare) was called: the bytes of the
+    /// element that differs in hexadecimal digits, or without an `index` its type and shape, or
+    /// `missing`.
     pub left: String,
     /// The array in the other [`Arrays`], in the same form as `left`.
     pub right: String,
 }
 
 impl Arrays {
-    /// Compares all elements of these arrays with those of `other`, bit by bit; the order of bytes and the coding of text make
-    /// no difference.
+    /// Compares all elements of these arrays with those of `other`, bit by bit; the order of bytes
+    /// and the coding of text make no difference.
     ///
     /// # Errors
     /// Those of reading the arrays; `Interrupted` if `progress` says so.
@@ -95,7 +98,8 @@ fn index_of(mut element: u64, shape: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Sends the elements of an array in their neutral form to the thread that compares; each message has whole elements.
+/// Sends the elements of an array in their neutral form to the thread that compares; each message
+/// has whole elements.
 fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Result<()> {
     let size = array.dtype.size;
     let mut held = Vec::new();
@@ -112,8 +116,8 @@ fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Res
     })
 }
 
-/// Compares two arrays of one type and shape; returns the offset in bytes of the first element that differs, and its
-/// bytes on each side in hexadecimal digits. `None`: they are equal.
+/// Compares two arrays of one type and shape; returns the offset in bytes of the first element that
+/// differs, and its bytes on each side in hexadecimal digits. `None`: they are equal.
 fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<Option<(u64, [String; 2])>> {
     let [(left, _), (right, _)] = arrays;
     let size = left.dtype.size;
@@ -171,8 +175,8 @@ impl Side {
         Side { from, bytes: Vec::new(), at: 0 }
     }
 
-    /// Waits for more elements if all received ones were compared; returns the number of bytes that can be compared
-    /// now, 0 at the end of the array.
+    /// Waits for more elements if all received ones were compared; returns the number of bytes that
+    /// can be compared now, 0 at the end of the array.
     fn fill(&mut self) -> usize {
         while self.at == self.bytes.len() {
             let Ok(bytes) = self.from.recv() else { return 0 };

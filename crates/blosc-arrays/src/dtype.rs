@@ -1,5 +1,6 @@
-//! Element types of arrays: parses and prints them in numpy's spelling, and converts elements to their neutral form and back:
-//! little-endian, text as UTF-8. Arrays of any byte order are compared in this form; it is also the form of HDF5.
+//! Element types of arrays: parses and prints them in numpy's spelling, and converts elements to
+//! their neutral form and back: little-endian, text as UTF-8. Arrays of any byte order are compared
+//! in this form; it is also the form of HDF5.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +33,8 @@ pub enum Kind {
     Text,
     /// Bytes without a meaning, of fixed length: numpy's `V`.
     Void,
-    /// Integers that count a unit of time; holds numpy's code of `datetime64` or `timedelta64` with the unit: `M8[D]`.
+    /// Integers that count a unit of time; holds numpy's code of `datetime64` or `timedelta64` with
+    /// the unit: `M8[D]`.
     Time(String),
     /// A record: names and types of its fields, which are stored without padding.
     Record(Vec<(String, Dtype)>),
@@ -190,8 +192,8 @@ impl Dtype {
         if let Kind::Record(_) = self.kind { self.code() } else { format!("'{}'", self.code()) }
     }
 
-    /// Value of Blosc's parameter `typesize`, in bytes: the size of an element, of one character of text, or 1 if an element
-    /// has more than 255 bytes.
+    /// Value of Blosc's parameter `typesize`, in bytes: the size of an element, of one character of
+    /// text, or 1 if an element has more than 255 bytes.
     pub fn typesize(&self) -> usize {
         match self.kind {
             Kind::Bytes => 1,
@@ -201,8 +203,8 @@ impl Dtype {
         }
     }
 
-    /// Converts a JSON value, such as `dflt` in the metadata of an array, to the bytes of an element by the rules of
-    /// numpy; `None` if the type cannot hold it.
+    /// Converts a JSON value, such as `dflt` in the metadata of an array, to the bytes of an
+    /// element by the rules of numpy; `None` if the type cannot hold it.
     fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
         let named = || match value.as_str() {
             Some("NaN") => Some(f64::NAN),
@@ -257,8 +259,9 @@ impl Dtype {
         Some(bytes)
     }
 
-    /// The bytes of the element that fills rows which were never written. `dflt` is its value in the array's JSON metadata,
-    /// or a list for a whole row; `None` if the type cannot hold it, or the list has different values.
+    /// The bytes of the element that fills rows which were never written. `dflt` is its value in
+    /// the array's JSON metadata, or a list for a whole row; `None` if the type cannot hold it, or
+    /// the list has different values.
     pub fn fill(&self, dflt: &Json) -> Option<Vec<u8>> {
         match self.kind {
             Kind::Record(_) => self.of_value(dflt),
@@ -279,7 +282,8 @@ impl Dtype {
         element.chunks_exact_mut(width.max(1)).for_each(<[u8]>::reverse);
     }
 
-    /// Converts one element in place from its neutral form to the stored one: the inverse of [`convert`](Self::convert).
+    /// Converts one element in place from its neutral form to the stored one: the inverse of
+    /// [`convert`](Self::convert).
     ///
     /// # Errors
     /// `Format` if text is not UTF-8 or has too many characters.
@@ -318,8 +322,8 @@ impl Dtype {
         Ok(())
     }
 
-    /// Converts one stored element in place to its neutral form: little-endian, text as UTF-8 padded with zeros to its old
-    /// length.
+    /// Converts one stored element in place to its neutral form: little-endian, text as UTF-8
+    /// padded with zeros to its old length.
     ///
     /// # Errors
     /// `Format` if text is not Unicode.
@@ -382,7 +386,8 @@ impl fmt::Display for Dtype {
 impl FromStr for Dtype {
     type Err = Error;
 
-    /// Parses an element type as numpy spells it: `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
+    /// Parses an element type as numpy spells it: `float64`, `<i4`,
+    /// `[('a', '<i4'), ('b', '<f8', (2,))]`.
     ///
     /// # Errors
     /// `Format` if it is not known; `Unsupported` for Python objects, which are pickles.
@@ -404,8 +409,8 @@ impl FromStr for Dtype {
     }
 }
 
-/// The value that all elements of a JSON list, or of lists in it, have in common; the value itself if it is not a list.
-/// `None` if they differ.
+/// The value that all elements of a JSON list, or of lists in it, have in common; the value itself
+/// if it is not a list. `None` if they differ.
 fn uniform(value: &Json) -> Option<&Json> {
     let Json::Array(list) = value else { return Some(value) };
     let mut values = list.iter().map(uniform);
@@ -413,8 +418,8 @@ fn uniform(value: &Json) -> Option<&Json> {
     values.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Bits of the IEEE 754 float of 16 bits nearest to a number; one halfway between two floats is rounded to the one with
-/// an even last bit.
+/// Bits of the IEEE 754 float of 16 bits nearest to a number; one halfway between two floats is
+/// rounded to the one with an even last bit.
 fn half(number: f64) -> u16 {
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let size = number.abs();

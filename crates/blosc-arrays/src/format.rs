@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 pub enum ArrayFormat {
     /// A directory with a file for each chunk of the array, as blz 0.6 writes it.
     Blz,
-    /// A directory with a file for each chunk of the array, as bcolz writes it: its JSON documents differ from those of blz.
+    /// A directory with a file for each chunk of the array, as bcolz writes it: its JSON documents
+    /// differ from those of blz.
     Bcolz,
     /// A single file with all chunks of the array and checksums, as bloscpack writes it.
     Bloscpack,

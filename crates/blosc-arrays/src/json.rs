@@ -1,5 +1,5 @@
-//! Reads and writes the JSON metadata of arrays in the form of Python, in which `NaN`, `Infinity` and `-Infinity` are
-//! numbers.
+//! Reads and writes the JSON metadata of arrays in the form of Python, in which `NaN`, `Infinity`
+//! and `-Infinity` are numbers.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// JSON metadata of an array or table of BLZ, bcolz or bloscpack: the JSON value, and its text as it was read or encoded.
+/// JSON metadata of an array or table of BLZ, bcolz or bloscpack: the JSON value, and its text as
+/// it was read or encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     pub text: String,
@@ -15,13 +16,15 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a document from JSON text as Python writes it; `NaN`, `Infinity` and `-Infinity` become strings in its value.
+    /// Reads a document from JSON text as Python writes it; `NaN`, `Infinity` and `-Infinity`
+    /// become strings in its value.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let value = decode(bytes)?;
         Ok(Document { text: String::from_utf8_lossy(bytes).into_owned(), value })
     }
 
-    /// Makes a document of `value`, with its text as JSON. The caller ensures that all numbers are finite: JSON has no others.
+    /// Makes a document of `value`, with its text as JSON. The caller ensures that all numbers are
+    /// finite: JSON has no others.
     pub fn new(value: Value) -> Self {
         let mut text = String::new();
         encode(&value, &mut text);
@@ -61,7 +64,8 @@ fn encode(value: &Value, out: &mut String) {
     }
 }
 
-/// The numbers `NaN`, `Infinity` and `-Infinity` become strings. A text of white space alone becomes an empty object.
+/// The numbers `NaN`, `Infinity` and `-Infinity` become strings. A text of white space alone
+/// becomes an empty object.
 ///
 /// # Errors
 /// `Format`.

@@ -1,4 +1,5 @@
-//! Arrays in Blosc chunks, read and written: BLZ and its descendant bcolz, with their tables, and bloscpack files.
+//! Arrays in Blosc chunks, read and written: BLZ and its descendant bcolz, with their tables, and
+//! bloscpack files.
 //!
 //! | to                                                | start with                            |
 //! |---------------------------------------------------|---------------------------------------|
@@ -7,12 +8,14 @@
 //! | write them in another format, or from memory      | [`Writer`], [`Arrays::of_bytes`]      |
 //! | encode or decode one chunk                        | [`blosc`]                             |
 //!
-//! Elements are bytes, of a numpy type that [`ArrayInfo::dtype`] names. An [`Error`] has a [kind](Error::kind) to act upon and
-//! [contexts](Error::contexts) that lead to the file, array and chunk.
+//! Elements are bytes, of a numpy type that [`ArrayInfo::dtype`] names. An [`Error`] has a
+//! [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, array and
+//! chunk.
 //!
-//! The codecs LZ4, BloscLZ (read only) and Snappy are pure Rust. The features `zlib` and `zstd` add the codecs of these names,
-//! which are C; without them, a chunk in such a codec is an error of the kind `Unsupported`. The feature `zlib` is also needed
-//! for bloscpack files whose metadata are compressed.
+//! The codecs LZ4, BloscLZ (read only) and Snappy are pure Rust. The features `zlib` and `zstd` add
+//! the codecs of these names, which are C; without them, a chunk in such a codec is an error of the
+//! kind `Unsupported`. The feature `zlib` is also needed for bloscpack files whose metadata are
+//! compressed.
 //!
 //! ```
 //! use blosc_arrays::{ArrayFormat, Arrays, Writer};
@@ -39,7 +42,8 @@
 
 use ctds::{container, error, hex, io, limits, progress, suggest};
 
-// Modules that are hidden from the documentation are those that ctds-hdf5 is made of, and change with it.
+// Modules that are hidden from the documentation are those that ctds-hdf5 is made of, and change
+// with it.
 #[doc(hidden)]
 pub mod array;
 mod arrays;

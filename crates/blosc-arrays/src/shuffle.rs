@@ -1,11 +1,12 @@
-//! Shuffles data for compression: sorts the bytes of elements by their position in the element. Reverses shuffles of
-//! bytes and of bits. Plane `k` of shuffled bytes has byte `k` of all elements.
+//! Shuffles data for compression: sorts the bytes of elements by their position in the element.
+//! Reverses shuffles of bytes and of bits. Plane `k` of shuffled bytes has byte `k` of all
+//! elements.
 
 /// Elements that are shuffled at a time: the bytes at the same position of each make a 64-bit word.
 const BLOCK: usize = 8;
 
-/// Shuffles `input` into `out`, which is as long: first the first bytes of all elements of `size` bytes, then the second bytes,
-/// and so on. Bytes after the last whole element stay in place.
+/// Shuffles `input` into `out`, which is as long: first the first bytes of all elements of `size`
+/// bytes, then the second bytes, and so on. Bytes after the last whole element stay in place.
 pub fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
         2 => transpose::<2>(input, out),
@@ -67,8 +68,8 @@ fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Reverses a byte shuffle of elements of `SIZE` bytes: element n consists of byte n of each plane. Compilers make
-/// vector code of this loop if `SIZE` is small.
+/// Reverses a byte shuffle of elements of `SIZE` bytes: element n consists of byte n of each plane.
+/// Compilers make vector code of this loop if `SIZE` is small.
 fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -82,8 +83,8 @@ fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
 /// Elements that [`gather_words`] unshuffles at a time.
 const GATHERED: usize = 64;
 
-/// Reverses a byte shuffle of elements of 8 or 16 bytes: joins the bytes of four planes to words first, then the words
-/// to elements.
+/// Reverses a byte shuffle of elements of 8 or 16 bytes: joins the bytes of four planes to words
+/// first, then the words to elements.
 fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -117,8 +118,8 @@ fn planes_of<const SIZE: usize>(planes: &[u8], len: usize) -> [&[u8]; SIZE] {
     std::array::from_fn(|byte| &planes[byte * len..][..len])
 }
 
-/// Transposes 8 words of 8 bytes: byte `i` of word `j` becomes byte `j` of word `i`, where byte 0 is the least
-/// significant.
+/// Transposes 8 words of 8 bytes: byte `i` of word `j` becomes byte `j` of word `i`, where byte 0
+/// is the least significant.
 fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     // halves of words change places with halves of the words 4 away, then quarters, then bytes
     const STEPS: [(usize, u32, u64); 3] =
@@ -133,9 +134,10 @@ fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     words
 }
 
-/// Reverses a bit shuffle: `planes` holds the lowest bit of the first byte of all elements of `typesize` bytes, then
-/// the next higher bit of all, and so on, byte after byte; `out`, as long, receives the elements. Bytes after the last
-/// whole element are copied, and all bytes if the number of elements is not a multiple of 8.
+/// Reverses a bit shuffle: `planes` holds the lowest bit of the first byte of all elements of
+/// `typesize` bytes, then the next higher bit of all, and so on, byte after byte; `out`, as long,
+/// receives the elements. Bytes after the last whole element are copied, and all bytes if the
+/// number of elements is not a multiple of 8.
 pub fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     let elements = planes.len() / typesize.max(1);
     if !elements.is_multiple_of(8) || elements == 0 {

@@ -1,5 +1,5 @@
-//! Reads files of Blosc chunks: bloscpack files of all versions, and the files that blz and bcolz write for each chunk. The
-//! format: docs/formats/blz.md.
+//! Reads files of Blosc chunks: bloscpack files of all versions, and the files that blz and bcolz
+//! write for each chunk. The format: docs/formats/blz.md.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::limits;
 /// First bytes of every file of chunks.
 pub(crate) const MAGIC: [u8; 4] = *b"blpk";
 
-/// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that version was
-/// released, lack it.
+/// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that
+/// version was released, lack it.
 pub(crate) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
@@ -67,7 +67,8 @@ pub struct Superchunk {
     pub(crate) metadata: Option<Document>,
     /// Number of chunks that the header states; without it the file has chunks up to its end.
     count: Option<u64>,
-    /// Decoded size in bytes of every chunk but the last, and of the last, as the header states them.
+    /// Decoded size in bytes of every chunk but the last, and of the last, as the header states
+    /// them.
     sizes: [Option<u32>; 2],
     /// Offset of the list of chunk offsets.
     offsets: Option<u64>,
@@ -157,8 +158,8 @@ pub(crate) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
-    /// Offsets of the next chunks, the next one last; -1 for a chunk that begins where the previous one ends. Several
-    /// are read at once from the file's list of offsets.
+    /// Offsets of the next chunks, the next one last; -1 for a chunk that begins where the previous
+    /// one ends. Several are read at once from the file's list of offsets.
     offsets: Vec<i64>,
     is_over: bool,
 }
@@ -292,7 +293,8 @@ fn count(stored: i64) -> Result<Option<u64>> {
     }
 }
 
-/// Reads the metadata, with their header, of a file of version 3; returns them and the offset of their end.
+/// Reads the metadata, with their header, of a file of version 3; returns them and the offset of
+/// their end.
 fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
@@ -324,8 +326,9 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Reads the metadata of a file from 2012, before version 3 was released: `stored` bytes from byte 32 on, zlib data if
-/// bit 2 of `options`, the options byte of the file's header, is set. Returns them and the offset of their end.
+/// Reads the metadata of a file from 2012, before version 3 was released: `stored` bytes from byte
+/// 32 on, zlib data if bit 2 of `options`, the options byte of the file's header, is set. Returns
+/// them and the offset of their end.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;

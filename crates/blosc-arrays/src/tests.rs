@@ -1,4 +1,5 @@
-//! Tests of the parsers with bytes made here; tests/python/formats/test_blz.py reads files of the original programs.
+//! Tests of the parsers with bytes made here; tests/python/formats/test_blz.py reads files of the
+//! original programs.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ fn element_types_are_parsed() {
     assert_eq!(deep.parse::<Dtype>().map(drop).unwrap_err().kind(), ErrorKind::Limit);
 }
 
-/// Headers with absurd counts are refused before memory is allocated, and damage of any byte is an error or other chunks.
+/// Headers with absurd counts are refused before memory is allocated, and damage of any byte is an
+/// error or other chunks.
 #[test]
 fn files_of_chunks_are_bounded() {
     let file = file(2, &[plain_chunk(b"abcd"), plain_chunk(b"efgh")]);

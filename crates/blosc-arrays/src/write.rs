@@ -1,4 +1,5 @@
-//! Writes arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written here".
+//! Writes arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written
+//! here".
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,8 +25,8 @@ use crate::superchunk::{MAGIC, METADATA_MAGIC};
 /// Level of chunks if nothing names one, as in blz and bcolz.
 const LEVEL: u8 = 5;
 
-/// Spare space in bloscpack files, as in bloscpack's own: 10 unused chunk offsets for each chunk, and 10 times the size
-/// of the metadata reserved for it.
+/// Spare space in bloscpack files, as in bloscpack's own: 10 unused chunk offsets for each chunk,
+/// and 10 times the size of the metadata reserved for it.
 const SPARE: u64 = 10;
 
 /// Number of Adler-32, which bloscpack uses by default.
@@ -63,8 +64,8 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// Sets the codec of the chunks and its level from 0, plain copies, to 9, by default 5. Without this call each
-    /// array keeps what its metadata name, else LZ4 at level 5.
+    /// Sets the codec of the chunks and its level from 0, plain copies, to 9, by default 5. Without
+    /// this call each array keeps what its metadata name, else LZ4 at level 5.
     pub fn compression(mut self, codec: BloscCodec, level: Option<u8>) -> Self {
         self.compression = Some((codec, level.map_or(LEVEL, |level| level.min(9))));
         self
@@ -77,13 +78,14 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// Writes the arrays to `target`, which must not exist: a file for bloscpack, else a directory. After an error, what was
-    /// written remains.
+    /// Writes the arrays to `target`, which must not exist: a file for bloscpack, else a directory.
+    /// After an error, what was written remains.
     ///
     /// # Errors
-    /// Those of reading the arrays; `Usage` without a format that is known, and for a table as a bloscpack file; `Format` if the
-    /// metadata name an unknown codec; `Unsupported` for one whose feature is off, and for chunks of 2 GiB or more; `Exists`, `NoSpace`, `Io`;
-    /// `Interrupted` if `progress` says so.
+    /// Those of reading the arrays; `Usage` without a format that is known, and for a table as a
+    /// bloscpack file; `Format` if the metadata name an unknown codec; `Unsupported` for one whose
+    /// feature is off, and for chunks of 2 GiB or more; `Exists`, `NoSpace`, `Io`; `Interrupted` if
+    /// `progress` says so.
     pub fn write(&self, target: impl AsRef<Path>, progress: &dyn Progress) -> Result<()> {
         let (target, format) = (target.as_ref(), self.chosen_format()?);
         let created = match format {
@@ -188,8 +190,8 @@ impl<'a> Writer<'a> {
         put(path, "__attrs__", &attributes(array.attributes.as_ref()))
     }
 
-    /// The JSON document `meta/storage`. The text that was read is kept if it is in the written format and no
-    /// compression was set.
+    /// The JSON document `meta/storage`. The text that was read is kept if it is in the written
+    /// format and no compression was set.
     fn storage(&self, array: &Array, format: ArrayFormat, settings: &ChunkSettings) -> String {
         let key = if format == ArrayFormat::Blz { "bparams" } else { "cparams" };
         let before = array.storage.as_ref();
@@ -267,8 +269,8 @@ impl<'a> Writer<'a> {
         file.write_at(list, &offsets)
     }
 
-    /// The JSON metadata of a bloscpack file: kept if the array came from bloscpack in C order, else made from its type
-    /// and shape; `None` if it came from a bloscpack file without metadata.
+    /// The JSON metadata of a bloscpack file: kept if the array came from bloscpack in C order,
+    /// else made from its type and shape; `None` if it came from a bloscpack file without metadata.
     fn metadata(&self, array: &Array) -> Option<Document> {
         let before = array.storage.as_ref().filter(|_| self.arrays.format == Some(ArrayFormat::Bloscpack));
         match before {
@@ -295,7 +297,8 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks have 2^64 bytes or more, which Blosc cannot store"))
 }
 
-/// Called with the decoded bytes of several consecutive chunks, and the number of the first of them, from 0.
+/// Called with the decoded bytes of several consecutive chunks, and the number of the first of
+/// them, from 0.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
 /// Cuts the decoded bytes of an array into chunks.

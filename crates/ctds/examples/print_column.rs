@@ -1,4 +1,5 @@
-//! Prints a column of scalars of a table, for example TIME: `cargo run -p ctds --example print_column my.ms TIME`.
+//! Prints a column of scalars of a table, for example TIME:
+//! `cargo run -p ctds --example print_column my.ms TIME`.
 
 use std::env;
 use std::error::Error;

@@ -17,8 +17,9 @@ pub enum ErrorKind {
     Format,
     /// The source is legal, but has something that this library does not implement.
     Unsupported,
-    /// The source needs more memory, nesting or indirection than the limits allow. They are constants, far above what
-    /// telescopes write: the source is damaged, or made to exhaust its reader. The message names the limit.
+    /// The source needs more memory, nesting or indirection than the limits allow. They are
+    /// constants, far above what telescopes write: the source is damaged, or made to exhaust its
+    /// reader. The message names the limit.
     Limit,
     /// The call itself is wrong: an argument is out of range or contradicts another.
     Usage,
@@ -28,35 +29,40 @@ pub enum ErrorKind {
     Exists,
     /// Another process holds the lock on the table or file.
     Locked,
-    /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or [`Progress`](crate::Progress), and has
-    /// removed its unfinished output, so that it can be repeated.
+    /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or
+    /// [`Progress`](crate::Progress), and has removed its unfinished output, so that it can be
+    /// repeated.
     Interrupted,
 }
 
 /// One step on the way to an error: the file, table, column, row or byte at which it happened.
 ///
-/// [`Error::contexts`] lists them, so that a caller can skip a damaged column, say, without parsing the message.
+/// [`Error::contexts`] lists them, so that a caller can skip a damaged column, say, without parsing
+/// the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Context {
     /// A file or directory in which the error happened, as the caller named it.
     Path(PathBuf),
-    /// A file in which the error happened: one of a table, of an archive or of another container of files.
+    /// A file in which the error happened: one of a table, of an archive or of another container of
+    /// files.
     Member {
         /// Name of the file in its table, archive or other container of files, such as `table.f3`.
         file: String,
         /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// The table in which the error happened: `.` for the main table (`MAIN` in HDF5 files that are being written),
-    /// `ANTENNA` for a subtable, or the path of another table that a column's engine reads.
+    /// The table in which the error happened: `.` for the main table (`MAIN` in HDF5 files that are
+    /// being written), `ANTENNA` for a subtable, or the path of another table that a column's
+    /// engine reads.
     Table(String),
-    /// A subtable that cannot be opened, named by the keywords that lead to it, such as `ANTENNA` or `A/B`.
+    /// A subtable that cannot be opened, named by the keywords that lead to it, such as `ANTENNA`
+    /// or `A/B`.
     Subtable(String),
     /// A column of a table, in which the error happened.
     Column {
-        /// The table that the column belongs to: `.` for the main table, otherwise the name of the subtable, such as `ANTENNA`; empty if
-        /// the call reads only one table.
+        /// The table that the column belongs to: `.` for the main table, otherwise the name of the
+        /// subtable, such as `ANTENNA`; empty if the call reads only one table.
         table: String,
         /// Name of the column in which the error happened.
         column: String,
@@ -65,14 +71,15 @@ pub enum Context {
     Row(u64),
     /// A structure of a file in which the error happened, and where it begins.
     Offset {
-        /// Name of the structure (part of a file) in which the error happened, as the file's format calls it: `index`,
-        /// `TableDesc`.
+        /// Name of the structure (part of a file) in which the error happened, as the file's format
+        /// calls it: `index`, `TableDesc`.
         structure: String,
-        /// Offset in bytes of the structure in which the error happened, from the start of the file, or of the
-        /// enclosing object if only this offset is known.
+        /// Offset in bytes of the structure in which the error happened, from the start of the
+        /// file, or of the enclosing object if only this offset is known.
         offset: u64,
     },
-    /// A step on the way to an error, in words: one that is not a file, table, column, row or offset.
+    /// A step on the way to an error, in words: one that is not a file, table, column, row or
+    /// offset.
     Other(String),
 }
 
@@ -105,7 +112,8 @@ impl Context {
         Context::Column { table: String::new(), column: name.to_string() }
     }
 
-    /// A structure of a file that begins at `offset`; a negative one, of a damaged file, is kept as text.
+    /// A structure of a file that begins at `offset`; a negative one, of a damaged file, is kept as
+    /// text.
     #[doc(hidden)]
     pub fn offset(structure: impl fmt::Display, offset: impl TryInto<u64> + fmt::Display + Copy) -> Self {
         match offset.try_into() {
@@ -181,10 +189,11 @@ impl From<&Context> for Context {
     }
 }
 
-/// The error of this library: its kind, the steps that led to it (file, column, row …; outermost first) and a sentence
-/// that describes the failure.
+/// The error of this library: its kind, the steps that led to it (file, column, row …; outermost
+/// first) and a sentence that describes the failure.
 ///
-/// Printed as `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
+/// Printed as
+/// `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -221,8 +230,9 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// An `Unsupported` error: the data are in another file, to which the opened file refers, and which is not opened.
-    /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
+    /// An `Unsupported` error: the data are in another file, to which the opened file refers, and
+    /// which is not opened. No caller may go on without it, see
+    /// [`may_be_left_out`](Self::may_be_left_out).
     #[doc(hidden)]
     pub fn elsewhere(message: impl Into<String>) -> Self {
         let mut error = Self::unsupported(message);
@@ -230,8 +240,9 @@ impl Error {
         error
     }
 
-    /// An `Unsupported` error about a part of a file that a user has edited to what cannot be converted. No caller may
-    /// go on without the part, see [`may_be_left_out`](Self::may_be_left_out).
+    /// An `Unsupported` error about a part of a file that a user has edited to what cannot be
+    /// converted. No caller may go on without the part, see
+    /// [`may_be_left_out`](Self::may_be_left_out).
     #[doc(hidden)]
     pub fn refused(message: impl Into<String>) -> Self {
         let mut error = Self::unsupported(message);
@@ -239,15 +250,17 @@ impl Error {
         error
     }
 
-    /// The same error about something that no caller may go on without, see [`may_be_left_out`](Self::may_be_left_out).
+    /// The same error about something that no caller may go on without, see
+    /// [`may_be_left_out`](Self::may_be_left_out).
     #[doc(hidden)]
     pub fn not_left_out(mut self) -> Self {
         self.0.refused = true;
         self
     }
 
-    /// Whether a conversion may leave out the column: the file is sound, but the form of the column is not supported.
-    /// False for [`elsewhere`](Self::elsewhere) and [`refused`](Self::refused): elements are not lost silently.
+    /// Whether a conversion may leave out the column: the file is sound, but the form of the column
+    /// is not supported. False for [`elsewhere`](Self::elsewhere) and [`refused`](Self::refused):
+    /// elements are not lost silently.
     #[doc(hidden)]
     pub fn may_be_left_out(&self) -> bool {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere && !self.0.refused
@@ -299,14 +312,16 @@ impl Error {
         self
     }
 
-    /// Adds a file as the outermost context, unless the context has a path, such as that of a conversion's target.
+    /// Adds a file as the outermost context, unless the context has a path, such as that of a
+    /// conversion's target.
     #[doc(hidden)]
     pub fn of_file(self, place: &Context) -> Self {
         let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
         if names_a_path { self } else { self.context(place) }
     }
 
-    /// The steps on the way to the error, outermost first: path, file of the table, structure and offset.
+    /// The steps on the way to the error, outermost first: path, file of the table, structure and
+    /// offset.
     pub fn contexts(&self) -> impl Iterator<Item = &Context> {
         self.0.contexts.iter().rev()
     }
@@ -316,7 +331,8 @@ impl Error {
         &self.0.message
     }
 
-    /// Turns a `Usage` error into `Format`: the wrong argument was read from a file, which is therefore inconsistent.
+    /// Turns a `Usage` error into `Format`: the wrong argument was read from a file, which is
+    /// therefore inconsistent.
     #[doc(hidden)]
     pub fn blame_source(mut self) -> Self {
         if self.0.kind == ErrorKind::Usage {
@@ -331,8 +347,8 @@ impl Error {
     }
 }
 
-/// Formats a path for messages. A URL is shown without user name, password and query: the query may be a signature with
-/// which every reader of the message could open the file.
+/// Formats a path for messages. A URL is shown without user name, password and query: the query may
+/// be a signature with which every reader of the message could open the file.
 pub fn shown_path(path: &Path) -> String {
     let text = path.display().to_string();
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) else {
@@ -349,10 +365,12 @@ pub fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Characters of one part of a printed error (a context, or the sentence); the middle of a longer one becomes `…`.
+/// Characters of one part of a printed error (a context, or the sentence); the middle of a longer
+/// one becomes `…`.
 const MAX_CHARACTERS: usize = 500;
 
-/// One line of a message: names from damaged files may be of any length, with line ends and terminal commands.
+/// One line of a message: names from damaged files may be of any length, with line ends and
+/// terminal commands.
 fn one_line(text: String) -> String {
     let count = text.chars().count();
     if count <= MAX_CHARACTERS && !text.chars().any(char::is_control) {
@@ -386,7 +404,8 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// Skips a cause whose text is already the end of the message, so that a printed chain does not repeat itself.
+    /// Skips a cause whose text is already the end of the message, so that a printed chain does not
+    /// repeat itself.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
         while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
@@ -397,9 +416,9 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// `NotFound` is a missing file, a path through a file, too many symbolic links, or a name that no file can have,
-    /// because names come from files that may be damaged. A full disk or quota is `NoSpace`, an existing target
-    /// `Exists`, else `Io`.
+    /// `NotFound` is a missing file, a path through a file, too many symbolic links, or a name that
+    /// no file can have, because names come from files that may be damaged. A full disk or quota is
+    /// `NoSpace`, an existing target `Exists`, else `Io`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {

@@ -1,4 +1,5 @@
-//! Recognises pointers of Git LFS: small text files that a clone without LFS has in place of the files themselves.
+//! Recognises pointers of Git LFS: small text files that a clone without LFS has in place of the
+//! files themselves.
 
 use std::path::Path;
 

@@ -6,7 +6,8 @@
 //! | make a table                           | [`NewTable`]            |
 //! | open the files of a table in a container | [`MultiFile`]         |
 //!
-//! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
+//! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to
+//! the file, column, row and byte.
 //!
 //! ```
 //! use ctds::{ColumnDesc, NewTable, Table, value::Shape};
@@ -30,7 +31,8 @@
 //! ```
 #![deny(missing_docs)]
 
-// Modules that are hidden from the documentation are those that ctds-hdf5 is made of, and change with it.
+// Modules that are hidden from the documentation are those that ctds-hdf5 is made of, and change
+// with it.
 #[doc(hidden)]
 pub mod aipsio;
 #[doc(hidden)]

@@ -28,20 +28,24 @@ impl Phase {
     }
 }
 
-/// Receives reports of a long call: conversion, packing, comparison. The type `()` implements it, and ignores all reports.
+/// Receives reports of a long call: conversion, packing, comparison. The type `()` implements it,
+/// and ignores all reports.
 pub trait Progress: Sync {
-    /// Reports that about `bytes` bytes will be written. Calls that write a target report this before they create anything.
+    /// Reports that about `bytes` bytes will be written. Calls that write a target report this
+    /// before they create anything.
     fn expect(&self, _bytes: u64) {}
 
-    /// Reports that `bytes` more bytes of the column or file `part` of the table `table` have been written or compared.
+    /// Reports that `bytes` more bytes of the column or file `part` of the table `table` have been
+    /// written or compared.
     fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
 
-    /// Reports that the call has entered another phase. Before the first of these reports the call opens the source and
-    /// plans its work.
+    /// Reports that the call has entered another phase. Before the first of these reports the call
+    /// opens the source and plans its work.
     fn phase(&self, _phase: Phase) {}
 
-    /// Whether the call should stop. The call asks this between blocks of data, from any thread; if true, it returns
-    /// [`ErrorKind::Interrupted`] and removes what it has written. See [`CancelToken`].
+    /// Whether the call should stop. The call asks this between blocks of data, from any thread; if
+    /// true, it returns [`ErrorKind::Interrupted`] and removes what it has written. See
+    /// [`CancelToken`].
     fn is_cancelled(&self) -> bool {
         false
     }
@@ -60,10 +64,11 @@ pub fn cancelled() -> Error {
     Error::new(ErrorKind::Interrupted, "interrupted")
 }
 
-/// A request to stop a long call from another thread, or from a signal handler. Clones share the request.
+/// A request to stop a long call from another thread, or from a signal handler. Clones share the
+/// request.
 ///
-/// The call returns [`ErrorKind::Interrupted`] before its next block of data. It has then removed what it has written: the
-/// target is as it was before.
+/// The call returns [`ErrorKind::Interrupted`] before its next block of data. It has then removed
+/// what it has written: the target is as it was before.
 ///
 /// ```
 /// use ctds::CancelToken;
@@ -94,8 +99,8 @@ impl CancelToken {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Combines the token with `progress`, as one argument of a call: the call reports to `progress`, and stops when
-    /// the token is cancelled.
+    /// Combines the token with `progress`, as one argument of a call: the call reports to
+    /// `progress`, and stops when the token is cancelled.
     pub fn with<'a>(&'a self, progress: &'a dyn Progress) -> Cancellable<'a> {
         Cancellable { token: self, progress }
     }

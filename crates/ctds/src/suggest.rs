@@ -1,4 +1,5 @@
-//! Suggests existing names in place of misspelt ones: of columns, tables, files and words of the command line.
+//! Suggests existing names in place of misspelt ones: of columns, tables, files and words of the
+//! command line.
 
 /// Names in a message if none is similar.
 const LISTED: usize = 12;
@@ -25,8 +26,9 @@ pub fn similar<N: AsRef<str>>(word: &str, names: impl IntoIterator<Item = N>) ->
     best.map(|(_, name)| name.as_ref().to_owned())
 }
 
-/// The end of a message about `word`, which is none of the existing `names`: `; did you mean DATA?` if a name is
-/// similar to it, else the first names, as in `; it has TIME, UVW`. Empty if `names` is empty. Case does not matter.
+/// The end of a message about `word`, which is none of the existing `names`: `; did you mean DATA?`
+/// if a name is similar to it, else the first names, as in `; it has TIME, UVW`. Empty if `names`
+/// is empty. Case does not matter.
 ///
 /// ```
 /// assert_eq!(ctds::instead("dat", ["TIME", "DATA"]), "; did you mean DATA?");

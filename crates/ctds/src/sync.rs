@@ -1,4 +1,5 @@
-//! Locking that also works after a thread panicked while it held the lock: the contents are as that thread left them.
+//! Locking that also works after a thread panicked while it held the lock: the contents are as that
+//! thread left them.
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,8 @@ impl<T> LockUnpoisoned<T> for Mutex<T> {
     }
 }
 
-/// Adds a method to the results of everything else that locks: `RwLock::read`, `Condvar::wait`, `Mutex::into_inner`.
+/// Adds a method to the results of everything else that locks: `RwLock::read`, `Condvar::wait`,
+/// `Mutex::into_inner`.
 pub trait Unpoisoned<T> {
     /// The guard or the contents, also if a thread panicked while it held the lock.
     fn unpoisoned(self) -> T;

@@ -1,8 +1,8 @@
-//! Thin tables: casacore tables whose large files of tiles are symbolic links to an HDF5 file that holds the tiles.
-//! docs/thin.md.
+//! Thin tables: casacore tables whose large files of tiles are symbolic links to an HDF5 file that
+//! holds the tiles. docs/thin.md.
 //!
-//! The link record, a file `.h5bridge.json` that casacore ignores, names the HDF5 file and says where its datasets were
-//! when the links were made.
+//! The link record, a file `.h5bridge.json` that casacore ignores, names the HDF5 file and says
+//! where its datasets were when the links were made.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind as IoErrorKind, Read};
@@ -89,8 +89,8 @@ impl Record {
         fs::write(&path, bytes).with_context(|| Context::path(&path))
     }
 
-    /// Fails if the HDF5 file was moved or rewritten since. Changed elements of datasets are allowed: the table reads
-    /// its tiles from there.
+    /// Fails if the HDF5 file was moved or rewritten since. Changed elements of datasets are
+    /// allowed: the table reads its tiles from there.
     #[doc(hidden)]
     pub fn check(&self, directory: &Path, check: fn(&Record, &Path) -> Result<()>) -> Result<()> {
         let path = directory.join(&self.hdf5);
@@ -131,7 +131,8 @@ pub fn check(directory: &Path, check: fn(&Record, &Path) -> Result<()>) -> Resul
     Ok(record)
 }
 
-/// At most [`MAX_BYTES`]: a longer file is cut off, which makes it invalid. `None` if it is missing.
+/// At most [`MAX_BYTES`]: a longer file is cut off, which makes it invalid. `None` if it is
+/// missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

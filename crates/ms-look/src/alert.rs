@@ -1,5 +1,6 @@
-//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a table directory or a live file, and
-//! end when it no longer holds. A report says that an alert begins or ends, or that the antennas that it names change.
+//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a table directory
+//! or a live file, and end when it no longer holds. A report says that an alert begins or ends, or
+//! that the antennas that it names change.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -19,30 +20,32 @@ const STEP_INTEGRATIONS: usize = 10;
 /// Most antennas that the text of an alert names; the others are only counted.
 const NAMED: usize = 8;
 
-/// A report that an alert begins or ends: a rule, such as a limit on the percentage of flags, holds for a file or no longer
-/// does. An active alert that names antennas is reported again when they change. Serialized, a report is a line of
-/// `watch --json`, and the event `alert` of `serve`.
+/// A report that an alert begins or ends: a rule, such as a limit on the percentage of flags, holds
+/// for a file or no longer does. An active alert that names antennas is reported again when they
+/// change. Serialized, a report is a line of `watch --json`, and the event `alert` of `serve`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Alert {
-    /// Sequence number among the reports of one [`Alerts`], from 1; the beginning and the end of an alert have different
-    /// numbers.
+    /// Sequence number among the reports of one [`Alerts`], from 1; the beginning and the end of an
+    /// alert have different numbers.
     pub number: u64,
-    /// Time of the poll of the file at which the alert began or ended, or at which the antennas that it names changed.
+    /// Time of the poll of the file at which the alert began or ended, or at which the antennas
+    /// that it names changed.
     pub taken: SystemTime,
     /// Path of the file or table that the alert is about, as it was given when it was opened.
     pub file: PathBuf,
-    /// Text of the rule that the alert is about, in the form that [`Rule`] writes: `flagged > 40 %`.
+    /// Text of the rule that the alert is about, in the form that [`Rule`] writes:
+    /// `flagged > 40 %`.
     pub rule: String,
     /// `true` if the alert begins or the antennas that it names change, `false` if it ends.
     pub active: bool,
-    /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`; when an alert ends, `ended:` and the
-    /// rule.
+    /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`; when an alert
+    /// ends, `ended:` and the rule.
     pub text: String,
     /// Time of the poll at which the alert began; it is repeated in the report of its end.
     pub since: SystemTime,
-    /// Revision of the file or table (number of changes seen since it was opened) at the poll at which the alert began
-    /// or ended, or at which the antennas that it names changed.
+    /// Revision of the file or table (number of changes seen since it was opened) at the poll at
+    /// which the alert began or ended, or at which the antennas that it names changed.
     pub revision: u64,
 }
 
@@ -56,7 +59,8 @@ impl serde::Serialize for Alert {
     }
 }
 
-/// Evaluates alert rules on the result of each poll of a file (a [`Look`]), and remembers which alerts are active.
+/// Evaluates alert rules on the result of each poll of a file (a [`Look`]), and remembers which
+/// alerts are active.
 ///
 /// ```no_run
 /// use ms_look::{Alerts, Session};
@@ -122,8 +126,8 @@ impl Alerts {
         alerts
     }
 
-    /// Replaces the rules. A rule that was set before keeps its state; active alerts of removed rules disappear without a
-    /// report.
+    /// Replaces the rules. A rule that was set before keeps its state; active alerts of removed
+    /// rules disappear without a report.
     pub fn set_rules(&mut self, rules: impl IntoIterator<Item = Rule>) {
         let mut before = std::mem::take(&mut self.rules);
         for rule in rules {
@@ -135,8 +139,8 @@ impl Alerts {
         }
     }
 
-    /// Whether one of the rules needs a summary of the newest integration in the result of each poll, which
-    /// [`Session::set_integration`](crate::Session::set_integration) turns on.
+    /// Whether one of the rules needs a summary of the newest integration in the result of each
+    /// poll, which [`Session::set_integration`](crate::Session::set_integration) turns on.
     pub fn needs_integration(&self) -> bool {
         self.rules.iter().any(|watched| watched.rule.needs_integration())
     }
@@ -146,8 +150,8 @@ impl Alerts {
         self.rules.iter().filter_map(|watched| watched.alert.as_ref())
     }
 
-    /// Evaluates the rules on the result of a poll; returns the alerts that begin or end with it. An active alert that names
-    /// antennas is returned again when its antennas change.
+    /// Evaluates the rules on the result of a poll; returns the alerts that begin or end with it.
+    /// An active alert that names antennas is returned again when its antennas change.
     pub fn update(&mut self, look: &Look) -> Vec<Alert> {
         self.history.add(look);
         let mut found = Vec::new();
@@ -233,8 +237,9 @@ impl Watched {
     }
 }
 
-/// Whether missing rows can mean that a writer has stalled. False for an HDF5 file that its writer has closed; always true
-/// for a table directory, which does not record whether its writer has ended.
+/// Whether missing rows can mean that a writer has stalled. False for an HDF5 file that its writer
+/// has closed; always true for a table directory, which does not record whether its writer has
+/// ended.
 fn grows(look: &Look) -> bool {
     match look.kind {
         "live" => look.is_open,
@@ -242,8 +247,8 @@ fn grows(look: &Look) -> bool {
     }
 }
 
-/// Percentage of flagged visibilities in the newest integration, of the antenna with the name or number `wanted`, or of
-/// each antenna; `Unknown` if no such antenna has rows.
+/// Percentage of flagged visibilities in the newest integration, of the antenna with the name or
+/// number `wanted`, or of each antenna; `Unknown` if no such antenna has rows.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
     let is_wanted = |flags: &&AntennaFlags| {
@@ -307,8 +312,8 @@ impl History {
         Some(look.taken.duration_since(since).unwrap_or_default().as_secs_f64())
     }
 
-    /// Ratio of the mean amplitude of the newest integration to the average of those before it; `None` if it cannot be
-    /// computed yet.
+    /// Ratio of the mean amplitude of the newest integration to the average of those before it;
+    /// `None` if it cannot be computed yet.
     fn step(&self) -> Option<f64> {
         let (_, newest) = self.newest?;
         let mean = self.before.iter().sum::<f64>() / self.before.len() as f64;

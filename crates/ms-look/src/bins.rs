@@ -1,5 +1,5 @@
-//! Bins of limited number for the sums of plots: `Times` merges neighbouring times when they are too many, `Map` is a
-//! two-dimensional histogram whose extents double when points lie outside.
+//! Bins of limited number for the sums of plots: `Times` merges neighbouring times when they are
+//! too many, `Map` is a two-dimensional histogram whose extents double when points lie outside.
 
 /// A sum in one bin, so that two bins can be merged.
 pub(crate) trait Merge: Default + Clone {
@@ -11,7 +11,8 @@ pub(crate) trait Merge: Default + Clone {
 pub(crate) struct Times<T> {
     /// Maximum number of bins; even, so that all can be merged in pairs.
     capacity: usize,
-    /// Number of sums in a bin: one for each frequency bin or for each correlation, or a single one.
+    /// Number of sums in a bin: one for each frequency bin or for each correlation, or a single
+    /// one.
     width: usize,
     /// Bins in ascending order, without overlap.
     lines: Vec<Line>,
@@ -19,7 +20,8 @@ pub(crate) struct Times<T> {
     free: Vec<usize>,
     /// Index of the bin that was used last, which is tried first.
     recent: usize,
-    /// Smallest difference between two neighbouring times seen so far, in seconds; infinite until two times are known.
+    /// Smallest difference between two neighbouring times seen so far, in seconds; infinite until
+    /// two times are known.
     step: f64,
 }
 
@@ -38,7 +40,8 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
     }
 
-    /// The sums of the bin that contains `time`, finite and in seconds of MJD. A bin is added if none contains `time`.
+    /// The sums of the bin that contains `time`, finite and in seconds of MJD. A bin is added if
+    /// none contains `time`.
     pub(crate) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -100,8 +103,9 @@ impl<T: Merge> Times<T> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
-    /// Edges of the bins in seconds of MJD: the first TIME of each bin, and at last the end of the newest bin: its last
-    /// TIME plus the smallest difference of two times, or plus 1 s if there is only one time.
+    /// Edges of the bins in seconds of MJD: the first TIME of each bin, and at last the end of the
+    /// newest bin: its last TIME plus the smallest difference of two times, or plus 1 s if there is
+    /// only one time.
     pub(crate) fn edges(&self) -> Vec<f64> {
         let mut edges = self.starts();
         edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));
@@ -138,8 +142,8 @@ impl Map {
         &self.counts[line * MAP..][..MAP]
     }
 
-    /// Doubles the horizontal extent: neighbouring columns are merged in pairs into the left half, and the right half
-    /// is empty.
+    /// Doubles the horizontal extent: neighbouring columns are merged in pairs into the left half,
+    /// and the right half is empty.
     pub(crate) fn halve_columns(&mut self) {
         for line in self.counts.chunks_exact_mut(MAP) {
             for column in 0..MAP / 2 {
@@ -149,8 +153,8 @@ impl Map {
         }
     }
 
-    /// Doubles the extent on both axes: each square of 2 x 2 bins is merged into one. The merged bins fill the central
-    /// half of both axes, and the outer bins are empty.
+    /// Doubles the extent on both axes: each square of 2 x 2 bins is merged into one. The merged
+    /// bins fill the central half of both axes, and the outer bins are empty.
     pub(crate) fn halve_to_centre(&mut self) {
         let old = std::mem::replace(&mut self.counts, vec![0; MAP * MAP]);
         for (number, count) in old.into_iter().enumerate() {
@@ -161,7 +165,8 @@ impl Map {
     }
 }
 
-/// The numbers from 0 to `count` - 1 in bit-reversed order: the first of them are already spread evenly over the range.
+/// The numbers from 0 to `count` - 1 in bit-reversed order: the first of them are already spread
+/// evenly over the range.
 pub(crate) fn spread(count: u64) -> impl Iterator<Item = u64> {
     let bits = count.next_power_of_two().trailing_zeros();
     let reversed = move |number: u64| if bits == 0 { 0 } else { number.reverse_bits() >> (64 - bits) };

@@ -18,8 +18,8 @@ pub fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 
-/// A Gregorian date, to the tenth of a second. Times more than about 3,000 years before or 30,000 years after 1970 are
-/// given in seconds.
+/// A Gregorian date, to the tenth of a second. Times more than about 3,000 years before or 30,000
+/// years after 1970 are given in seconds.
 fn calendar(unix: f64) -> String {
     if !(-1e11..1e12).contains(&unix) {
         return format!("{unix} s");
@@ -28,8 +28,8 @@ fn calendar(unix: f64) -> String {
     format!("{}.{}Z", Moment::of_unix(tenths.div_euclid(10)), tenths.rem_euclid(10))
 }
 
-/// A time as a user gives it, in seconds of MJD: a number of seconds, or a date in UTC, `2026-11-20` or
-/// `2026-11-20T17:30:00.5Z`.
+/// A time as a user gives it, in seconds of MJD: a number of seconds, or a date in UTC,
+/// `2026-11-20` or `2026-11-20T17:30:00.5Z`.
 ///
 /// # Errors
 /// `Usage` if it is neither.

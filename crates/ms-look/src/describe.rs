@@ -1,5 +1,5 @@
-//! Describes a MeasurementSet for plots: its antennas, fields, spectral windows, correlations and columns, and the plots
-//! that it can have.
+//! Describes a MeasurementSet for plots: its antennas, fields, spectral windows, correlations and
+//! columns, and the plots that it can have.
 
 use bstr::ByteSlice;
 use ctds::error::{Error, Result};
@@ -10,7 +10,8 @@ use ctds_hdf5::Source;
 use crate::rows::Rows;
 use crate::subtables::{MAX_CHANNELS, cells, correlation, doubles, integers, label, rows, strings};
 
-/// Columns with visibilities or calibration solutions; the first of them that a table has is plotted by default.
+/// Columns with visibilities or calibration solutions; the first of them that a table has is
+/// plotted by default.
 const VISIBILITIES: [&str; 10] = [
     "DATA",
     "FLOAT_DATA",
@@ -24,16 +25,19 @@ const VISIBILITIES: [&str; 10] = [
     "FPARAM",
 ];
 
-/// Description of a file or table for plots: antennas, fields, spectral windows and columns that can be selected, and the
-/// kinds of plots. Serialized, it is the document `/live/describe` of `serve`.
+/// Description of a file or table for plots: antennas, fields, spectral windows and columns that
+/// can be selected, and the kinds of plots. Serialized, it is the document `/live/describe` of
+/// `serve`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Description {
-    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or `table` (table directory).
+    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or
+    /// `table` (table directory).
     pub kind: &'static str,
     /// Why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
-    /// Name of the telescope, TELESCOPE_NAME of the first row of the subtable OBSERVATION; empty if unknown.
+    /// Name of the telescope, TELESCOPE_NAME of the first row of the subtable OBSERVATION; empty if
+    /// unknown.
     pub telescope: String,
     /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
@@ -43,21 +47,24 @@ pub struct Description {
     pub spectral_windows: Vec<SpectralWindow>,
     /// Names of the columns with visibilities; the first is plotted by default.
     pub columns: Vec<String>,
-    /// Unit of each column in `columns`, from its keyword QuantumUnits or UNIT; empty where it is not known.
+    /// Unit of each column in `columns`, from its keyword QuantumUnits or UNIT; empty where it is
+    /// not known.
     pub units: Vec<String>,
-    /// Whether the main table is a calibration table of CASA: each row has the solutions of one antenna.
+    /// Whether the main table is a calibration table of CASA: each row has the solutions of one
+    /// antenna.
     pub is_calibration: bool,
     /// Whether the main table has the column FLAG or FLAG_ROW.
     pub has_flags: bool,
     /// Number of rows of the main table.
     pub rows: u64,
-    /// Earliest and latest TIME, in seconds of MJD, found in the first and the newest row at each poll so far; `None`
-    /// if these rows have no finite TIME.
+    /// Earliest and latest TIME, in seconds of MJD, found in the first and the newest row at each
+    /// poll so far; `None` if these rows have no finite TIME.
     pub time_range: Option<[f64; 2]>,
-    /// DATA_DESC_ID (SPECTRAL_WINDOW_ID in a calibration table) of the newest row, which is plotted by default; `None`
-    /// without rows.
+    /// DATA_DESC_ID (SPECTRAL_WINDOW_ID in a calibration table) of the newest row, which is plotted
+    /// by default; `None` without rows.
     pub newest_spw: Option<i64>,
-    /// Names of the kinds of plots that can be made, such as `waterfall`; empty if nothing can be plotted.
+    /// Names of the kinds of plots that can be made, such as `waterfall`; empty if nothing can be
+    /// plotted.
     pub plots: Vec<&'static str>,
 }
 
@@ -69,8 +76,8 @@ pub struct Antenna {
     pub name: String,
     /// Name of the antenna's station (pad), from the column STATION.
     pub station: String,
-    /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on the Earth); `None` if it
-    /// cannot be read.
+    /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on
+    /// the Earth); `None` if it cannot be read.
     pub position: Option<[f64; 3]>,
 }
 
@@ -100,12 +107,12 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Correlations of two receptors of the same polarization, which plots show by default. If none of them is present, and
-/// the first correlation is Stokes I, that is shown.
+/// Correlations of two receptors of the same polarization, which plots show by default. If none of
+/// them is present, and the first correlation is Stokes I, that is shown.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
 
-/// Indices of the parallel hands, or of Stokes I, in cells of `count` correlations. If `names` has none of them: all
-/// indices; if `names` is empty and `count` is 4, the first and the last.
+/// Indices of the parallel hands, or of Stokes I, in cells of `count` correlations. If `names` has
+/// none of them: all indices; if `names` is empty and `count` is 4, the first and the last.
 pub(crate) fn parallel_hands(names: &[String], count: usize) -> Vec<usize> {
     let found: Vec<usize> = names
         .iter()
@@ -163,8 +170,8 @@ fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
     lacking
 }
 
-/// Whether plots can be made of a main table with these columns: it needs TIME, ANTENNA1, ANTENNA2 and a column of
-/// visibilities.
+/// Whether plots can be made of a main table with these columns: it needs TIME, ANTENNA1, ANTENNA2
+/// and a column of visibilities.
 pub fn has_plots<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> bool {
     lacking(&columns.into_iter().collect::<Vec<_>>()).is_empty()
 }
@@ -177,8 +184,8 @@ impl Description {
         Ok(description)
     }
 
-    /// Adds the visibility columns, units, flags and kinds of plots; sets `missing` if the main table cannot be
-    /// plotted.
+    /// Adds the visibility columns, units, flags and kinds of plots; sets `missing` if the main
+    /// table cannot be plotted.
     fn describe_main(&mut self, rows: &Rows) {
         let columns = rows.columns();
         self.columns = visibilities(&columns);

@@ -1,5 +1,6 @@
-//! Reads blocks of rows from a table, each once for all plots that need it, and adds them to the sums of these plots
-//! ("folds" them). A block is read at once; an integration is the rows of one TIME.
+//! Reads blocks of rows from a table, each once for all plots that need it, and adds them to the
+//! sums of these plots ("folds" them). A block is read at once; an integration is the rows of one
+//! TIME.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -18,11 +19,13 @@ use crate::selection::{RowKey, Selection, unknown};
 
 /// Approximate bytes of visibilities and flags in a block, by default.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Most rows of a block; this limits the memory for the scalar cells, which are read for every row, selected or not.
+/// Most rows of a block; this limits the memory for the scalar cells, which are read for every row,
+/// selected or not.
 const BLOCK_ROWS: u64 = 1 << 16;
 /// Most blocks of a table; longer tables have larger blocks.
 const MAX_BLOCKS: u64 = 1 << 17;
-/// Most rows that are searched for the end of an integration, to which the boundary of a block is moved.
+/// Most rows that are searched for the end of an integration, to which the boundary of a block is
+/// moved.
 const SEARCHED_ROWS: u64 = 1 << 14;
 /// Approximate bytes of the scalar cells of one row.
 const SCALAR_BYTES: u64 = 64;
@@ -30,9 +33,9 @@ const SCALAR_BYTES: u64 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     rows: Range<u64>,
-    /// Row number, for blocks that are to have whole integrations: the start and the end of `rows` are moved forward to
-    /// the first row of an integration before the block is read, unless they are at this row or after it. 0: neither is
-    /// moved.
+    /// Row number, for blocks that are to have whole integrations: the start and the end of `rows`
+    /// are moved forward to the first row of an integration before the block is read, unless they
+    /// are at this row or after it. 0: neither is moved.
     align: u64,
 }
 
@@ -52,8 +55,8 @@ pub(crate) struct Fold {
     pub(crate) rows_used: u64,
     /// Bytes that were read; a block that was read for several plots counts as a whole for each.
     bytes: u64,
-    /// Number, from 1, of the newest request that used the sums; it shows which sums were not used for the longest
-    /// time.
+    /// Number, from 1, of the newest request that used the sums; it shows which sums were not used
+    /// for the longest time.
     pub(crate) used: u64,
     scans: Scans,
 }
@@ -113,7 +116,8 @@ impl Fold {
         self.selection == *selection && self.sums.kind == kind
     }
 
-    /// Extends the blocks that are still to be read by the rows that were appended since the last call.
+    /// Extends the blocks that are still to be read by the rows that were appended since the last
+    /// call.
     pub(crate) fn extend(&mut self, layout: &BlockLayout) {
         let rows = self.given..layout.rows;
         if rows.is_empty() {
@@ -135,7 +139,8 @@ impl Fold {
         self.pending.is_empty()
     }
 
-    /// Checks that the selected scans exist, once all rows have been read; before that it always succeeds.
+    /// Checks that the selected scans exist, once all rows have been read; before that it always
+    /// succeeds.
     ///
     /// # Errors
     /// `Usage` if no row is of a scan that is selected.
@@ -149,8 +154,8 @@ impl Fold {
         }
     }
 
-    /// Whether reading must stop although rows are left: the bytes read so far have reached `limit`, multiplied by 1
-    /// plus the parameter `more` of the request.
+    /// Whether reading must stop although rows are left: the bytes read so far have reached
+    /// `limit`, multiplied by 1 plus the parameter `more` of the request.
     pub(crate) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
@@ -180,8 +185,8 @@ pub(crate) struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Blocks with about `target` bytes (default: 4 MiB) of visibilities and flags each, as if all rows were as large
-    /// as the newest one.
+    /// Blocks with about `target` bytes (default: 4 MiB) of visibilities and flags each, as if all
+    /// rows were as large as the newest one.
     pub(crate) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);
@@ -239,7 +244,8 @@ struct CellReader<'a> {
 }
 
 impl CellReader<'_> {
-    /// Reads a column in the rows of the plots, given by their numbers, for which `is_wanted` returns true.
+    /// Reads a column in the rows of the plots, given by their numbers, for which `is_wanted`
+    /// returns true.
     fn read<T>(
         &mut self,
         name: &str,
@@ -262,17 +268,17 @@ impl CellReader<'_> {
 
 /// Cells of a column, read for some rows of a block and grouped by their shape.
 struct Cells<T> {
-    /// Number of correlations, number of channels, and the elements of one cell after the other, the correlation as the
-    /// fastest axis.
+    /// Number of correlations, number of channels, and the elements of one cell after the other,
+    /// the correlation as the fastest axis.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// For each row of the block: index of a group, and of the cell in it. `None` if the cell was not read or is
-    /// undefined.
+    /// For each row of the block: index of a group, and of the cell in it. `None` if the cell was
+    /// not read or is undefined.
     at: Vec<Option<(u32, u32)>>,
 }
 
 impl<T> Cells<T> {
-    /// Number of correlations, number of channels and elements of the cell of a row, counted from the start of the
-    /// block; `None` if the cell was not read or is undefined.
+    /// Number of correlations, number of channels and elements of the cell of a row, counted from
+    /// the start of the block; `None` if the cell was not read or is undefined.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -308,8 +314,8 @@ pub(crate) struct Read {
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// Rows of each plot, as offsets from the start of the block, in the order of the plots for which the block was
-    /// read.
+    /// Rows of each plot, as offsets from the start of the block, in the order of the plots for
+    /// which the block was read.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,
@@ -371,7 +377,8 @@ impl Read {
         Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
     }
 
-    /// Adds the block to the sums of one plot; `number` is its index in the list of plots for which the block was read.
+    /// Adds the block to the sums of one plot; `number` is its index in the list of plots for which
+    /// the block was read.
     pub(crate) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
         let needs_data = fold.sums.kind.needs_data || self.flags.is_none();
@@ -410,9 +417,10 @@ impl Read {
     }
 }
 
-/// Rows to read for `block`, so that an integration is in one block only. The start and the end of `block.rows`, if
-/// below row `block.align`, move forward to the first row of an integration, at most to row `block.align`. Either one
-/// stays where it is if the next 16384 rows have the same TIME.
+/// Rows to read for `block`, so that an integration is in one block only. The start and the end of
+/// `block.rows`, if below row `block.align`, move forward to the first row of an integration, at
+/// most to row `block.align`. Either one stays where it is if the next 16384 rows have the same
+/// TIME.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

@@ -1,5 +1,5 @@
-//! Frames: a frame is a plot as arrays of numbers, with its title, axes and selection. It is encoded as safetensors, npy,
-//! CSV or JSON.
+//! Frames: a frame is a plot as arrays of numbers, with its title, axes and selection. It is
+//! encoded as safetensors, npy, CSV or JSON.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -98,17 +98,18 @@ pub struct Axis {
     pub label: String,
     /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
-    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (indices into `names`).
+    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (indices into
+    /// `names`).
     pub scale: &'static str,
     /// Names of the categories along the axis; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
-    /// Lower end of a colour scale, below which 0.5 % of the finite values are; `None` for an axis that is not a colour
-    /// scale, `Some(None)` without finite values.
+    /// Lower end of a colour scale, below which 0.5 % of the finite values are; `None` for an axis
+    /// that is not a colour scale, `Some(None)` without finite values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<Option<f64>>,
-    /// Upper end of a colour scale, below which 99.5 % of the finite values are; `None` for an axis that is not a colour
-    /// scale, `Some(None)` without finite values.
+    /// Upper end of a colour scale, below which 99.5 % of the finite values are; `None` for an axis
+    /// that is not a colour scale, `Some(None)` without finite values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Option<f64>>,
 }
@@ -124,8 +125,8 @@ impl Axis {
     }
 }
 
-/// Description of a plot: title, axes, the selection, and the amount of data read. A [`Frame`] encoded as safetensors
-/// stores it as JSON in the metadata, under the key `plot`.
+/// Description of a plot: title, axes, the selection, and the amount of data read. A [`Frame`]
+/// encoded as safetensors stores it as JSON in the metadata, under the key `plot`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Plot {
@@ -143,12 +144,14 @@ pub struct Plot {
     pub rows_used: u64,
     /// Whether all rows of the main table were read for the plot.
     pub complete: bool,
-    /// Whether reading stopped before all rows were read, because the maximum number of bytes was reached; a request
-    /// with a larger parameter `more` continues.
+    /// Whether reading stopped before all rows were read, because the maximum number of bytes was
+    /// reached; a request with a larger parameter `more` continues.
     pub stopped: bool,
-    /// Whether the plot may show outdated values, because cells were overwritten after they had been read.
+    /// Whether the plot may show outdated values, because cells were overwritten after they had
+    /// been read.
     pub stale: bool,
-    /// Parameters of the plot, including defaults; `field`, `scan`, `antenna`, `time` and `chan` only if they were given.
+    /// Parameters of the plot, including defaults; `field`, `scan`, `antenna`, `time` and `chan`
+    /// only if they were given.
     pub selection: Json,
     /// The horizontal axis of the plot.
     pub x: Axis,
@@ -160,8 +163,8 @@ pub struct Plot {
     pub series: Option<Vec<String>>,
 }
 
-/// A plot as numbers: its description (title, axes, selection) and its arrays. docs/plots.md lists the arrays of each kind
-/// of plot.
+/// A plot as numbers: its description (title, axes, selection) and its arrays. docs/plots.md lists
+/// the arrays of each kind of plot.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
@@ -169,15 +172,16 @@ pub struct Frame {
     pub plot: Plot,
     /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,
-    /// Unix time in milliseconds at which the [`Session`](crate::Session) that made the plot began, to distinguish
-    /// equal revisions of different sessions; 0 for plots of casacore images, which are made without a session.
+    /// Unix time in milliseconds at which the [`Session`](crate::Session) that made the plot began,
+    /// to distinguish equal revisions of different sessions; 0 for plots of casacore images, which
+    /// are made without a session.
     pub(crate) session: u64,
 }
 
 impl Frame {
-    /// Text for the HTTP header ETag of this plot. For one request, the text changes whenever the plot does, because
-    /// more rows were read or the file changed, and it differs between two [`Session`](crate::Session)s of the same
-    /// file.
+    /// Text for the HTTP header ETag of this plot. For one request, the text changes whenever the
+    /// plot does, because more rows were read or the file changed, and it differs between two
+    /// [`Session`](crate::Session)s of the same file.
     pub fn revision(&self) -> String {
         let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
@@ -188,24 +192,26 @@ impl Frame {
         self.plot.complete
     }
 
-    /// Whether reading for the plot stopped before all rows were read, because the maximum number of bytes was reached.
+    /// Whether reading for the plot stopped before all rows were read, because the maximum number
+    /// of bytes was reached.
     pub fn is_stopped(&self) -> bool {
         self.plot.stopped
     }
 
-    /// The array of this plot whose name is `name`, such as `raster`, `x` or `y`; `None` if the plot lacks such an
-    /// array.
+    /// The array of this plot whose name is `name`, such as `raster`, `x` or `y`; `None` if the
+    /// plot lacks such an array.
     pub fn array(&self, name: &str) -> Option<&Array> {
         self.arrays.iter().find(|array| array.name == name)
     }
 
-    /// The array with the values of the plot: `raster` of an image, or `y` of a plot of lines; `None` if it has neither.
+    /// The array with the values of the plot: `raster` of an image, or `y` of a plot of lines;
+    /// `None` if it has neither.
     pub fn values(&self) -> Option<&Array> {
         self.array("raster").or_else(|| self.array("y"))
     }
 
-    /// Encodes description and arrays as a safetensors document: the length of the header (8 bytes, little-endian), the
-    /// header in JSON, and the bytes of all arrays.
+    /// Encodes description and arrays as a safetensors document: the length of the header (8 bytes,
+    /// little-endian), the header in JSON, and the bytes of all arrays.
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut header = Map::new();
         let plot = serde_json::to_string(&self.plot).unwrap_or_default();
@@ -244,7 +250,8 @@ impl Frame {
         let comma = if extents.len() == 1 { "," } else { "" };
         let header =
             format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({}{comma}), }}", extents.join(", "));
-        // magic, version and length are 10 bytes, and the header ends with a line feed at a multiple of 64
+        // magic, version and length are 10 bytes, and the header ends with a line feed at a
+        // multiple of 64
         let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
         let mut document = b"\x93NUMPY\x01\x00".to_vec();
         document.extend((len as u16).to_le_bytes());
@@ -256,9 +263,10 @@ impl Frame {
         document
     }
 
-    /// Encodes the plot as CSV. A plot of lines has a column for x, then for each line its values and, if known, lowest and
-    /// highest values and phases. An image has the edges of x in the first record and those of y in the first column; the
-    /// last record is the last edge of y. Times are in UTC.
+    /// Encodes the plot as CSV. A plot of lines has a column for x, then for each line its values
+    /// and, if known, lowest and highest values and phases. An image has the edges of x in the
+    /// first record and those of y in the first column; the last record is the last edge of y.
+    /// Times are in UTC.
     pub fn to_csv(&self) -> String {
         let mut out = String::new();
         let quoted = |text: &str| match text.contains([',', '"', '\n']) {
@@ -317,9 +325,9 @@ impl Frame {
 }
 
 impl Frame {
-    /// Joins plots of lines, each with the name of its group (such as an antenna), to one plot with lines named after
-    /// the groups; `by` says in the title what the groups are. A line is NaN at x values that only other plots have.
-    /// `None` without frames, or if one is an image.
+    /// Joins plots of lines, each with the name of its group (such as an antenna), to one plot with
+    /// lines named after the groups; `by` says in the title what the groups are. A line is NaN at x
+    /// values that only other plots have. `None` without frames, or if one is an image.
     pub fn joined(frames: Vec<(String, Frame)>, by: &str) -> Option<Frame> {
         let mut places: Vec<f64> = Vec::new();
         for (_, frame) in &frames {
@@ -356,8 +364,8 @@ impl Frame {
         Some(first)
     }
 
-    /// The arrays as a JSON object of nested lists, by name, the slowest axis outermost; `null` for numbers that are
-    /// not finite.
+    /// The arrays as a JSON object of nested lists, by name, the slowest axis outermost; `null` for
+    /// numbers that are not finite.
     pub fn arrays_json(&self) -> Json {
         let array = |array: &Array| {
             let mut list: Vec<Json> = (0..array.numbers.len()).map(|at| array.numbers.json(at)).collect();

@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::frame::{Array, Axis, Frame, Numbers, Plot};
 use crate::plots::with_ends;
 
-/// Most pixels along each axis of a plot; if a plane is larger, each pixel of the plot is the mean of a square of image
-/// pixels.
+/// Most pixels along each axis of a plot; if a plane is larger, each pixel of the plot is the mean
+/// of a square of image pixels.
 const MAX_PIXELS: u64 = 1024;
 
 /// Approximate number of image pixels that are read at a time.
@@ -21,11 +21,12 @@ const STRIP: u64 = 1 << 20;
 /// Keyword with the name of the default mask, which is applied to the plot.
 const DEFAULT_MASK: &str = "Image_defaultmask";
 
-/// Kinds of coordinates. The fields of the keyword `coords` are named after them, with a number: `direction0`,
-/// `spectral1`.
+/// Kinds of coordinates. The fields of the keyword `coords` are named after them, with a number:
+/// `direction0`, `spectral1`.
 const KINDS: [&str; 6] = ["direction", "spectral", "stokes", "linear", "tabular", "quality"];
 
-/// A casacore image (a table with the column `map`), or the native HDF5 file of one, opened to be plotted.
+/// A casacore image (a table with the column `map`), or the native HDF5 file of one, opened to be
+/// plotted.
 pub struct Image {
     source: Source,
     shape: Shape,
@@ -37,9 +38,9 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// Selects the plane of an image to plot, which has axes 0 and 1 of the image (axes from 0, fastest first as in
-/// casacore). Element `i` of the list is an index (from 0) on axis `i + 2`. On axes that the list does not reach, the
-/// index is 0.
+/// Selects the plane of an image to plot, which has axes 0 and 1 of the image (axes from 0, fastest
+/// first as in casacore). Element `i` of the list is an index (from 0) on axis `i + 2`. On axes
+/// that the list does not reach, the index is 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane(pub Vec<u64>);
 
@@ -49,14 +50,15 @@ struct World {
     unit: String,
     /// Number of the reference pixel, from 0.
     pixel: f64,
-    /// World coordinate of the reference pixel, in the unit of the axis; 0 on an axis of a direction, whose coordinates
-    /// are offsets from the reference position.
+    /// World coordinate of the reference pixel, in the unit of the axis; 0 on an axis of a
+    /// direction, whose coordinates are offsets from the reference position.
     value: f64,
     increment: f64,
 }
 
 impl Image {
-    /// Opens an image for plotting; `None` if the main table of the file or directory is not an image of at least two axes.
+    /// Opens an image for plotting; `None` if the main table of the file or directory is not an
+    /// image of at least two axes.
     ///
     /// # Errors
     /// Those of opening the source.
@@ -73,8 +75,9 @@ impl Image {
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
     }
 
-    /// Plots a plane of the image along its two fastest axes. Each pixel of the plot is the mean of the image pixels
-    /// that it covers, without those that are not finite or that the default mask excludes.
+    /// Plots a plane of the image along its two fastest axes. Each pixel of the plot is the mean of
+    /// the image pixels that it covers, without those that are not finite or that the default mask
+    /// excludes.
     ///
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.
@@ -128,9 +131,9 @@ impl Image {
         self.frame_of(plane, raster.collect(), (columns, lines), each)
     }
 
-    /// The default mask: its name, and the indices of the table and of the Bool column (true: the pixel is valid) that
-    /// hold it. Outer `None`: the image has no default mask; inner `None`: the mask cannot be read, or has another
-    /// shape than the image.
+    /// The default mask: its name, and the indices of the table and of the Bool column (true: the
+    /// pixel is valid) that hold it. Outer `None`: the image has no default mask; inner `None`: the
+    /// mask cannot be read, or has another shape than the image.
     fn mask(&self) -> Option<(String, Option<(usize, usize)>)> {
         let keywords = self.source.tables()[0].keywords().ok()?;
         let name = keywords.string(DEFAULT_MASK)?.to_string();
@@ -228,8 +231,8 @@ fn strings(record: &Record, name: &str) -> Vec<String> {
     record.strings(name).unwrap_or_default().iter().map(|string| string.to_str_lossy().into_owned()).collect()
 }
 
-/// The coordinate of an image axis: its kind, its record, and the index of the image axis among the axes of this
-/// coordinate; `None` if no coordinate has this axis.
+/// The coordinate of an image axis: its kind, its record, and the index of the image axis among the
+/// axes of this coordinate; `None` if no coordinate has this axis.
 fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Record, usize)> {
     let coordinates = coordinates?;
     for field in &coordinates.fields {
@@ -244,8 +247,8 @@ fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Recor
     None
 }
 
-/// The conversion of an image axis; for a direction, to offsets from the reference position. An axis that is rotated or
-/// lacks a linear coordinate keeps pixel numbers.
+/// The conversion of an image axis; for a direction, to offsets from the reference position. An
+/// axis that is rotated or lacks a linear coordinate keeps pixel numbers.
 fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let pixels = |label: String| World { label, unit: String::new(), pixel: 0., value: 0., increment: 1. };
     let Some((kind, record, at)) = coordinate(coordinates, axis) else {
@@ -292,8 +295,8 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     World { label, unit: unit.to_owned(), pixel, value: 0., increment: increment * degrees * factor }
 }
 
-/// The reference position on the sky in words, from which the plot counts its direction offsets; `None` if the first
-/// axis is not a direction.
+/// The reference position on the sky in words, from which the plot counts its direction offsets;
+/// `None` if the first axis is not a direction.
 fn centre(coordinates: Option<&Record>) -> Option<String> {
     let (_, record, _) = coordinate(coordinates, 0).filter(|(kind, ..)| *kind == "direction")?;
     let (values, units) = (doubles(record, "crval"), strings(record, "units"));

@@ -1,5 +1,5 @@
-//! Summarizes the newest integration, the rows with the newest TIME, of a MeasurementSet: flagged fraction by antenna,
-//! and mean amplitude.
+//! Summarizes the newest integration, the rows with the newest TIME, of a MeasurementSet: flagged
+//! fraction by antenna, and mean amplitude.
 
 use ctds::error::Result;
 use ctds::value::{DataType, Values};
@@ -7,24 +7,25 @@ use ctds::value::{DataType, Values};
 use crate::describe::Description;
 use crate::rows::Rows;
 
-/// Rows at the end of the table that are searched, one count after the other, for the first row of the integration: the
-/// next count is tried if all searched rows have the same TIME.
+/// Rows at the end of the table that are searched, one count after the other, for the first row of
+/// the integration: the next count is tried if all searched rows have the same TIME.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
 /// Antennas with this number or a higher one are left out.
 const MAX_ANTENNAS: usize = 1024;
 
-/// Summary of the newest integration: of all rows with the newest TIME or, if they are too large for one poll, of a part of
-/// them in which every antenna occurs.
+/// Summary of the newest integration: of all rows with the newest TIME or, if they are too large
+/// for one poll, of a part of them in which every antenna occurs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Integration {
     /// TIME of the integration in seconds of MJD.
     pub time: f64,
-    /// Fraction of flagged visibilities of each antenna that has rows; empty if the table has neither FLAG nor FLAG_ROW.
+    /// Fraction of flagged visibilities of each antenna that has rows; empty if the table has
+    /// neither FLAG nor FLAG_ROW.
     pub flagged: Vec<AntennaFlags>,
-    /// Mean amplitude of those visibilities of cross-correlations that are finite and not flagged; `None` if all are
-    /// excluded.
+    /// Mean amplitude of those visibilities of cross-correlations that are finite and not flagged;
+    /// `None` if all are excluded.
     pub amplitude: Option<f64>,
 }
 
@@ -47,8 +48,8 @@ struct Baselines {
 }
 
 impl Integration {
-    /// Reads and summarizes the integration, from at most `bytes` of each column; `None` if the main table has no rows,
-    /// or lacks TIME, ANTENNA1 or ANTENNA2.
+    /// Reads and summarizes the integration, from at most `bytes` of each column; `None` if the
+    /// main table has no rows, or lacks TIME, ANTENNA1 or ANTENNA2.
     pub(crate) fn take(main: &Rows, known: &Description, bytes: u64) -> Result<Option<Self>> {
         let is = |name: &str, data_type: DataType| main.column(name).is_some_and(|info| info.data_type() == data_type);
         let has_antennas = ["ANTENNA1", "ANTENNA2"].iter().all(|name| main.column(name).is_some());
@@ -68,8 +69,8 @@ impl Integration {
     }
 }
 
-/// TIME of the last row in seconds of MJD, and the number of the first row of the run of rows with this TIME that ends
-/// the table.
+/// TIME of the last row in seconds of MJD, and the number of the first row of the run of rows with
+/// this TIME that ends the table.
 fn beginning(main: &Rows) -> Result<(f64, u64)> {
     let rows = main.rows();
     let mut found = (f64::NAN, rows);
@@ -135,9 +136,10 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// The flags, 0 or 1, of some rows, given by their indices from the first row. The list of each row has the
-    /// elements of FLAG (none if the cell is undefined), or a single number if the table has no FLAG. In a row whose
-    /// FLAG_ROW is set all are 1; if its cell of FLAG is undefined, the list has a single 1.
+    /// The flags, 0 or 1, of some rows, given by their indices from the first row. The list of each
+    /// row has the elements of FLAG (none if the cell is undefined), or a single number if the
+    /// table has no FLAG. In a row whose FLAG_ROW is set all are 1; if its cell of FLAG is
+    /// undefined, the list has a single 1.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];
@@ -170,8 +172,8 @@ fn is_flagged(flags: &[f64], index: usize) -> bool {
     flags.get(index).or(flags.first().filter(|_| flags.len() == 1)).is_some_and(|&flag| flag != 0.)
 }
 
-/// Chooses `count` of the baselines `pairs`, or all if they are fewer, so that every antenna occurs about equally
-/// often; their indices in ascending order.
+/// Chooses `count` of the baselines `pairs`, or all if they are fewer, so that every antenna occurs
+/// about equally often; their indices in ascending order.
 fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
     let mut left = count;
     if left >= pairs.len() {

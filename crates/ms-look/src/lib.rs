@@ -1,5 +1,5 @@
-//! Plots, summaries and alerts of a MeasurementSet as numbers, also while it is written: rows are added to sums of limited size,
-//! from which plots are made.
+//! Plots, summaries and alerts of a MeasurementSet as numbers, also while it is written: rows are
+//! added to sums of limited size, from which plots are made.
 //!
 //! | to                                                     | start with                           |
 //! |--------------------------------------------------------|--------------------------------------|
@@ -27,21 +27,24 @@
 //! # Ok::<(), ms_look::Error>(())
 //! ```
 //!
-//! Nothing is drawn: a [`Frame`] has titles, axes and arrays, and is encoded as safetensors, npy, CSV or JSON. docs/plots.md in
-//! the repository of [ctds-hdf5](https://crates.io/crates/ctds-hdf5) describes every plot; its program `h5bridge` draws them.
+//! Nothing is drawn: a [`Frame`] has titles, axes and arrays, and is encoded as safetensors, npy,
+//! CSV or JSON. docs/plots.md in the repository of [ctds-hdf5](https://crates.io/crates/ctds-hdf5)
+//! describes every plot; its program `h5bridge` draws them.
 //!
 //! # Map
 //!
-//! A [`Session`] (`session.rs`) reads a live file, a closed native HDF5 file or a table directory through one interface
-//! (`rows.rs`). A [`Request`] names a plot and its parameters (`request.rs`); together with the subtables (`describe.rs`) it
-//! becomes a selection of rows, correlations and channels (`selection.rs`). `fold.rs` reads blocks of rows once for all
-//! selections that wait for them, and `accumulate.rs` adds them to the sums of each plot. `plots/` has a file for each
+//! A [`Session`] (`session.rs`) reads a live file, a closed native HDF5 file or a table directory
+//! through one interface (`rows.rs`). A [`Request`] names a plot and its parameters (`request.rs`);
+//! together with the subtables (`describe.rs`) it becomes a selection of rows, correlations and
+//! channels (`selection.rs`). `fold.rs` reads blocks of rows once for all selections that wait for
+//! them, and `accumulate.rs` adds them to the sums of each plot. `plots/` has a file for each
 //! [`Kind`] of plot, with its sums and the [`Frame`] that is made of them.
 //!
-//! A [`Rule`] (`rule.rs`) warns of a state of the source; [`Alerts`] (`alert.rs`) evaluates rules on one [`Look`] after the
-//! other.
+//! A [`Rule`] (`rule.rs`) warns of a state of the source; [`Alerts`] (`alert.rs`) evaluates rules
+//! on one [`Look`] after the other.
 //!
-//! A [`Summary`] (`summary.rs`) lists the observation, fields, spectral windows, antennas and scans, as CASA's listobs does.
+//! A [`Summary`] (`summary.rs`) lists the observation, fields, spectral windows, antennas and
+//! scans, as CASA's listobs does.
 #![deny(missing_docs)]
 
 mod accumulate;

@@ -1,5 +1,5 @@
-//! The part of a row that a plot uses, and sums of its visibilities and flags. Selections of correlations and channels
-//! count from 0.
+//! The part of a row that a plot uses, and sums of its visibilities and flags. Selections of
+//! correlations and channels count from 0.
 
 use std::ops::Range;
 
@@ -11,7 +11,8 @@ use crate::selection::RowKey;
 /// Antennas with this number or a higher one are left out of plots by antenna or by baseline.
 const MAX_ANTENNAS: usize = 1024;
 
-/// One row to be added to the sums of a plot. In its arrays the correlation varies fastest, then the channel.
+/// One row to be added to the sums of a plot. In its arrays the correlation varies fastest, then
+/// the channel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
     pub(crate) key: RowKey,
@@ -44,8 +45,8 @@ impl Part {
         self.channels.len().div_ceil(self.each)
     }
 
-    /// Calls `each` for every selected visibility that is finite and not left out as flagged, with its frequency bin,
-    /// the index of its correlation in the selection, and its value.
+    /// Calls `each` for every selected visibility that is finite and not left out as flagged, with
+    /// its frequency bin, the index of its correlation in the selection, and its value.
     #[inline]
     pub(crate) fn good(&self, row: &Row<'_>, mut each: impl FnMut(usize, usize, Complex32)) {
         if row.flag_row && !self.include_flagged {
@@ -66,7 +67,8 @@ impl Part {
         }
     }
 
-    /// Calls `each` for every selected visibility, with its frequency bin and its [`Flags`] by FLAG and FLAG_ROW.
+    /// Calls `each` for every selected visibility, with its frequency bin and its [`Flags`] by FLAG
+    /// and FLAG_ROW.
     pub(crate) fn flags(&self, row: &Row<'_>, mut each: impl FnMut(usize, Flags)) {
         for (place, channels) in self.chunks() {
             for channel in channels {
@@ -117,7 +119,8 @@ impl Merge for Flags {
     }
 }
 
-/// Sums of the amplitudes and of the complex visibilities in one bin, with their number and their extreme values.
+/// Sums of the amplitudes and of the complex visibilities in one bin, with their number and their
+/// extreme values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sum {
     pub(crate) amplitude: f64,
@@ -164,8 +167,8 @@ impl Merge for Sum {
     }
 }
 
-/// Computed in 64 bits, where the squares of 32-bit numbers do not overflow, and rounded once. The method `norm` is not
-/// used because it calls the C library for each value.
+/// Computed in 64 bits, where the squares of 32-bit numbers do not overflow, and rounded once. The
+/// method `norm` is not used because it calls the C library for each value.
 #[inline]
 pub(crate) fn amplitude(value: Complex32) -> f32 {
     let (re, im) = (f64::from(value.re), f64::from(value.im));

@@ -1,18 +1,20 @@
-//! Computes how fast a file grows, in rows and bytes per second, as means over several seconds: in a shorter time its
-//! writer may not have committed any rows. A poll checks the file for changes.
+//! Computes how fast a file grows, in rows and bytes per second, as means over several seconds: in
+//! a shorter time its writer may not have committed any rows. A poll checks the file for changes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 use crate::sample::Look;
 
-/// Time over which the growth is averaged. If polls are further apart, the growth between the two newest polls counts.
+/// Time over which the growth is averaged. If polls are further apart, the growth between the two
+/// newest polls counts.
 const RATE_TIME: Duration = Duration::from_secs(5);
 
 /// Least time between two polls from which growth is computed.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Computes the rows and bytes per second by which all tables of a live file grow together, as means over five seconds.
+/// Computes the rows and bytes per second by which all tables of a live file grow together, as
+/// means over five seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
     /// Time, number of rows and number of bytes at recent polls, the newest last.
@@ -20,8 +22,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Adds the result of a poll; returns by how many rows and bytes per second the file grows, or `None` if no earlier
-    /// poll is at least a second older.
+    /// Adds the result of a poll; returns by how many rows and bytes per second the file grows, or
+    /// `None` if no earlier poll is at least a second older.
     pub fn add(&mut self, look: &Look) -> Option<(f64, f64)> {
         let rows = look.all_rows();
         // another file, or a clock that was set

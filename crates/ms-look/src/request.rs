@@ -1,5 +1,5 @@
-//! Requests for plots: the kind of a plot and its parameters in words. Names, such as those of antennas, are looked up in
-//! the plotted table only by [`Selection`](crate::selection).
+//! Requests for plots: the kind of a plot and its parameters in words. Names, such as those of
+//! antennas, are looked up in the plotted table only by [`Selection`](crate::selection).
 
 use ctds::error::{Error, Result};
 use ctds::suggest::similar;
@@ -98,7 +98,8 @@ pub struct Request {
     pub(crate) corr: Vec<String>,
     pub(crate) baseline: BaselineWords,
     pub(crate) antenna: Vec<String>,
-    /// Times to plot, in seconds of MJD: from the first up to but without the second; `None`: no limit.
+    /// Times to plot, in seconds of MJD: from the first up to but without the second; `None`: no
+    /// limit.
     pub(crate) time: (Option<f64>, Option<f64>),
     /// Channels to plot, from 0: from the first up to but without the second; `None`: no limit.
     pub(crate) chan: (Option<u64>, Option<u64>),
@@ -109,13 +110,14 @@ pub struct Request {
     pub(crate) include_flagged: bool,
     /// Unit of u and v, instead of metres.
     pub(crate) kilowavelengths: bool,
-    /// How often reading may continue after it has stopped at the limit of bytes; at most (1 + `more`) times the limit
-    /// is read.
+    /// How often reading may continue after it has stopped at the limit of bytes; at most (1 +
+    /// `more`) times the limit is read.
     pub(crate) more: u32,
 }
 
 impl Request {
-    /// Parses a request for the plot `kind`, with the parameters in `query`. A parameter with an empty value has its default.
+    /// Parses a request for the plot `kind`, with the parameters in `query`. A parameter with an
+    /// empty value has its default.
     ///
     /// # Errors
     /// `Usage` if the kind, a parameter or a value is unknown, or a parameter is given twice.

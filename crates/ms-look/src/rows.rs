@@ -1,5 +1,6 @@
-//! Reads rows of a main table for plots, from a live file, a file that does not grow, or a table directory. A live file
-//! is an HDF5 file that may grow while it is read. Ranges of rows are half-open.
+//! Reads rows of a main table for plots, from a live file, a file that does not grow, or a table
+//! directory. A live file is an HDF5 file that may grow while it is read. Ranges of rows are
+//! half-open.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +24,8 @@ pub(crate) const SAMPLE_ROWS: u64 = 4096;
 /// Most newest rows that a poll reads of a column whose cells have several shapes.
 const SAMPLE_CELLS: u64 = 256;
 
-/// Function that decides, by the path of a table, whether it may be opened because a plotted file or table refers to it.
+/// Function that decides, by the path of a table, whether it may be opened because a plotted file
+/// or table refers to it.
 pub type Served = Arc<dyn Fn(&Path) -> bool + Send + std::marker::Sync>;
 
 /// The main table, and how it is read.
@@ -39,8 +41,9 @@ enum Place {
     Live(Reader),
     /// A native HDF5 file, or a container with a packed table.
     File(Source),
-    /// `watch` observes the lock file, which shows changes; `None` without a usable lock file. `seen` has the number of
-    /// rows and the counters of changes in the lock file when the table was last read; `None` if unknown.
+    /// `watch` observes the lock file, which shows changes; `None` without a usable lock file.
+    /// `seen` has the number of rows and the counters of changes in the lock file when the table
+    /// was last read; `None` if unknown.
     Table {
         source: Source,
         watch: Option<Watch>,
@@ -53,7 +56,8 @@ enum Place {
 pub(crate) struct Change {
     /// Whether rows were added.
     pub(crate) grew: bool,
-    /// Whether cells of a table directory were overwritten while its number of rows stayed the same; false for files.
+    /// Whether cells of a table directory were overwritten while its number of rows stayed the
+    /// same; false for files.
     pub(crate) rewritten: bool,
 }
 
@@ -69,7 +73,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Elements as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
+    /// Elements as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for
+    /// strings and records.
     pub(crate) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -134,7 +139,8 @@ impl Rows {
         }
     }
 
-    /// Device and inode, which differ if another file or directory was put in the place of this one.
+    /// Device and inode, which differ if another file or directory was put in the place of this
+    /// one.
     pub(crate) fn identity(path: &Path) -> Result<(u64, u64)> {
         let found = path.metadata().with_context(|| Context::path(path))?;
         Ok((found.dev(), found.ino()))
@@ -177,8 +183,8 @@ impl Rows {
         })
     }
 
-    /// Whether a live file is marked as being written, or another program has the table directory open. False for other
-    /// files, and for tables without a lock file.
+    /// Whether a live file is marked as being written, or another program has the table directory
+    /// open. False for other files, and for tables without a lock file.
     pub(crate) fn is_open(&self) -> Result<bool> {
         match &self.place {
             Place::Live(reader) => reader.is_being_written(),
@@ -187,7 +193,8 @@ impl Rows {
         }
     }
 
-    /// Modification time of the file, or of the lock file of the table directory, without one of the directory.
+    /// Modification time of the file, or of the lock file of the table directory, without one of
+    /// the directory.
     pub(crate) fn written(&self) -> Result<SystemTime> {
         let path = match &self.place {
             Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),
@@ -228,8 +235,8 @@ impl Rows {
         Ok(Change { grew: self.rows > before, rewritten })
     }
 
-    /// The result of `read`; `None` if the table may have been written to during the read, so that the result may be
-    /// inconsistent.
+    /// The result of `read`; `None` if the table may have been written to during the read, so that
+    /// the result may be inconsistent.
     pub(crate) fn at_one_moment<T>(&mut self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
         let Place::Table { watch: watch @ Some(_), .. } = &mut self.place else { return read(self).map(Some) };
         let Some(mut taken) = watch.take() else { return read(self).map(Some) };
@@ -306,7 +313,8 @@ impl Rows {
         info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
     }
 
-    /// Reads the cells in the listed rows (ascending), grouped by their shape; undefined cells are in no group.
+    /// Reads the cells in the listed rows (ascending), grouped by their shape; undefined cells are
+    /// in no group.
     pub(crate) fn cells(&self, name: &str, rows: &[u64]) -> Result<Vec<Group>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -362,8 +370,9 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell of a column. A live file declares all shapes of a column's cells, of which the largest
-    /// counts. In other sources, the cell of the newest row is taken as the largest, 0 without rows.
+    /// Bytes of the largest cell of a column. A live file declares all shapes of a column's cells,
+    /// of which the largest counts. In other sources, the cell of the newest row is taken as the
+    /// largest, 0 without rows.
     pub(crate) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
@@ -378,8 +387,8 @@ impl Rows {
         })
     }
 
-    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most 4096, or 256 if
-    /// their shapes differ.
+    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most
+    /// 4096, or 256 if their shapes differ.
     pub(crate) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))
@@ -392,7 +401,8 @@ impl Rows {
         }
     }
 
-    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the main table only.
+    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the
+    /// main table only.
     pub(crate) fn bytes(&self) -> Result<f64> {
         match &self.place {
             Place::Live(reader) => {
@@ -420,8 +430,8 @@ fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
 }
 
-/// Bytes of the cells in one row of a live table. An array column whose cells may have several shapes counts with its
-/// cell in the newest row.
+/// Bytes of the cells in one row of a live table. An array column whose cells may have several
+/// shapes counts with its cell in the newest row.
 fn row_bytes(table: &TableReader) -> Result<f64> {
     let mut bytes = 0;
     for info in table.columns() {

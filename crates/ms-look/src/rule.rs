@@ -1,4 +1,5 @@
-//! Alert rules: conditions on a file or table of which a user is warned, such as `flagged > 40 %` or `no rows for 30 s`.
+//! Alert rules: conditions on a file or table of which a user is warned, such as `flagged > 40 %`
+//! or `no rows for 30 s`.
 
 use std::fmt;
 use std::path::Path;
@@ -21,8 +22,8 @@ const MAX_FILE_RULES: usize = 1000;
 const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 20 s, commit age > 1 min, rows/s < 100, \
                         no rows for 30 s, amplitude step > 3";
 
-/// An alert rule: a quantity of a file or table, such as the percentage of flags, and the limit beyond which a user is
-/// warned.
+/// An alert rule: a quantity of a file or table, such as the percentage of flags, and the limit
+/// beyond which a user is warned.
 ///
 /// | rule | holds |
 /// |---|---|
@@ -49,7 +50,8 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 pub struct Rule {
     pub(crate) quantity: Quantity,
     pub(crate) is_above: bool,
-    /// Percent for flags, seconds for times, rows per second for `rows/s`, and a ratio for `amplitude step`.
+    /// Percent for flags, seconds for times, rows per second for `rows/s`, and a ratio for
+    /// `amplitude step`.
     pub(crate) limit: f64,
 }
 
@@ -82,8 +84,8 @@ const SILENCE: &str = "no rows for";
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {
-    /// Units in which a limit can be given, each with the factor that converts it to the first unit; empty for
-    /// quantities without a unit.
+    /// Units in which a limit can be given, each with the factor that converts it to the first
+    /// unit; empty for quantities without a unit.
     fn units(&self) -> &'static [(&'static str, f64)] {
         match self {
             Quantity::Flagged | Quantity::AntennaFlagged(_) => &[("%", 1.)],
@@ -97,7 +99,8 @@ impl Rule {
     /// Reads alert rules from a file, one on each line; `#` begins a comment.
     ///
     /// # Errors
-    /// `Usage` with the file, the number of the line and the rules that can be; those of reading the file.
+    /// `Usage` with the file, the number of the line and the rules that can be; those of reading
+    /// the file.
     pub fn read_file(path: &Path) -> Result<Vec<Self>> {
         Self::read(path).with_context(|| Context::path(path))
     }
@@ -120,7 +123,8 @@ impl Rule {
         }
     }
 
-    /// Checks that the described file or table has the antenna that the rule names; succeeds if the rule does not name one.
+    /// Checks that the described file or table has the antenna that the rule names; succeeds if the
+    /// rule does not name one.
     ///
     /// # Errors
     /// `Usage` with the antennas that it has.
@@ -190,7 +194,8 @@ fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(text[begin.len()..].trim_start())
 }
 
-/// Parses a rule in which single spaces separate the words. The error is a phrase that says what is expected.
+/// Parses a rule in which single spaces separate the words. The error is a phrase that says what is
+/// expected.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;
@@ -219,8 +224,8 @@ fn parse(text: &str) -> std::result::Result<Rule, String> {
     Ok(Rule { quantity, is_above, limit })
 }
 
-/// Parses the limit at the beginning of `text`, with or without a unit, and converts times to seconds; also returns the
-/// rest of the text.
+/// Parses the limit at the beginning of `text`, with or without a unit, and converts times to
+/// seconds; also returns the rest of the text.
 fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'a str), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().map_err(|_| format!("a number instead of {text:?}"))?;

@@ -1,5 +1,5 @@
-//! Looks: a look is a summary of a file or table at one moment (rows, newest TIME, flags, amplitudes), as the command
-//! `watch` prints it.
+//! Looks: a look is a summary of a file or table at one moment (rows, newest TIME, flags,
+//! amplitudes), as the command `watch` prints it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -25,8 +25,8 @@ const WATERFALL: usize = 6;
 /// If the newest TIME differs from now by more than this, in seconds, no lag is reported.
 const LONGEST_LAG: f64 = 86400.;
 
-/// Summary of a file or table at one moment: number of rows, rates, and flags and amplitudes of the newest rows. Serialized,
-/// it is a line of `watch --json`.
+/// Summary of a file or table at one moment: number of rows, rates, and flags and amplitudes of the
+/// newest rows. Serialized, it is a line of `watch --json`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Look {
@@ -34,44 +34,50 @@ pub struct Look {
     pub taken: SystemTime,
     /// Path of the file or table directory, as it was given.
     pub file: PathBuf,
-    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or `table` (table directory).
+    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or
+    /// `table` (table directory).
     pub kind: &'static str,
     /// Revision of the file or table: number of changes seen since it was opened.
     pub revision: u64,
-    /// Whether a live file (an HDF5 file that is read while it is written) is marked as being written, or another program
-    /// has the table directory open.
+    /// Whether a live file (an HDF5 file that is read while it is written) is marked as being
+    /// written, or another program has the table directory open.
     pub is_open: bool,
-    /// Name and number of committed rows of each table; the first one is the main table, named `MAIN`.
+    /// Name and number of committed rows of each table; the first one is the main table, named
+    /// `MAIN`.
     pub rows: Vec<(String, u64)>,
-    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the main table only.
+    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the
+    /// main table only.
     pub bytes: f64,
     /// The newest TIME of the main table; `None` without rows or without the column TIME.
     pub newest: Option<NewestTime>,
-    /// Fraction of the flags in the newest rows that are set, from 0 to 1; `None` without rows, or without FLAG and
-    /// FLAG_ROW.
+    /// Fraction of the flags in the newest rows that are set, from 0 to 1; `None` without rows, or
+    /// without FLAG and FLAG_ROW.
     pub flagged: Option<f64>,
     /// Mean amplitudes of the newest rows; `None` without rows or without visibilities.
     pub amplitudes: Option<Amplitudes>,
-    /// Summary of the newest integration; `None` unless [`Session::set_integration`](crate::Session::set_integration) asks
-    /// for it.
+    /// Summary of the newest integration; `None` unless
+    /// [`Session::set_integration`](crate::Session::set_integration) asks for it.
     pub integration: Option<Integration>,
     /// SCAN_NUMBER of the newest row; `None` if the table does not have it.
     pub scan: Option<i64>,
     /// Name of the field of the newest row; `None` if it is not known.
     pub field: Option<String>,
-    /// Rows per second by which all tables together have grown since the previous poll; `None` in the first poll.
+    /// Rows per second by which all tables together have grown since the previous poll; `None` in
+    /// the first poll.
     pub rows_per_second: Option<f64>,
-    /// Approximate bytes of cells that were added per second since the previous poll; `None` in the first poll.
+    /// Approximate bytes of cells that were added per second since the previous poll; `None` in the
+    /// first poll.
     pub bytes_per_second: Option<f64>,
-    /// Time since rows were last committed: since the modification of the file, or of the lock file of a table directory,
-    /// with which the newest rows were seen.
+    /// Time since rows were last committed: since the modification of the file, or of the lock file
+    /// of a table directory, with which the newest rows were seen.
     pub age: Duration,
-    /// Whether plots may show outdated values because cells were overwritten; plots are made again once the file or
-    /// table has not been written to for ten seconds.
+    /// Whether plots may show outdated values because cells were overwritten; plots are made again
+    /// once the file or table has not been written to for ten seconds.
     pub stale: bool,
 }
 
-/// The newest TIME of a table (the latest in its last 4096 rows) in two forms: in seconds of MJD, and as a date in UTC.
+/// The newest TIME of a table (the latest in its last 4096 rows) in two forms: in seconds of MJD,
+/// and as a date in UTC.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct NewestTime {
@@ -81,26 +87,29 @@ pub struct NewestTime {
     pub utc: String,
 }
 
-/// Mean amplitudes of the visibilities in the newest rows of a file or table, by antenna or by time and channel.
+/// Mean amplitudes of the visibilities in the newest rows of a file or table, by antenna or by time
+/// and channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amplitudes {
     /// Name of the column with the visibilities that were averaged.
     pub column: &'static str,
     /// Whether the means are by antenna, or by time and channel.
     pub by: AmplitudesBy,
-    /// Mean amplitudes; `None` where no value is finite and not flagged. By antenna: one list, whose element `i` is the
-    /// mean of antenna `i` (from 0). By time and channel: a list with an element for each channel, for each of at most
-    /// six groups of consecutive rows, the newest group last.
+    /// Mean amplitudes; `None` where no value is finite and not flagged. By antenna: one list,
+    /// whose element `i` is the mean of antenna `i` (from 0). By time and channel: a list with an
+    /// element for each channel, for each of at most six groups of consecutive rows, the newest
+    /// group last.
     pub means: Vec<Vec<Option<f64>>>,
 }
 
 /// How the mean amplitudes of visibilities in a summary of a table (a `Look`) are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
-    /// One mean amplitude of the visibilities for each antenna, over the newest rows that have its number in ANTENNA1.
+    /// One mean amplitude of the visibilities for each antenna, over the newest rows that have its
+    /// number in ANTENNA1.
     Antenna,
-    /// Mean amplitudes of the visibilities by time and channel, as a small waterfall image. Used if the table lacks an
-    /// Int column ANTENNA1, so that rows cannot be grouped by antenna.
+    /// Mean amplitudes of the visibilities by time and channel, as a small waterfall image. Used if
+    /// the table lacks an Int column ANTENNA1, so that rows cannot be grouped by antenna.
     Waterfall,
 }
 
@@ -110,8 +119,8 @@ impl Look {
         self.rows.iter().map(|(_, rows)| rows).sum()
     }
 
-    /// Age of the newest data in seconds: the time at which this summary was made minus the newest TIME; `None` if the
-    /// newest TIME is unknown, or the two times differ by more than a day.
+    /// Age of the newest data in seconds: the time at which this summary was made minus the newest
+    /// TIME; `None` if the newest TIME is unknown, or the two times differ by more than a day.
     pub fn lag(&self) -> Option<f64> {
         let now = self.taken.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() + UNIX_ZERO;
         let lag = now - self.newest.as_ref()?.mjd_seconds;
@@ -226,8 +235,8 @@ impl Sample {
         Ok(sample)
     }
 
-    /// The summary of this sample. `kind` is `live`, `hdf5` or `table`. Fields that the sample does not determine, such
-    /// as `rows`, are empty for the caller to set.
+    /// The summary of this sample. `kind` is `live`, `hdf5` or `table`. Fields that the sample does
+    /// not determine, such as `rows`, are empty for the caller to set.
     pub(crate) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),
@@ -251,8 +260,8 @@ impl Sample {
     }
 }
 
-/// Reads the newest `count` cells: their shapes, and their elements as numbers (amplitudes of complex ones, 1 for
-/// true). An undefined cell has no elements.
+/// Reads the newest `count` cells: their shapes, and their elements as numbers (amplitudes of
+/// complex ones, 1 for true). An undefined cell has no elements.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
     let end = main.rows();
     let rows: Vec<u64> = (end - count.min(end)..end).collect();
@@ -334,7 +343,8 @@ fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64
 pub(crate) mod tests {
     use super::*;
 
-    /// A look at an open live file with `rows`, seconds after 2001-09-09T01:46:40. Its newest TIME is now.
+    /// A look at an open live file with `rows`, seconds after 2001-09-09T01:46:40. Its newest TIME
+    /// is now.
     pub(crate) fn look(second: f64, rows: u64) -> Look {
         let unix = 1e9 + second;
         let mut look = Sample::default().look(Path::new("live.h5"), "live");

@@ -1,5 +1,5 @@
-//! Converts the names in a request for a plot to numbers in the plotted table: the rows, correlations and channels to
-//! add up.
+//! Converts the names in a request for a plot to numbers in the plotted table: the rows,
+//! correlations and channels to add up.
 
 use ctds::error::{Error, Result};
 use ctds::suggest::similar;
@@ -22,8 +22,8 @@ pub(crate) enum Baselines {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Selection {
     pub(crate) column: String,
-    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables; `None`, which selects all rows, if the table has no
-    /// rows or lacks the column.
+    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables; `None`, which selects all rows,
+    /// if the table has no rows or lacks the column.
     pub(crate) spw: Option<i64>,
     /// Empty for all.
     pub(crate) fields: Vec<i64>,
@@ -60,11 +60,12 @@ pub(crate) struct RowKey {
 }
 
 impl Selection {
-    /// Translates names to the numbers by which the table that `known` describes refers to them, such as FIELD_ID.
+    /// Translates names to the numbers by which the table that `known` describes refers to them,
+    /// such as FIELD_ID.
     ///
     /// # Errors
-    /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name; `Unsupported` if
-    /// it has nothing to plot.
+    /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a
+    /// name; `Unsupported` if it has nothing to plot.
     pub(crate) fn new(request: &Request, known: &Description) -> Result<Self> {
         known.check()?;
         let column = match &request.column {
@@ -141,8 +142,8 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices of the selected correlations, or else the `default` of the plot. `count` is the number of correlations
-    /// in a cell, `names` has their names.
+    /// Indices of the selected correlations, or else the `default` of the plot. `count` is the
+    /// number of correlations in a cell, `names` has their names.
     pub(crate) fn correlations(&self, default: Correlations, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, default) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
@@ -206,9 +207,9 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a user means by `word`: `#5` is row 5; else the word is a name of `names`, or, where it cannot be
-/// mistaken for one, a number. Without names, because the subtable is missing or not written yet, any number is
-/// accepted. `what` (`antenna`) is for the error.
+/// The number that a user means by `word`: `#5` is row 5; else the word is a name of `names`, or,
+/// where it cannot be mistaken for one, a number. Without names, because the subtable is missing or
+/// not written yet, any number is accepted. `what` (`antenna`) is for the error.
 pub(crate) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     let rows: Vec<(i64, &str)> = names.iter().enumerate().map(|(row, name)| (row as i64, name.as_str())).collect();
     find(what, word, &rows)
@@ -253,8 +254,8 @@ fn numbered(number: i64, name: &str) -> String {
     }
 }
 
-/// The error for a `word` that is not the name or number of any `what`; it suggests a similar name, or lists those that
-/// exist.
+/// The error for a `word` that is not the name or number of any `what`; it suggests a similar name,
+/// or lists those that exist.
 pub(crate) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
     // a number is not misspelt; names follow their numbers: `0 (m000)`

@@ -1,6 +1,6 @@
-//! Sessions: a session polls a file or table that may grow, reports its state, and keeps the sums of requested plots up
-//! to date. A selection is one of rows, correlations and channels; a live file is an HDF5 file that is read while rows
-//! are appended to it.
+//! Sessions: a session polls a file or table that may grow, reports its state, and keeps the sums
+//! of requested plots up to date. A selection is one of rows, correlations and channels; a live
+//! file is an HDF5 file that is read while rows are appended to it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,25 +20,27 @@ use crate::rows::{Rows, Served};
 use crate::sample::{Look, Sample, SampleOptions};
 use crate::selection::Selection;
 
-/// Most selections whose sums are kept, unless a larger number is set; the least recently used sums are discarded.
+/// Most selections whose sums are kept, unless a larger number is set; the least recently used sums
+/// are discarded.
 const SELECTIONS: usize = 8;
-/// Average bytes of the sums of one selection: all sums together are limited to this size times the number of
-/// selections.
+/// Average bytes of the sums of one selection: all sums together are limited to this size times the
+/// number of selections.
 const SUMS_BYTES: usize = 12 << 20;
-/// Number of recent requests: rows that are read for one plot are added to the sums of other plots only if one of these
-/// requests has used those sums.
+/// Number of recent requests: rows that are read for one plot are added to the sums of other plots
+/// only if one of these requests has used those sums.
 const RECENT: u64 = 32;
-/// Default limit of the bytes that are read for a plot; the parameter `more` of a request multiplies the limit by 1 +
-/// `more`.
+/// Default limit of the bytes that are read for a plot; the parameter `more` of a request
+/// multiplies the limit by 1 + `more`.
 const READ_LIMIT: u64 = 8 << 30;
 /// Rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
 /// Default time limit for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
-/// Maximum time from a write to the commit of the rows that it appends: if no new row is committed within this time,
-/// the write has overwritten cells.
+/// Maximum time from a write to the commit of the rows that it appends: if no new row is committed
+/// within this time, the write has overwritten cells.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
-/// Time without a write after which sums that contain overwritten cells are discarded, so that plots are made again.
+/// Time without a write after which sums that contain overwritten cells are discarded, so that
+/// plots are made again.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Why a file or table is no longer polled.
@@ -61,8 +63,8 @@ impl Ended {
     }
 }
 
-/// Polls a file or table, to report its state and to plot it: a live file, a native HDF5 file that does not grow, or a
-/// table directory. It does not acquire any lock that a writer would wait for.
+/// Polls a file or table, to report its state and to plot it: a live file, a native HDF5 file that
+/// does not grow, or a table directory. It does not acquire any lock that a writer would wait for.
 pub struct Session {
     path: PathBuf,
     identity: (u64, u64),
@@ -73,8 +75,8 @@ pub struct Session {
     layout: Option<BlockLayout>,
     /// Number of requests so far.
     requests: u64,
-    /// Unix time in milliseconds at which the session began, by which equal revisions of different sessions are told
-    /// apart.
+    /// Unix time in milliseconds at which the session began, by which equal revisions of different
+    /// sessions are told apart.
     session: u64,
     revision: u64,
     state: WrittenState,
@@ -102,12 +104,14 @@ struct Before {
     options: SampleOptions,
 }
 
-/// Times of writes, by which writes that add no rows, and have thus overwritten cells, are detected.
+/// Times of writes, by which writes that add no rows, and have thus overwritten cells, are
+/// detected.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
     /// Time at which a write was seen that no new row has followed so far.
     suspect: Option<Instant>,
-    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums are up to date.
+    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums
+    /// are up to date.
     stale: Option<Instant>,
 }
 
@@ -118,26 +122,28 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a file or table for polls and plots: a native HDF5 file, a live file, a table directory, or a container
-    /// with a packed table.
+    /// Opens a file or table for polls and plots: a native HDF5 file, a live file, a table
+    /// directory, or a container with a packed table.
     ///
     /// # Errors
-    /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
+    /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says
+    /// what it lacks.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_served(path, Arc::new(|_| true))
     }
 
-    /// Opens a file or table like [`open`](Self::open), for a server: other tables to which it refers are opened only if
-    /// `served` allows their paths.
+    /// Opens a file or table like [`open`](Self::open), for a server: other tables to which it
+    /// refers are opened only if `served` allows their paths.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
+    /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not
+    /// served.
     pub fn open_served(path: &Path, served: Served) -> Result<Self> {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file, to which rows are appended in SWMR mode while others read it; any other kind of source is an
-    /// error.
+    /// Opens a live file, to which rows are appended in SWMR mode while others read it; any other
+    /// kind of source is an error.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.
@@ -171,14 +177,14 @@ impl Session {
         })
     }
 
-    /// Sets the time limit for reading rows in one call of [`frame`](Self::frame), by default 250 ms. At least one block of
-    /// rows is read.
+    /// Sets the time limit for reading rows in one call of [`frame`](Self::frame), by default 250
+    /// ms. At least one block of rows is read.
     pub fn set_budget(&mut self, budget: Duration) {
         self.budget = budget;
     }
 
-    /// Sets the limit of the bytes that are read for a plot, by default 8 GiB; the parameter `more` of a request
-    /// multiplies the limit by 1 + `more`.
+    /// Sets the limit of the bytes that are read for a plot, by default 8 GiB; the parameter `more`
+    /// of a request multiplies the limit by 1 + `more`.
     pub fn set_read_limit(&mut self, bytes: u64) {
         self.limit = bytes.max(1);
     }
@@ -190,8 +196,8 @@ impl Session {
         self.selections = count.max(SELECTIONS);
     }
 
-    /// Sets the approximate bytes of visibilities and flags that are read at a time, by default 4 MiB. Discards the
-    /// sums of all plots, for which the rows are then read again.
+    /// Sets the approximate bytes of visibilities and flags that are read at a time, by default 4
+    /// MiB. Discards the sums of all plots, for which the rows are then read again.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.block_bytes = Some(bytes);
         self.layout = None;
@@ -203,14 +209,15 @@ impl Session {
         self.sample.bytes = bytes.max(1);
     }
 
-    /// Sets whether the result of each poll includes a summary of the newest integration: flags by antenna and the mean
-    /// amplitude. Rules for [alerts](crate::Alerts) can need it; by default it is off.
+    /// Sets whether the result of each poll includes a summary of the newest integration: flags by
+    /// antenna and the mean amplitude. Rules for [alerts](crate::Alerts) can need it; by default it
+    /// is off.
     pub fn set_integration(&mut self, wanted: bool) {
         self.sample.integration = wanted;
     }
 
-    /// Describes what can be selected and plotted, as of the last [`refresh`](Self::refresh): antennas, fields, spectral
-    /// windows, columns.
+    /// Describes what can be selected and plotted, as of the last [`refresh`](Self::refresh):
+    /// antennas, fields, spectral windows, columns.
     ///
     /// # Errors
     /// None today; a source that cannot be described has failed to open.
@@ -234,7 +241,8 @@ impl Session {
         Ok(found.into_iter().collect())
     }
 
-    /// Why [`refresh`](Self::refresh) has returned `None` (the file was removed or replaced); `None` if it has not.
+    /// Why [`refresh`](Self::refresh) has returned `None` (the file was removed or replaced);
+    /// `None` if it has not.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
     }
@@ -244,8 +252,9 @@ impl Session {
         self.revision
     }
 
-    /// Polls the file or table, and returns the state of its committed rows. `None` if it was removed or replaced by
-    /// something else; [`ended`](Self::ended) says which. Cheap if nothing has changed since the last poll.
+    /// Polls the file or table, and returns the state of its committed rows. `None` if it was
+    /// removed or replaced by something else; [`ended`](Self::ended) says which. Cheap if nothing
+    /// has changed since the last poll.
     ///
     /// # Errors
     /// Those of reading.
@@ -331,9 +340,9 @@ impl Session {
         Ok(look)
     }
 
-    /// Detects that cells were overwritten, and discards the sums of all plots ten seconds after the last such write.
-    /// Since the previous poll, `grew`: rows were added; `written`: the file was modified; `rewritten`: cells of a
-    /// table directory were overwritten.
+    /// Detects that cells were overwritten, and discards the sums of all plots ten seconds after
+    /// the last such write. Since the previous poll, `grew`: rows were added; `written`: the file
+    /// was modified; `rewritten`: cells of a table directory were overwritten.
     fn watch_writes(&mut self, grew: bool, written: bool, rewritten: bool) -> Result<()> {
         let now = self.clock.now();
         let is_file = self.rows.kind() == "hdf5";
@@ -359,8 +368,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the source again, after another one was put at its path or its cells were overwritten. Discards the sums
-    /// of all plots, for which the rows are then read again.
+    /// Opens the source again, after another one was put at its path or its cells were overwritten.
+    /// Discards the sums of all plots, for which the rows are then read again.
     ///
     /// # Errors
     /// Those of opening it; `Unsupported` if it is of another kind.
@@ -383,13 +392,13 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a plot of the rows that the last [`refresh`](Self::refresh) has found. Rows that the plot does not contain
-    /// yet are read first, until the time limit is reached; the frame's `rows_used` says how many have been read, and
-    /// the next call continues.
+    /// Makes a plot of the rows that the last [`refresh`](Self::refresh) has found. Rows that the
+    /// plot does not contain yet are read first, until the time limit is reached; the frame's
+    /// `rows_used` says how many have been read, and the next call continues.
     ///
     /// # Errors
-    /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
-    /// no plots; those of reading.
+    /// `Usage` if the source lacks what the request names (of scans this is known when all rows are
+    /// read); `Unsupported` if it has no plots; those of reading.
     pub fn frame(&mut self, request: &Request) -> Result<Frame> {
         let Some(plot) = &request.kind().plot().rows else {
             let state = (self.session, self.revision, self.rows.rows());
@@ -447,8 +456,9 @@ impl Session {
         Ok(plots::frame(request, plot, &self.folds[index], &self.known, &progress))
     }
 
-    /// Discards sums, the least recently used first, until they are of at most `self.selections` selections and take at
-    /// most 12 MiB times this number. The sums at index `kept` always stay; returns their new index.
+    /// Discards sums, the least recently used first, until they are of at most `self.selections`
+    /// selections and take at most 12 MiB times this number. The sums at index `kept` always stay;
+    /// returns their new index.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {
@@ -521,7 +531,8 @@ mod tests {
         writer
     }
 
-    /// Appends integrations and commits; the amplitude of element `i` of row `r` is `r + i`, a small integer.
+    /// Appends integrations and commits; the amplitude of element `i` of row `r` is `r + i`, a
+    /// small integer.
     fn append(writer: &mut Writer, integrations: u64) {
         let first = writer.table("MAIN").unwrap().rows();
         let count = integrations * PAIRS.len() as u64;
@@ -590,7 +601,8 @@ mod tests {
                 let mut fresh = Session::open(&path).unwrap();
                 fresh.set_budget(Duration::from_secs(60));
                 let other = fresh.frame(&request(kind)).unwrap();
-                // lines that were merged may have other ends, because the order of the blocks is another
+                // lines that were merged may have other ends, because the order of the blocks is
+                // another
                 let merged = rows > 4000 && kind == Kind::Waterfall;
                 if !merged {
                     assert_eq!(bits(&frame), bits(&other), "{kind:?} after {rows} rows");

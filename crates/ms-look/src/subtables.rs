@@ -1,5 +1,5 @@
-//! Reads cells of subtables for descriptions and summaries of a MeasurementSet. A missing table or an unreadable cell is not
-//! an error: it counts as empty.
+//! Reads cells of subtables for descriptions and summaries of a MeasurementSet. A missing table or
+//! an unreadable cell is not an error: it counts as empty.
 
 use bstr::ByteSlice;
 use ctds::value::Values;
@@ -47,7 +47,8 @@ const STOKES: [&str; 32] = [
     "Pangle",
 ];
 
-/// Name of the correlation with this Stokes number; the number itself if casacore has no name for it.
+/// Name of the correlation with this Stokes number; the number itself if casacore has no name for
+/// it.
 pub(crate) fn correlation(code: i64) -> String {
     let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
     name.map_or_else(|| code.to_string(), ToString::to_string)
@@ -64,8 +65,8 @@ pub(crate) fn rows(source: &Source, table: &str) -> usize {
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// The result of `reduce` for each cell of a column; `reduce` is called with `None` if the cell is undefined or
-/// unreadable. Empty if the subtable or its column is missing.
+/// The result of `reduce` for each cell of a column; `reduce` is called with `None` if the cell is
+/// undefined or unreadable. Empty if the subtable or its column is missing.
 pub(crate) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
     let columns = source.tables()[number].columns().unwrap_or_default();

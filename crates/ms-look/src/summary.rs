@@ -1,4 +1,5 @@
-//! Summarizes a MeasurementSet or calibration table: observation, fields, spectral windows, antennas, scans, flags.
+//! Summarizes a MeasurementSet or calibration table: observation, fields, spectral windows,
+//! antennas, scans, flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,8 +16,8 @@ use ctds_hdf5::internals::{self, RowBlocks};
 use crate::describe::{Antenna, antennas};
 use crate::subtables::{cells, correlation, doubles, each, integers, rows, strings};
 
-/// Most rows of the main table that are read for its scans. A longer table is sampled: blocks at equal distances, with
-/// this number of rows together.
+/// Most rows of the main table that are read for its scans. A longer table is sampled: blocks at
+/// equal distances, with this number of rows together.
 const MAX_ROWS: u64 = 1 << 20;
 
 /// Blocks that are read of a sampled table.
@@ -48,14 +49,16 @@ pub struct Summary {
     pub observations: Vec<ObservationSummary>,
     /// Number of rows of the main table of the MeasurementSet.
     pub rows: u64,
-    /// Number of rows that were read for times, scans and the row counts of fields and spectral windows: all rows, or a
-    /// sample of a very long table.
+    /// Number of rows that were read for times, scans and the row counts of fields and spectral
+    /// windows: all rows, or a sample of a very long table.
     pub rows_read: u64,
-    /// Smallest and largest TIME of the rows that were read, in seconds of MJD; `None` without rows or TIME.
+    /// Smallest and largest TIME of the rows that were read, in seconds of MJD; `None` without rows
+    /// or TIME.
     pub time_range: Option<[f64; 2]>,
     /// Integration time in seconds: INTERVAL of the first row; `None` if it cannot be read.
     pub interval: Option<f64>,
-    /// Fraction of flagged data; `None` if FLAG is missing or too large to be read, and FLAG_ROW is missing.
+    /// Fraction of flagged data; `None` if FLAG is missing or too large to be read, and FLAG_ROW is
+    /// missing.
     pub flagged: Option<Flagged>,
     /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
@@ -91,12 +94,13 @@ pub struct FieldSummary {
     pub name: String,
     /// CODE of the field, which names its purpose; often empty.
     pub code: String,
-    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR; `None`
-    /// if unknown.
+    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else
+    /// of REFERENCE_DIR; `None` if unknown.
     pub direction: Option<[f64; 2]>,
     /// Reference frame of the field's direction, such as `J2000`; empty if none is recorded.
     pub frame: String,
-    /// Number of rows of the main table whose FIELD_ID is `id`, among the rows that were read ([`Summary::rows_read`]).
+    /// Number of rows of the main table whose FIELD_ID is `id`, among the rows that were read
+    /// ([`Summary::rows_read`]).
     pub rows: u64,
 }
 
@@ -118,10 +122,11 @@ pub struct WindowSummary {
     pub width: Option<f64>,
     /// Total bandwidth of the spectral window in Hz, from TOTAL_BANDWIDTH; `None` if unknown.
     pub bandwidth: Option<f64>,
-    /// Reference frame of the frequencies of the spectral window, such as `TOPO`; empty if none is recorded.
+    /// Reference frame of the frequencies of the spectral window, such as `TOPO`; empty if none is
+    /// recorded.
     pub frame: String,
-    /// Names of the correlations, such as `XX`, of all polarization setups (rows of POLARIZATION) that are used with
-    /// the spectral window.
+    /// Names of the correlations, such as `XX`, of all polarization setups (rows of POLARIZATION)
+    /// that are used with the spectral window.
     pub correlations: Vec<String>,
     /// Number of rows of the main table with the spectral window, among the rows that were read
     /// ([`Summary::rows_read`]).
@@ -134,33 +139,36 @@ pub struct WindowSummary {
 pub struct ScanSummary {
     /// Number of the scan: SCAN_NUMBER.
     pub number: i64,
-    /// Smallest and largest TIME of the scan in seconds of MJD, among the rows that were read; `None` without finite TIMEs.
+    /// Smallest and largest TIME of the scan in seconds of MJD, among the rows that were read;
+    /// `None` without finite TIMEs.
     pub time_range: Option<[f64; 2]>,
     /// Number of rows of the scan, among the rows that were read.
     pub rows: u64,
     /// Numbers of the fields in the scan (FIELD_ID), ascending.
     pub fields: BTreeSet<i64>,
-    /// Numbers of the spectral windows in the scan, ascending: rows of SPECTRAL_WINDOW from 0 (SPECTRAL_WINDOW_ID, not
-    /// DATA_DESC_ID).
+    /// Numbers of the spectral windows in the scan, ascending: rows of SPECTRAL_WINDOW from 0
+    /// (SPECTRAL_WINDOW_ID, not DATA_DESC_ID).
     pub spectral_windows: BTreeSet<i64>,
     /// Intents of the scan, from OBS_MODE of STATE.
     pub intents: BTreeSet<String>,
 }
 
-/// Fraction of flagged data in a MeasurementSet, and the kind of data that was counted: elements of FLAG, or rows.
+/// Fraction of flagged data in a MeasurementSet, and the kind of data that was counted: elements of
+/// FLAG, or rows.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Flagged {
-    /// Fraction of the elements of FLAG, or of the rows, that is flagged in the whole MeasurementSet, from 0 to 1.
+    /// Fraction of the elements of FLAG, or of the rows, that is flagged in the whole
+    /// MeasurementSet, from 0 to 1.
     pub fraction: f64,
-    /// Kind of the data that was counted: `elements` of FLAG, including those of rows that FLAG_ROW flags; or `rows`,
-    /// by FLAG_ROW alone.
+    /// Kind of the data that was counted: `elements` of FLAG, including those of rows that FLAG_ROW
+    /// flags; or `rows`, by FLAG_ROW alone.
     pub of: &'static str,
 }
 
 impl Summary {
-    /// Summarizes a source whose main table has TIME and ANTENNA1, and a subtable ANTENNA, FIELD or SPECTRAL_WINDOW; `None` for
-    /// any other source. Parts that cannot be read are left out.
+    /// Summarizes a source whose main table has TIME and ANTENNA1, and a subtable ANTENNA, FIELD or
+    /// SPECTRAL_WINDOW; `None` for any other source. Parts that cannot be read are left out.
     pub fn of(source: &Source) -> Option<Self> {
         let main = Main { source };
         let is_subtable = |name: &str| source.tables().iter().any(|table| table.name == name);
@@ -247,7 +255,8 @@ impl Main<'_> {
         self.columns().iter().position(|info| info.desc.name == name)
     }
 
-    /// The first element of a column of doubles; `None` if the column is missing or the element cannot be read.
+    /// The first element of a column of doubles; `None` if the column is missing or the element
+    /// cannot be read.
     fn first(&self, name: &str) -> Option<f64> {
         let cells = internals::cells(self.source, 0, self.column(name)?).ok()?;
         let mut values = Values::new(DataType::Double);
@@ -255,8 +264,9 @@ impl Main<'_> {
         doubles(&Some(values))?.first().copied()
     }
 
-    /// Fraction of the elements of FLAG that are flagged, themselves or by `flag_row`, which may be empty. `None` if
-    /// FLAG is missing, unreadable, empty or too large to be read, or if `flag_row` has only some of the `rows` rows.
+    /// Fraction of the elements of FLAG that are flagged, themselves or by `flag_row`, which may be
+    /// empty. `None` if FLAG is missing, unreadable, empty or too large to be read, or if
+    /// `flag_row` has only some of the `rows` rows.
     fn flagged(&self, rows: u64, flag_row: &[bool]) -> Option<Flagged> {
         let index = self.column("FLAG")?;
         let cells = internals::cells(self.source, 0, index).ok()?;
@@ -328,14 +338,15 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// Elements of a column of integers. Each element of DATA_DESC_ID is replaced by the SPECTRAL_WINDOW_ID to which it
-    /// leads, -1 if unknown.
+    /// Elements of a column of integers. Each element of DATA_DESC_ID is replaced by the
+    /// SPECTRAL_WINDOW_ID to which it leads, -1 if unknown.
     ids: Vec<i64>,
 }
 
 impl MainRows {
-    /// Reads the columns `names`, as far as they exist, in some blocks of rows. `windows` has the spectral window of
-    /// each row of DATA_DESCRIPTION, or is `None` if the main table itself refers to windows.
+    /// Reads the columns `names`, as far as they exist, in some blocks of rows. `windows` has the
+    /// spectral window of each row of DATA_DESCRIPTION, or is `None` if the main table itself
+    /// refers to windows.
     ///
     /// # Errors
     /// The name of the column that cannot be read, and the error.
@@ -368,8 +379,8 @@ impl MainRows {
         Ok(found)
     }
 
-    /// Adds the block in memory. In `columns`, the elements of DATA_DESC_ID are already replaced by numbers of spectral
-    /// windows.
+    /// Adds the block in memory. In `columns`, the elements of DATA_DESC_ID are already replaced by
+    /// numbers of spectral windows.
     fn add(&mut self, columns: &[BlockColumn<'_>]) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let ids = |name: &str| column(name).map_or(&[][..], |column| &column.ids);
@@ -504,7 +515,8 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
 struct Frames {
     /// The frame of all rows; empty if it is not recorded, or if each row has a frame of its own.
     all: String,
-    /// The frame of each row, empty if it is unknown; the list is empty if all rows have the same frame.
+    /// The frame of each row, empty if it is unknown; the list is empty if all rows have the same
+    /// frame.
     each: Vec<String>,
 }
 
@@ -569,8 +581,8 @@ fn windows(source: &Source) -> Vec<WindowSummary> {
     (0..rows(source, TABLE)).map(window).collect()
 }
 
-/// Names of the correlations of each SPECTRAL_WINDOW_ID: those of all polarization setups that DATA_DESCRIPTION
-/// combines with the window, each name once.
+/// Names of the correlations of each SPECTRAL_WINDOW_ID: those of all polarization setups that
+/// DATA_DESCRIPTION combines with the window, each name once.
 fn correlations(source: &Source) -> BTreeMap<i64, Vec<String>> {
     let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
     let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");

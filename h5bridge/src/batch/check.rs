@@ -1,5 +1,5 @@
-//! Decides whether an item (one job) of `h5bridge batch` is done already, from its target (the output) and the receipt,
-//! the JSON file beside the target that records how the target was made.
+//! Decides whether an item (one job) of `h5bridge batch` is done already, from its target (the
+//! output) and the receipt, the JSON file beside the target that records how the target was made.
 
 use std::path::Path;
 
@@ -11,21 +11,23 @@ use super::receipt::{self, Receipt};
 pub(crate) enum Trust {
     /// The ledger (the directory with the results of all runs) records that the item is done
     Ledger,
-    /// The target has the size that the receipt file beside it records, and the source has not changed since the target
-    /// was made
+    /// The target has the size that the receipt file beside it records, and the source has not
+    /// changed since the target was made
     Receipt,
-    /// The target has the size that the receipt file beside it records and agrees with the digests stored in the target
-    /// or the checksums in the receipt, and the source has not changed since the target was made
+    /// The target has the size that the receipt file beside it records and agrees with the digests
+    /// stored in the target or the checksums in the receipt, and the source has not changed since
+    /// the target was made
     Digest,
 }
 
 /// Whether an item is done, judged by its target and receipt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The receipt is missing, unreadable or of another item, or the target is missing or has another size.
+    /// The receipt is missing, unreadable or of another item, or the target is missing or has
+    /// another size.
     Nothing,
-    /// Size of the target and fingerprint of the source are those in the receipt. A source that cannot be read now, or
-    /// could not when the target was made, is not compared.
+    /// Size of the target and fingerprint of the source are those in the receipt. A source that
+    /// cannot be read now, or could not when the target was made, is not compared.
     Done,
     /// The source has changed since.
     Outdated,

@@ -1,5 +1,5 @@
-//! Checksums (Adler-32, MD5 …) of the outputs of `h5bridge batch`, of the kinds that archives and data movers use; they
-//! are recorded in receipts, small files beside the outputs.
+//! Checksums (Adler-32, MD5 …) of the outputs of `h5bridge batch`, of the kinds that archives and
+//! data movers use; they are recorded in receipts, small files beside the outputs.
 
 use std::collections::BTreeMap;
 use std::fs::File;

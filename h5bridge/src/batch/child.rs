@@ -1,4 +1,5 @@
-//! Child processes of `h5bridge batch`: each does the work of one item, and ends when this process ends.
+//! Child processes of `h5bridge batch`: each does the work of one item, and ends when this process
+//! ends.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -86,7 +87,8 @@ fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
         }
         match told {
             None if stop() => {
-                // the child is not waited for by another thread, so that its number is still its own
+                // the child is not waited for by another thread, so that its number is still its
+                // own
                 let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
                 told = Some(Instant::now());
             }

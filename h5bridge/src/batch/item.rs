@@ -1,5 +1,5 @@
-//! Items (jobs) of `h5bridge batch`: each has a source, the verb (subcommand of h5bridge) that is run on it with its
-//! options, and the target to write.
+//! Items (jobs) of `h5bridge batch`: each has a source, the verb (subcommand of h5bridge) that is
+//! run on it with its options, and the target to write.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,8 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// First 8 bytes of the SHA-256 of verb, source, target and options, printed as 16 hexadecimal digits.
+/// First 8 bytes of the SHA-256 of verb, source, target and options, printed as 16 hexadecimal
+/// digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id(pub(crate) u64);

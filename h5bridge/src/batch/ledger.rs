@@ -1,5 +1,5 @@
-//! Ledgers of `h5bridge batch` and `h5bridge shard`: directories in which each process appends the results of its items
-//! (jobs) to a file of its own.
+//! Ledgers of `h5bridge batch` and `h5bridge shard`: directories in which each process appends the
+//! results of its items (jobs) to a file of its own.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
@@ -22,9 +22,11 @@ pub(crate) enum State {
     Waiting,
     /// The reason may pass, such as a lock: another attempt follows, now or in the next run.
     Retry,
-    /// The reason does not pass by itself, such as a damaged source: no attempt unless told to (`--again`).
+    /// The reason does not pass by itself, such as a damaged source: no attempt unless told to
+    /// (`--again`).
     Failed,
-    /// A signal ended the child process in the last attempt of the run: no attempt unless told to (`--again`).
+    /// A signal ended the child process in the last attempt of the run: no attempt unless told to
+    /// (`--again`).
     Killed,
     /// The existing target is not the output of this item, or of a source that has changed since.
     Conflict,
@@ -67,8 +69,8 @@ impl State {
 pub(crate) struct Record {
     pub(crate) id: Id,
     pub(crate) state: State,
-    /// From 1: in `batch run` among the attempts of the run, in `h5bridge shard` one more than in the item's latest
-    /// record that the process had read.
+    /// From 1: in `batch run` among the attempts of the run, in `h5bridge shard` one more than in
+    /// the item's latest record that the process had read.
     pub(crate) attempt: u32,
     /// Exit code; 128 plus the number of a signal.
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! Limits of a run of `h5bridge batch`: when it starts no more items (jobs), how fast it reads, how much space it
-//! leaves free.
+//! Limits of a run of `h5bridge batch`: when it starts no more items (jobs), how fast it reads, how
+//! much space it leaves free.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

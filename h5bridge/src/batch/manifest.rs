@@ -1,5 +1,5 @@
-//! Manifests of `h5bridge batch`: files with one item (a job, as JSON) on each line, which are not changed after they
-//! are written.
+//! Manifests of `h5bridge batch`: files with one item (a job, as JSON) on each line, which are not
+//! changed after they are written.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -37,7 +37,8 @@ impl Manifest {
     /// Checks each line. Equal lines are one item.
     ///
     /// # Errors
-    /// `Format` for a line that is not an item or has the id of another one, `Usage` for work that a batch cannot do.
+    /// `Format` for a line that is not an item or has the id of another one, `Usage` for work that
+    /// a batch cannot do.
     pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let file = File::open(&path).map_err(|error| Error::from(error).context(path.as_path()))?;

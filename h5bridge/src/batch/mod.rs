@@ -1,8 +1,9 @@
-//! Conversion of many tables (`h5bridge batch`): a manifest lists the items (jobs) to do, a ledger records the attempts, a receipt beside each target
-//! records how it was made.
+//! Conversion of many tables (`h5bridge batch`): a manifest lists the items (jobs) to do, a ledger
+//! records the attempts, a receipt beside each target records how it was made.
 //!
-//! All three are plain files of JSON. Each process appends to a ledger file of its own, so no locks are needed, and a run
-//! that starts again does what the ledger, or the receipts, do not show as done. Each item is the work of a child process.
+//! All three are plain files of JSON. Each process appends to a ledger file of its own, so no locks
+//! are needed, and a run that starts again does what the ledger, or the receipts, do not show as
+//! done. Each item is the work of a child process.
 
 mod check;
 mod checksum;

@@ -1,5 +1,5 @@
-//! Writes manifests (lists of jobs) of `h5bridge batch` from patterns of the paths of sources, or from lists of
-//! sources.
+//! Writes manifests (lists of jobs) of `h5bridge batch` from patterns of the paths of sources, or
+//! from lists of sources.
 
 use std::collections::HashSet;
 use std::io::{BufRead, Write};
@@ -22,8 +22,8 @@ const PARTIAL: &str = "partial";
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A line of a list for `batch plan`, or of a manifest, whose id is computed again. Missing fields have the values of
-/// the command line, `bytes` the size of the source.
+/// A line of a list for `batch plan`, or of a manifest, whose id is computed again. Missing fields
+/// have the values of the command line, `bytes` the size of the source.
 #[derive(Deserialize)]
 struct Pair {
     source: String,
@@ -58,7 +58,8 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a, W: Write> Plan<'a, W> {
-    /// Jobs run `verb` with `options` unless a list names others; `template` gives the targets, if any.
+    /// Jobs run `verb` with `options` unless a list names others; `template` gives the targets, if
+    /// any.
     ///
     /// # Errors
     /// `Usage` for a `verb` that a batch cannot run.
@@ -102,8 +103,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// A path on each line, or a JSON object with `source` and, if they differ from the command line, `target`, `verb`,
-    /// `options`, `bytes`.
+    /// A path on each line, or a JSON object with `source` and, if they differ from the command
+    /// line, `target`, `verb`, `options`, `bytes`.
     ///
     /// # Errors
     /// `Format` for other lines, `Usage`, `Io`.
@@ -200,8 +201,9 @@ fn text(path: &Path) -> Result<String> {
     text.ok_or_else(|| usage("the path is not UTF-8, as manifests need it").context(path))
 }
 
-/// `{name}` is the file name of the source, `{stem}` the name without extension, `{parent}` the name of its directory,
-/// `{path}` its directory relative to `base` (in patterns, the directory before the first wildcard).
+/// `{name}` is the file name of the source, `{stem}` the name without extension, `{parent}` the
+/// name of its directory, `{path}` its directory relative to `base` (in patterns, the directory
+/// before the first wildcard).
 fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     let parent = source.parent().unwrap_or(Path::new("/"));
     let piece = |name: &str| -> Result<String> {
@@ -276,8 +278,8 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     Ok(found)
 }
 
-/// Calls `visit` for each match below a directory. Matching directories are tables, so nothing inside them is searched;
-/// `matched` keeps them, since `**` might search them.
+/// Calls `visit` for each match below a directory. Matching directories are tables, so nothing
+/// inside them is searched; `matched` keeps them, since `**` might search them.
 fn walk(
     directory: &Path,
     parts: &[Part],

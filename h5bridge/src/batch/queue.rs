@@ -68,8 +68,8 @@ impl<'a> Queue<'a> {
         self.stop.sleep(time);
     }
 
-    /// Waits; `None` if no item is left or may start any more. `bytes` are those of a source, for the read rate. Each
-    /// attempt has to end with [`finish`](Self::finish).
+    /// Waits; `None` if no item is left or may start any more. `bytes` are those of a source, for
+    /// the read rate. Each attempt has to end with [`finish`](Self::finish).
     pub(super) fn next(&self, bytes: impl Fn(u32) -> u64) -> Option<Attempt> {
         loop {
             if self.has_ended() {

@@ -1,5 +1,5 @@
-//! Receipts of `h5bridge batch`: a small JSON file beside each target, which records what the target was made from and
-//! how to check it.
+//! Receipts of `h5bridge batch`: a small JSON file beside each target, which records what the
+//! target was made from and how to check it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +17,8 @@ use super::item::Id;
 
 const SUFFIX: &str = ".receipt.json";
 
-/// Appended to the temporary path of an output; after a crash both are removed with their temporary directory.
+/// Appended to the temporary path of an output; after a crash both are removed with their temporary
+/// directory.
 const PART: &str = ".0";
 
 /// Casacore changes this file even when it only reads; not part of a fingerprint.
@@ -37,7 +38,8 @@ pub(crate) struct Part {
 pub(crate) struct Receipt {
     pub(crate) id: Id,
     pub(crate) verb: String,
-    /// SHA-256 of paths, sizes and modification times of files but `table.lock`, if the source was readable.
+    /// SHA-256 of paths, sizes and modification times of files but `table.lock`, if the source was
+    /// readable.
     #[serde(default)]
     pub(crate) source: Option<String>,
     /// All files of a directory.
@@ -102,8 +104,8 @@ impl Receipt {
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Written beside `staged`, the temporary path of `target`, and then renamed; after a kill it is removed with the
-    /// temporary directory.
+    /// Written beside `staged`, the temporary path of `target`, and then renamed; after a kill it
+    /// is removed with the temporary directory.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -151,8 +153,8 @@ fn on_disk(source: &Path) -> Result<&Path> {
     Err(Error::new(ErrorKind::NotFound, "the source does not exist").context(source))
 }
 
-/// SHA-256 of path (below the source), size and modification time of each file but `table.lock`, without content. For a
-/// path into a container: that of the container file.
+/// SHA-256 of path (below the source), size and modification time of each file but `table.lock`,
+/// without content. For a path into a container: that of the container file.
 ///
 /// # Errors
 /// `NotFound` if the source is missing, `Io`.

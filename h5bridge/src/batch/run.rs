@@ -102,8 +102,8 @@ impl Standing {
 }
 
 impl Run<'_> {
-    /// Does items until none is left, the time is over, or a signal comes. `show` gets each record after it is in the
-    /// ledger.
+    /// Does items until none is left, the time is over, or a signal comes. `show` gets each record
+    /// after it is in the ledger.
     ///
     /// # Errors
     /// Those of the ledger and the manifest; items that fail are in the tally.

@@ -1,5 +1,5 @@
-//! Shards of `h5bridge batch`: the shares of a manifest's items (jobs) that each of several processes does. Every
-//! process computes the same division.
+//! Shards of `h5bridge batch`: the shares of a manifest's items (jobs) that each of several
+//! processes does. Every process computes the same division.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,8 +34,9 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// Items of this shard, the largest source first. In this order all items are dealt out, each to the shard with the
-    /// fewest bytes so far, and among equal ones to that with the fewest items.
+    /// Items of this shard, the largest source first. In this order all items are dealt out, each
+    /// to the shard with the fewest bytes so far, and among equal ones to that with the fewest
+    /// items.
     pub(crate) fn items(self, manifest: &Manifest) -> Vec<u32> {
         let mut order: Vec<u32> = (0..manifest.len() as u32).collect();
         order.sort_by_key(|&item| Reverse(manifest.bytes(item as usize)));

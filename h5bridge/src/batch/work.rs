@@ -1,5 +1,6 @@
-//! Does one item (job) of a batch: a child process writes the output under a temporary name. The output is then
-//! renamed, and a receipt, the JSON file that records how it was made, is written beside it.
+//! Does one item (job) of a batch: a child process writes the output under a temporary name. The
+//! output is then renamed, and a receipt, the JSON file that records how it was made, is written
+//! beside it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -114,7 +115,8 @@ impl Work {
         self.trust
     }
 
-    /// Attempt number `attempt`, from 1, unless the item is done already. `is_last`: this run makes no further one.
+    /// Attempt number `attempt`, from 1, unless the item is done already. `is_last`: this run makes
+    /// no further one.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));
@@ -150,8 +152,8 @@ impl Work {
         }
     }
 
-    /// Runs `verb` on the item's source, with `target` as the second path, written or read. When `stop` becomes true,
-    /// SIGTERM is sent.
+    /// Runs `verb` on the item's source, with `target` as the second path, written or read. When
+    /// `stop` becomes true, SIGTERM is sent.
     fn child(&self, item: &Item, verb: Verb, target: Option<&Path>, stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut line = self.global.clone();
         line.extend([verb.name.into(), item.source.as_str().into()]);
@@ -222,8 +224,8 @@ impl Work {
         Ok(outcome)
     }
 
-    /// Whether `target` is intact; true without a check unless `Trust::Digest` is set. `h5bridge verify` checks it if
-    /// `verb` stores digests, else the checksums of the receipt do.
+    /// Whether `target` is intact; true without a check unless `Trust::Digest` is set.
+    /// `h5bridge verify` checks it if `verb` stores digests, else the checksums of the receipt do.
     fn agrees(&self, verb: Verb, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool> {
         if self.trust != Trust::Digest {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! The verb `batch` converts many tables: a manifest lists the items (jobs), a ledger records the attempts, a receipt beside each output how it was
-//! made.
+//! The verb `batch` converts many tables: a manifest lists the items (jobs), a ledger records the
+//! attempts, a receipt beside each output how it was made.
 
 mod clean;
 mod files;

@@ -38,7 +38,8 @@ impl Shell {
         }
     }
 
-    /// The completion script that the shell reads; `command` describes the command line of the program.
+    /// The completion script that the shell reads; `command` describes the command line of the
+    /// program.
     pub(crate) fn script(self, mut command: Command) -> Vec<u8> {
         let shell = match self {
             Shell::Bash => clap_complete::Shell::Bash,
@@ -55,8 +56,8 @@ impl Shell {
     }
 }
 
-/// Lines of the completion script for the shell fish that offer the fixed values of positional arguments; the script
-/// from clap lacks them.
+/// Lines of the completion script for the shell fish that offer the fixed values of positional
+/// arguments; the script from clap lacks them.
 fn words(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {
@@ -77,10 +78,12 @@ fn words(command: &Command) -> String {
     lines
 }
 
-/// Verbs of `h5bridge` whose arguments are words, not paths, so that bash does not complete them with file names.
+/// Verbs of `h5bridge` whose arguments are words, not paths, so that bash does not complete them
+/// with file names.
 const OF_WORDS: [&str; 3] = ["help", "completions", "generate"];
 
-/// Changes the completion script of bash so that it offers files where nothing is typed yet; clap's script offers all options.
+/// Changes the completion script of bash so that it offers files where nothing is typed yet; clap's
+/// script offers all options.
 fn with_files(script: &str) -> String {
     let (mut patched, mut takes_files) = (String::new(), false);
     for line in script.lines() {

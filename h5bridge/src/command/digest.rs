@@ -25,16 +25,17 @@ pub(crate) struct Args {
     /// Only columns with these names, in all tables
     #[arg(long, value_delimiter = ',')]
     columns: Vec<String>,
-    /// Hash: blake3 gives CTFP-2, the fingerprints that conversions store; sha256 gives CTFP-1, as files of older programs store
-    /// it
+    /// Hash: blake3 gives CTFP-2, the fingerprints that conversions store; sha256 gives CTFP-1, as
+    /// files of older programs store it
     #[arg(long, default_value = "blake3", value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true)]
     hash: HashKind,
     #[command(flatten)]
     external: External,
 }
 
-/// Runs `h5bridge digest`: prints the fingerprints of a table, or the hash of each file of a container. Errors of
-/// columns are printed in place of their fingerprints; the first one decides the exit status.
+/// Runs `h5bridge digest`: prints the fingerprints of a table, or the hash of each file of a
+/// container. Errors of columns are printed in place of their fingerprints; the first one decides
+/// the exit status.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());
@@ -113,8 +114,8 @@ fn digest_files(
     finish_files(kind, &mut files, [], global, out)
 }
 
-/// Ends a listing of hashes: prints a line for each name and digest of `more`, or with `--json` one document
-/// with the digests in `files`, which were collected earlier, and those in `more`.
+/// Ends a listing of hashes: prints a line for each name and digest of `more`, or with `--json` one
+/// document with the digests in `files`, which were collected earlier, and those in `more`.
 fn finish_files<'a>(
     kind: HashKind,
     files: &mut Map<String, Json>,
@@ -135,7 +136,8 @@ fn finish_files<'a>(
     Ok(Status::Done)
 }
 
-/// The keys `sha256` hold the digests of either hash, so that one program compares both; `format` says which it is.
+/// The keys `sha256` hold the digests of either hash, so that one program compares both; `format`
+/// says which it is.
 fn to_json(table: &TableDigest) -> Json {
     let mut columns = Map::new();
     for column in &table.columns {

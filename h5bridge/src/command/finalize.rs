@@ -1,4 +1,5 @@
-//! `finalize` converts a live file (a native HDF5 file that was written while others read it) to one for the archive: compressed, with digests.
+//! `finalize` converts a live file (a native HDF5 file that was written while others read it) to
+//! one for the archive: compressed, with digests.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,18 +24,21 @@ use crate::report::{self, Ending};
   h5bridge finalize live.h5 my.h5 --source my.ms
   h5bridge finalize live.h5")]
 pub(crate) struct Args {
-    /// A live HDF5 file (one to which rows were appended while others read it) whose writer has ended
+    /// A live HDF5 file (one to which rows were appended while others read it) whose writer has
+    /// ended
     live: PathBuf,
     /// The HDF5 file to write; if omitted, the live file is replaced
     out: Option<PathBuf>,
-    /// The casacore table from which h5bridge follow made the live file; the content is read from the table, also values
-    /// that the live file could not store
+    /// The casacore table from which h5bridge follow made the live file; the content is read from
+    /// the table, also values that the live file could not store
     #[arg(long, value_name = "TABLE")]
     source: Option<PathBuf>,
-    /// Store the original files of the table that --source names in OUT, so that to-ms --exact restores them
+    /// Store the original files of the table that --source names in OUT, so that to-ms --exact
+    /// restores them
     #[arg(long, requires = "source")]
     restorable: bool,
-    /// Add small versions of the visibilities, which HDFView and H5Web draw as heat maps (group quicklook)
+    /// Add small versions of the visibilities, which HDFView and H5Web draw as heat maps (group
+    /// quicklook)
     #[arg(long)]
     quicklook: bool,
     #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
@@ -49,8 +53,8 @@ pub(crate) struct Args {
     max_memory: u64,
 }
 
-/// Runs `h5bridge finalize`: writes an archive file with the content of a live HDF5 file (or of the table that `--source`
-/// names), compares it with that content, and renames it to its final name.
+/// Runs `h5bridge finalize`: writes an archive file with the content of a live HDF5 file (or of the
+/// table that `--source` names), compares it with that content, and renames it to its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);

@@ -1,4 +1,5 @@
-//! `follow` copies new rows of a table that another program is writing into a live file, a native HDF5 file that can be read at the same time.
+//! `follow` copies new rows of a table that another program is writing into a live file, a native
+//! HDF5 file that can be read at the same time.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -42,8 +43,8 @@ pub(crate) struct Args {
     overwrite: bool,
 }
 
-/// Runs `h5bridge follow`: copies new rows of a table into a live HDF5 file, until a signal or one of the options
-/// `--until-closed` and `--idle` ends this.
+/// Runs `h5bridge follow`: copies new rows of a table into a live HDF5 file, until a signal or one
+/// of the options `--until-closed` and `--idle` ends this.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let timeout = global.patience().unwrap_or_default();

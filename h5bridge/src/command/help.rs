@@ -22,8 +22,8 @@ pub(crate) struct Args {
     word: Option<String>,
 }
 
-/// Lets the argument of `help` be one of the verbs of `command` or a topic, so that shells complete it and a misspelt word is
-/// recognised.
+/// Lets the argument of `help` be one of the verbs of `command` or a topic, so that shells complete
+/// it and a misspelt word is recognised.
 pub(crate) fn with_words(command: Command) -> Command {
     let verb = |verb: &Command| PossibleValue::new(verb.get_name().to_owned()).hide(verb.is_hide_set());
     let topics = TOPICS.iter().map(|topic| PossibleValue::new(topic.name));
@@ -32,8 +32,9 @@ pub(crate) fn with_words(command: Command) -> Command {
         .mut_subcommand("help", |help| help.mut_arg("word", |word| word.value_parser(PossibleValuesParser::new(words))))
 }
 
-/// Runs `h5bridge help`: prints the help of a verb or the page about a topic; if none is named, the help of the program and
-/// a list of the topics. `command` describes the command line of the program.
+/// Runs `h5bridge help`: prints the help of a verb or the page about a topic; if none is named, the
+/// help of the program and a list of the topics. `command` describes the command line of the
+/// program.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let topic = TOPICS.iter().find(|topic| Some(topic.name) == args.word.as_deref());
     if let Some(topic) = topic {

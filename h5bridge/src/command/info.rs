@@ -65,7 +65,8 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Prints the tables, arrays or files at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
+/// Prints the tables, arrays or files at a path. Shapes are slowest axis first, as HDF5 and numpy
+/// show them.
 pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     // a table of a native file may be named by its path
     if let Some((file, table)) = Source::split_path(&args.source) {
@@ -132,8 +133,8 @@ impl Args {
     }
 }
 
-/// `others` are findings about other programs. Unless `all` is set, only datasets of the main table are described if it
-/// has more than [`LONG`] rows.
+/// `others` are findings about other programs. Unless `all` is set, only datasets of the main table
+/// are described if it has more than [`LONG`] rows.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;

@@ -1,5 +1,6 @@
-//! `join --virtual` makes one HDF5 file of several native HDF5 files (layout: docs/layout.md), each with a range of
-//! rows of one table. Large columns of the new file are virtual datasets, whose elements stay in the input files.
+//! `join --virtual` makes one HDF5 file of several native HDF5 files (layout: docs/layout.md), each
+//! with a range of rows of one table. Large columns of the new file are virtual datasets, whose
+//! elements stay in the input files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,33 +24,36 @@ use crate::report::{self, Ending};
   h5bridge join --virtual parts-0000.h5 parts-0001.h5 joined.h5
   h5bridge join --virtual parts.h5.parts.ndjson joined.h5")]
 pub(crate) struct Args {
-    /// Native HDF5 files with ranges of rows of one table, in the order of the rows, or the list that `shard plan
-    /// --split` writes; the last path is the file to write, in a directory that holds all others, also in
-    /// subdirectories
+    /// Native HDF5 files with ranges of rows of one table, in the order of the rows, or the list
+    /// that `shard plan --split` writes; the last path is the file to write, in a directory that
+    /// holds all others, also in subdirectories
     #[arg(required = true, num_args = 2.., value_name = "PART... OUT")]
     paths: Vec<PathBuf>,
-    /// Make virtual datasets, whose elements stay in the input files. HAZARD: where such a file is missing, was renamed
-    /// or cannot be read later, HDF5 gives NaN, true and the integers farthest from 0 in the place of its elements, and
-    /// no error
+    /// Make virtual datasets, whose elements stay in the input files. HAZARD: where such a file is
+    /// missing, was renamed or cannot be read later, HDF5 gives NaN, true and the integers farthest
+    /// from 0 in the place of its elements, and no error
     #[arg(long = "virtual")]
     is_virtual: bool,
-    /// Copy columns that have fewer bytes than this in all input files together; larger ones become virtual datasets
+    /// Copy columns that have fewer bytes than this in all input files together; larger ones become
+    /// virtual datasets
     #[arg(long, value_parser = size, value_name = "SIZE", default_value = "1M")]
     copy_below: u64,
-    /// Rows of each input file that are compared with OUT before OUT appears: the first and last one (edges), or all
+    /// Rows of each input file that are compared with OUT before OUT appears: the first and last
+    /// one (edges), or all
     #[arg(long, value_name = "ROWS", default_value = "edges", value_parser = ["edges", "all"])]
     check: String,
     #[command(flatten)]
     publishing: Publishing,
 }
 
-/// Message without `--virtual`: why the option is required, and other ways to read files with ranges of rows as one
-/// table.
+/// Message without `--virtual`: why the option is required, and other ways to read files with
+/// ranges of rows as one table.
 const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so, because HDF5 reads missing parts as fill values without an error: \
                       join with --virtual; xarray.open_mfdataset reads the parts as one; `h5bridge shard plan` of the table makes one file \
                       that has everything";
 
-/// Warning that HDF5 does not report an error if a file that a virtual dataset refers to is missing.
+/// Warning that HDF5 does not report an error if a file that a virtual dataset refers to is
+/// missing.
 const HAZARD: &str = "where a part is missing, HDF5 reads NaN, true and the integers farthest from 0 without an error: move the parts with the \
                       file, and look for them before it is read";
 
@@ -94,7 +98,8 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending { warnings: &warnings, summary: lines(target, &joined), fields, ..Ending::default() }.print(global, out)
 }
 
-/// `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split` has written.
+/// `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split`
+/// has written.
 fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     if part.extension().is_none_or(|end| end != "ndjson") {
         return Ok(vec![part.to_owned()]);

@@ -1,5 +1,5 @@
-//! `link` and `to-hdf5 --replace` make thin tables: table directories whose files with large tiles are symbolic links
-//! to an HDF5 file.
+//! `link` and `to-hdf5 --replace` make thin tables: table directories whose files with large tiles
+//! are symbolic links to an HDF5 file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ pub(crate) struct Args {
     source: PathBuf,
     /// The table directory to write
     out: PathBuf,
-    /// Let programs write to the table: values written to linked columns change the HDF5 file; rows cannot be added
+    /// Let programs write to the table: values written to linked columns change the HDF5 file; rows
+    /// cannot be added
     #[arg(long)]
     writable: bool,
     #[command(flatten)]

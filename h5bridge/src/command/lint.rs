@@ -1,4 +1,5 @@
-//! `lint` checks a native HDF5 file against the rules of its layout (docs/layout.md), and reports what other readers cannot use in it.
+//! `lint` checks a native HDF5 file against the rules of its layout (docs/layout.md), and reports
+//! what other readers cannot use in it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,8 +13,8 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Maximum number of HDF5 objects that `lint` names for each kind of finding without `-v`; the number of further ones
-/// is printed.
+/// Maximum number of HDF5 objects that `lint` names for each kind of finding without `-v`; the
+/// number of further ones is printed.
 const LISTED: usize = 3;
 
 /// Command-line arguments of `h5bridge lint`.
@@ -27,9 +28,9 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint` on a native HDF5 file (one in the layout of docs/layout.md): prints each rule of the layout
-/// that the file breaks, with the HDF5 objects that break it, and what some readers cannot use in the file. Only broken
-/// rules change the exit status.
+/// Runs `h5bridge lint` on a native HDF5 file (one in the layout of docs/layout.md): prints each
+/// rule of the layout that the file breaks, with the HDF5 objects that break it, and what some
+/// readers cannot use in the file. Only broken rules change the exit status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();
@@ -72,7 +73,8 @@ fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
     groups
 }
 
-/// The text about one rule of `lint`: why it exists, what was found in at most `listed` objects, which readers it affects, and what to do.
+/// The text about one rule of `lint`: why it exists, what was found in at most `listed` objects,
+/// which readers it affects, and what to do.
 fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     let kind = match rule.requirement {
         Requirement::Layout => "breaks the layout",
@@ -96,7 +98,8 @@ fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     lines
 }
 
-/// The HDF5 path of the object that a finding is about, followed by the name of the attribute if it is about one.
+/// The HDF5 path of the object that a finding is about, followed by the name of the attribute if it
+/// is about one.
 fn place(finding: &Finding) -> String {
     match &finding.attribute {
         Some(attribute) => format!("{} attribute {attribute}", finding.object),

@@ -51,9 +51,11 @@ enum Sort {
     Name,
     /// Files with the most bytes first
     Size,
-    /// Files that occupy the most bytes in the container first, counted after compression and in whole blocks
+    /// Files that occupy the most bytes in the container first, counted after compression and in
+    /// whole blocks
     Stored,
-    /// Files in the order in which they are found in the container, without collecting them in memory
+    /// Files in the order in which they are found in the container, without collecting them in
+    /// memory
     None,
 }
 
@@ -67,8 +69,8 @@ impl Args {
         self.order() != Sort::None || self.reverse
     }
 
-    /// Sorts the files of one container as `--sort` and `--reverse` say. `key` returns of a file its name, its bytes, and the
-    /// bytes that it occupies in the container.
+    /// Sorts the files of one container as `--sort` and `--reverse` say. `key` returns of a file
+    /// its name, its bytes, and the bytes that it occupies in the container.
     fn arrange<T>(&self, files: &mut [T], key: impl Fn(&T) -> (&str, u64, u64)) {
         match self.order() {
             Sort::Name => files.sort_by(|a, b| key(a).0.cmp(key(b).0)),
@@ -81,7 +83,8 @@ impl Args {
         }
     }
 
-    /// Formats a number of bytes for the listing of `ls`, aligned on the right; with a unit if `--human-readable` is given.
+    /// Formats a number of bytes for the listing of `ls`, aligned on the right; with a unit if
+    /// `--human-readable` is given.
     fn size(&self, bytes: u64) -> String {
         let text = if self.human_readable { report::bytes(bytes) } else { bytes.to_string() };
         format!("{text:>12}")
@@ -115,7 +118,8 @@ impl Total {
     }
 }
 
-/// Printer of the listing of `h5bridge ls`, file by file. If files are to be sorted, those of a container are first collected.
+/// Printer of the listing of `h5bridge ls`, file by file. If files are to be sorted, those of a
+/// container are first collected.
 struct Printer<'a, W> {
     args: &'a Args,
     out: &'a mut W,
@@ -159,8 +163,8 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Runs `h5bridge ls`: prints every file in a container or table directory with its size and how it is stored, or the chunks of
-/// arrays.
+/// Runs `h5bridge ls`: prints every file in a container or table directory with its size and how it
+/// is stored, or the chunks of arrays.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return run_arrays(&args, global, out);
@@ -199,8 +203,8 @@ pub(super) fn array_line(array: &ArrayInfo) -> String {
     format!("{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", printable(name))
 }
 
-/// Prints the chunks of arrays one by one without collecting them, because an array can have millions of chunks. With
-/// `--json`, each chunk is one line of the document.
+/// Prints the chunks of arrays one by one without collecting them, because an array can have
+/// millions of chunks. With `--json`, each chunk is one line of the document.
 fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if args.is_ordered() {
         let message = "chunks of arrays are listed as they are found: -S, --sort and --reverse are for files";
@@ -277,8 +281,8 @@ fn to_json(listing: &Listing) -> Json {
     document
 }
 
-/// Adds the properties of a container or file that are particular to its format, such as `sion_globalrank` of SIONlib
-/// files, to a JSON document as `properties`.
+/// Adds the properties of a container or file that are particular to its format, such as
+/// `sion_globalrank` of SIONlib files, to a JSON document as `properties`.
 pub(super) fn add_properties(document: &mut Json, properties: &Properties) {
     if !properties.values.is_empty() {
         let values = properties.values.iter().map(|(name, value)| (name.clone(), property_json(value)));
@@ -295,8 +299,8 @@ fn property_json(value: &Property) -> Json {
     }
 }
 
-/// Lines of text with the properties of a container or file that are particular to its format, such as
-/// `sion_globalrank` of SIONlib files.
+/// Lines of text with the properties of a container or file that are particular to its format, such
+/// as `sion_globalrank` of SIONlib files.
 pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
     properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
 }
@@ -322,7 +326,8 @@ pub(super) fn file_json(file: &ListedFile) -> Json {
     document
 }
 
-/// Describes a container in words: format, version, size and number of blocks, free blocks, kind of checksum.
+/// Describes a container in words: format, version, size and number of blocks, free blocks, kind of
+/// checksum.
 pub(super) fn describe(info: &ContainerInfo) -> String {
     let mut words = vec![info.format.to_owned()];
     words.extend(info.version.map(|version| format!("version {version}")));
@@ -333,9 +338,9 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-/// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a symbolic link in an archive),
-/// or the date of a saved state in an archive of the Python package cs.vt. `depth`: number of containers around it;
-/// `block_bytes`: block size of the container.
+/// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a
+/// symbolic link in an archive), or the date of a saved state in an archive of the Python package
+/// cs.vt. `depth`: number of containers around it; `block_bytes`: block size of the container.
 fn print(
     listed: &Listed<'_>,
     depth: usize,
@@ -358,8 +363,8 @@ fn print(
     }
 }
 
-/// Describes how a file of `len` bytes is stored in a container, in words; its block size is only named if it differs from the container's,
-/// `block_bytes`.
+/// Describes how a file of `len` bytes is stored in a container, in words; its block size is only
+/// named if it differs from the container's, `block_bytes`.
 fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(bytes) = layout.block_bytes {
@@ -382,7 +387,8 @@ fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args
     words
 }
 
-/// A file name from a container without control characters, which could be commands to the terminal.
+/// A file name from a container without control characters, which could be commands to the
+/// terminal.
 pub(super) fn printable(name: &str) -> String {
     if name.is_empty() || name.chars().any(char::is_control) { format!("{name:?}") } else { name.to_owned() }
 }

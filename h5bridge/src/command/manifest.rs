@@ -1,5 +1,5 @@
-//! `h5bridge manifest` writes references to the tiles of a table, or to the chunks of a native HDF5 file, in the JSON format of
-//! kerchunk, with which Zarr libraries read them in place.
+//! `h5bridge manifest` writes references to the tiles of a table, or to the chunks of a native HDF5
+//! file, in the JSON format of kerchunk, with which Zarr libraries read them in place.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,15 @@ use crate::report::{self, Ending};
 pub(crate) struct Args {
     /// A table directory, or a native HDF5 file
     source: PathBuf,
-    /// The kerchunk JSON to write; its name should end in .json. If SOURCE is a table directory, its Bools and the
-    /// numbers that are not in tiles are copied to OUT.rest.h5
+    /// The kerchunk JSON to write; its name should end in .json. If SOURCE is a table directory,
+    /// its Bools and the numbers that are not in tiles are copied to OUT.rest.h5
     out: PathBuf,
-    /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk engine finds them
+    /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk
+    /// engine finds them
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// The directory or URL in which readers find SOURCE and OUT.rest.h5 (the HDF5 file with what is not read from tiles);
-    /// without it, references have absolute paths
+    /// The directory or URL in which readers find SOURCE and OUT.rest.h5 (the HDF5 file with what
+    /// is not read from tiles); without it, references have absolute paths
     #[arg(long, value_name = "URL")]
     base: Option<String>,
     #[command(flatten)]
@@ -44,7 +45,8 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Writes the JSON and, for a table directory, an HDF5 file with its Bools and the numbers that are not in tiles.
+/// Writes the JSON and, for a table directory, an HDF5 file with its Bools and the numbers that are
+/// not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.publishing.overwrite)?;

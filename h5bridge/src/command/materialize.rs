@@ -1,4 +1,5 @@
-//! `materialize` makes a thin table (one whose data is in an HDF5 file) independent of that file: it copies the data.
+//! `materialize` makes a thin table (one whose data is in an HDF5 file) independent of that file:
+//! it copies the data.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,8 +26,8 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Runs `h5bridge materialize`: replaces a thin table, whose files with large tiles are symbolic links to an HDF5 file,
-/// by a table with all data in its own files.
+/// Runs `h5bridge materialize`: replaces a thin table, whose files with large tiles are symbolic
+/// links to an HDF5 file, by a table with all data in its own files.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);

@@ -1,4 +1,5 @@
-//! The verbs of `h5bridge`, such as `to-hdf5` and `info`: one file for each, with its command-line arguments and its implementation.
+//! The verbs of `h5bridge`, such as `to-hdf5` and `info`: one file for each, with its command-line
+//! arguments and its implementation.
 
 pub(crate) mod batch;
 pub(crate) mod completions;

@@ -1,4 +1,5 @@
-//! `h5bridge pack` writes the files of a table into containers, which are files that hold other files.
+//! `h5bridge pack` writes the files of a table into containers, which are files that hold other
+//! files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,26 +28,29 @@ use crate::report::{self, Ending, Salvaging};
   h5bridge pack my.ms /archive/my.vt --format vt
   h5bridge pack my.h5/group/data data.bcolz --format bcolz --compress zstd")]
 pub(crate) struct Args {
-    /// A table directory, packed or not, or a single file that holds a whole table. The formats hdf5, vt and sion
-    /// accept any directory or container; blz, bcolz and bloscpack accept an array or a dataset in an HDF5 file
+    /// A table directory, packed or not, or a single file that holds a whole table. The formats
+    /// hdf5, vt and sion accept any directory or container; blz, bcolz and bloscpack accept an
+    /// array or a dataset in an HDF5 file
     source: PathBuf,
-    /// The table directory to create, or with --single-file the file; with --format vt the archive (of the Python
-    /// package cs.vt) to create or to extend
+    /// The table directory to create, or with --single-file the file; with --format vt the archive
+    /// (of the Python package cs.vt) to create or to extend
     out: PathBuf,
-    /// Kind of container. Casacore 3.6 and later read multifile, every casacore since 2.0 multifile1; casacore built with
-    /// HDF5 reads multihdf5, the default with --single-file and --compress. hdf5 and sion (SIONlib) are single files. vt adds an entry to an archive of the
-    /// Python package cs.vt, whose blocks are in a directory (store) beside it. blz, bcolz and bloscpack hold arrays in
-    /// Blosc chunks
+    /// Kind of container. Casacore 3.6 and later read multifile, every casacore since 2.0
+    /// multifile1; casacore built with HDF5 reads multihdf5, the default with --single-file and
+    /// --compress. hdf5 and sion (SIONlib) are single files. vt adds an entry to an archive of the
+    /// Python package cs.vt, whose blocks are in a directory (store) beside it. blz, bcolz and
+    /// bloscpack hold arrays in Blosc chunks
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
-    /// Size in bytes of the blocks in which a container stores files, at least 128; 1M by default, less for small
-    /// tables
+    /// Size in bytes of the blocks in which a container stores files, at least 128; 1M by default,
+    /// less for small tables
     #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
     /// Store a checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]
     crc: bool,
-    /// Hash that a single multihdf5 file records of each file: blake3 (default), or sha256 for archives whose rules ask for it
+    /// Hash that a single multihdf5 file records of each file: blake3 (default), or sha256 for
+    /// archives whose rules ask for it
     #[arg(long, value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true)]
     checksum: Option<HashKind>,
     #[arg(long, default_value = "none", value_parser = compress, help = compress_help())]
@@ -59,8 +63,9 @@ pub(crate) struct Args {
     /// Leave out files that cannot be read, name them, and pack the rest; the exit code is then 6
     #[arg(long)]
     salvage: bool,
-    /// Pack also the tables in other places that hold rows, columns or subtables of SOURCE, as parts of OUT that it names; by
-    /// default a warning names them, and with --strict nothing is packed
+    /// Pack also the tables in other places that hold rows, columns or subtables of SOURCE, as
+    /// parts of OUT that it names; by default a warning names them, and with --strict nothing is
+    /// packed
     #[arg(long)]
     follow_references: bool,
 }
@@ -181,7 +186,8 @@ pub(super) fn export(
     .print(global, out)
 }
 
-/// Packs a table or file tree, and prints a summary; `options` sets all options but the compression.
+/// Packs a table or file tree, and prints a summary; `options` sets all options but the
+/// compression.
 pub(super) fn write(
     source: &Path,
     target: &Path,
@@ -225,7 +231,8 @@ fn refuse(elsewhere: &[Elsewhere], global: &Global, out: &mut impl Write) -> Res
     .print(global, out)
 }
 
-/// Warnings about tables that the files need but that were not treated with them; `how` names the treatment.
+/// Warnings about tables that the files need but that were not treated with them; `how` names the
+/// treatment.
 pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
     let warning = |table: &Elsewhere| match table.is_missing {
         true => format!("{table}, which is missing"),
@@ -234,14 +241,15 @@ pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
     elsewhere.iter().map(warning).collect()
 }
 
-/// Adds the hint to use `--salvage` to an error of a damaged source; not if the source is a single file whose list of
-/// files cannot be read.
+/// Adds the hint to use `--salvage` to an error of a damaged source; not if the source is a single
+/// file whose list of files cannot be read.
 pub(super) fn suggest(error: ctds_hdf5::Error, is_given: bool, source: &Path) -> anyhow::Error {
     let helps = !is_given && (source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source));
     report::suggest(error, Salvaging { is_given: false, helps }, report::SALVAGE_FILES)
 }
 
-/// Prints the summary of packed or unpacked files, and names those that were left out; `how` names the treatment.
+/// Prints the summary of packed or unpacked files, and names those that were left out; `how` names
+/// the treatment.
 #[expect(clippy::too_many_arguments, reason = "each is a fact of one call")]
 pub(super) fn finish(
     summary: &PackSummary,

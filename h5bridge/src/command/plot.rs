@@ -43,22 +43,25 @@ use crate::report::Ending;
 pub(crate) struct Args {
     /// A table directory, a container with a table, an HDF5 file made by to-hdf5, or a live file
     source: PathBuf,
-    /// Kind of plot [default: waterfall; if SOURCE is a calibration table, amplitude and phase by antenna; if SOURCE is
-    /// an image, one plane of it]
+    /// Kind of plot [default: waterfall; if SOURCE is a calibration table, amplitude and phase by
+    /// antenna; if SOURCE is an image, one plane of it]
     #[arg(value_parser = kinds())]
     kind: Option<String>,
-    /// The x axis, which selects the kind of plot instead of KIND: time, channel, uvdist, u or antenna
-    #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
-    x: Option<String>,
-    /// The y axis, which selects the kind of plot instead of KIND: amplitude, phase, real, imag, flagged, time, v or
+    /// The x axis, which selects the kind of plot instead of KIND: time, channel, uvdist, u or
     /// antenna
     #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
+    x: Option<String>,
+    /// The y axis, which selects the kind of plot instead of KIND: amplitude, phase, real, imag,
+    /// flagged, time, v or antenna
+    #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
     y: Option<String>,
-    /// Draw one line for each correlation, antenna, baseline, field, scan or spectral window, at most 64
+    /// Draw one line for each correlation, antenna, baseline, field, scan or spectral window, at
+    /// most 64
     #[arg(long, value_parser = PossibleValuesParser::new(choose::BY))]
     by: Option<String>,
-    /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors [default: KIND.png, unless the
-    /// plot is shown in the terminal or printed as JSON; --quiet needs a name]
+    /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors
+    /// [default: KIND.png, unless the plot is shown in the terminal or printed as JSON; --quiet
+    /// needs a name]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Show the picture in the terminal; the default without --out
@@ -70,7 +73,8 @@ pub(crate) struct Args {
     /// Column of visibilities [default: DATA, or the first that exists]
     #[arg(long)]
     column: Option<String>,
-    /// DATA_DESC_ID, or the name of a spectral window [default: the spectral window of the newest row]
+    /// DATA_DESC_ID, or the name of a spectral window [default: the spectral window of the newest
+    /// row]
     #[arg(long, value_name = "ID")]
     spw: Option<String>,
     /// Only these fields, by name or number from 0: 3C286,2
@@ -79,46 +83,53 @@ pub(crate) struct Args {
     /// Only these scans, by SCAN_NUMBER: 3,4,7
     #[arg(long, value_name = "SCAN,...")]
     scan: Option<String>,
-    /// Names or numbers of correlations [default: the parallel hands; plots against uvdist show the first of them,
-    /// plots of flags and of u and v show all correlations]
+    /// Names or numbers of correlations [default: the parallel hands; plots against uvdist show the
+    /// first of them, plots of flags and of u and v show all correlations]
     #[arg(long, value_name = "CORR,...")]
     corr: Option<String>,
-    /// "cross", "auto", "all", or pairs of antennas: m000-m001, or CS-1&CS-2 for names that contain "-" [default: cross]
+    /// "cross", "auto", "all", or pairs of antennas: m000-m001, or CS-1&CS-2 for names that contain
+    /// "-" [default: cross]
     #[arg(long, value_name = "PAIR,...")]
     baseline: Option<String>,
     /// Only baselines with one of these antennas, by name or number from 0: m000,5
     #[arg(long, value_name = "ANTENNA,...")]
     antenna: Option<String>,
-    /// Only times in the range A..B, from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds
+    /// Only times in the range A..B, from A up to but without B: UTC such as 2026-11-20T17:30:00,
+    /// or MJD in seconds
     #[arg(long, value_name = "A..B")]
     time: Option<String>,
     /// Only channels in the range A..B, from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B")]
     chan: Option<String>,
-    /// The quantity to plot: "amp", "phase", "real", "imag" or "flagged"; each kind of plot accepts some of them
+    /// The quantity to plot: "amp", "phase", "real", "imag" or "flagged"; each kind of plot accepts
+    /// some of them
     #[arg(long)]
     quantity: Option<String>,
-    /// How amplitudes in one bin of a plot are combined: "mean", or "max" to show short interference that a mean hides
+    /// How amplitudes in one bin of a plot are combined: "mean", or "max" to show short
+    /// interference that a mean hides
     #[arg(long)]
     statistic: Option<String>,
-    /// How visibilities are averaged: "scalar" (mean of their amplitudes) or "vector" (amplitude of the mean of the
-    /// complex numbers)
+    /// How visibilities are averaged: "scalar" (mean of their amplitudes) or "vector" (amplitude of
+    /// the mean of the complex numbers)
     #[arg(long)]
     average: Option<String>,
     /// Whether to "omit" or "include" flagged cells
     #[arg(long)]
     flagged: Option<String>,
-    /// Unit of the axes of a plot of u and v: "m", or "klambda" (kilowavelengths at the middle of the band)
+    /// Unit of the axes of a plot of u and v: "m", or "klambda" (kilowavelengths at the middle of
+    /// the band)
     #[arg(long)]
     unit: Option<String>,
-    /// Plane of an image to plot, along its first two axes (fastest first, as in casacore): an index, from 0, on each
-    /// further axis
+    /// Plane of an image to plot, along its first two axes (fastest first, as in casacore): an
+    /// index, from 0, on each further axis
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     plane: Vec<u64>,
-    /// Stop after reading this many bytes of rows; the plot of a larger source shows an even sample of its rows
+    /// Stop after reading this many bytes of rows; the plot of a larger source shows an even sample
+    /// of its rows
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = size)]
     max_read: u64,
-    /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and draw nothing
+    /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and
+    /// draw nothing
     #[arg(long)]
     describe: bool,
     /// Size of the picture in pixels, width x height
@@ -198,7 +209,8 @@ impl Args {
         parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// Whether the kind of plot depends on SOURCE: a MeasurementSet, a calibration table or an image.
+    /// Whether the kind of plot depends on SOURCE: a MeasurementSet, a calibration table or an
+    /// image.
     fn leaves_kind(&self) -> bool {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
@@ -222,7 +234,8 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// The plots that are asked for; without a kind, those that suit SOURCE, which `known` describes.
+    /// The plots that are asked for; without a kind, those that suit SOURCE, which `known`
+    /// describes.
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
@@ -274,7 +287,8 @@ impl Drawing {
         Ok(Request::parse(self.kind.name(), &parameters)?)
     }
 
-    /// The frame has, with `--by`, one line for each antenna, baseline, field, scan or spectral window with data.
+    /// The frame has, with `--by`, one line for each antenna, baseline, field, scan or spectral
+    /// window with data.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
             return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
@@ -296,8 +310,8 @@ impl Drawing {
     }
 }
 
-/// Reads the frames of all plots. With `pictures`, also the percentage of flagged data in each cell of a waterfall or
-/// of a plot by baseline that omits flagged data.
+/// Reads the frames of all plots. With `pictures`, also the percentage of flagged data in each cell
+/// of a waterfall or of a plot by baseline that omits flagged data.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {
@@ -417,8 +431,8 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
     png::encode(pixels.width, &pixels.bytes)
 }
 
-/// Characters and control sequences for the terminal. `size`: width and height in pixels; a picture of Unicode
-/// characters has the size of the terminal instead.
+/// Characters and control sequences for the terminal. `size`: width and height in pixels; a picture
+/// of Unicode characters has the size of the terminal instead.
 fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     match show {
         Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),
@@ -433,7 +447,8 @@ fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     }
 }
 
-/// Writes under a temporary name and renames the file to `path`, which may only exist if `overwrite` is true.
+/// Writes under a temporary name and renames the file to `path`, which may only exist if
+/// `overwrite` is true.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
     Ok(ctds_hdf5::program::write_file(path, bytes, if_exists(overwrite))
         .map_err(|error| error.context(path.display()))?)

@@ -1,4 +1,5 @@
-//! `h5bridge refs` prints a kerchunk document: offsets and lengths of the chunks of a native HDF5 file, with which Zarr libraries read it in place.
+//! `h5bridge refs` prints a kerchunk document: offsets and lengths of the chunks of a native HDF5
+//! file, with which Zarr libraries read it in place.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -25,13 +26,14 @@ pub(crate) struct Args {
     /// The address at which readers find the file; without it, SOURCE
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk engine finds them
+    /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk
+    /// engine finds them
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
 }
 
-/// Runs `h5bridge refs`: prints the offsets and lengths of chunks as one JSON document, and on stderr their number and
-/// the columns that are left out.
+/// Runs `h5bridge refs`: prints the offsets and lengths of chunks as one JSON document, and on
+/// stderr their number and the columns that are left out.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());

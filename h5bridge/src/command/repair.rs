@@ -1,5 +1,5 @@
-//! `h5bridge repair` recovers a live file (a native HDF5 file to which a program appends rows) whose writer did not
-//! close it.
+//! `h5bridge repair` recovers a live file (a native HDF5 file to which a program appends rows)
+//! whose writer did not close it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ use crate::report::Ending;
 #[command(before_help = "Examples:
   h5bridge repair live.h5")]
 pub(crate) struct Args {
-    /// A live HDF5 file whose writer was killed: rows that were not committed are removed. A file that another program
-    /// wrote keeps all rows and is only marked as closed
+    /// A live HDF5 file whose writer was killed: rows that were not committed are removed. A file
+    /// that another program wrote keeps all rows and is only marked as closed
     file: PathBuf,
 }
 
-/// Runs `h5bridge repair` on a live file, an HDF5 file to which a program appended rows until it was killed: marks the
-/// file as closed, removes rows that were not committed, and prints how many rows of each table are kept and lost. A
-/// file that another program wrote keeps all rows.
+/// Runs `h5bridge repair` on a live file, an HDF5 file to which a program appended rows until it
+/// was killed: marks the file as closed, removes rows that were not committed, and prints how many
+/// rows of each table are kept and lost. A file that another program wrote keeps all rows.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;

@@ -66,23 +66,26 @@ const SIGNAL_PAUSE: Duration = Duration::from_millis(50);
 From another machine, by ssh; then open the address that serve prints:
   ssh -L 5380:127.0.0.1:5380 HOST")]
 pub(crate) struct Args {
-    /// HDF5 files (live or not), tables, or directories, which are listed on request, four levels deep
+    /// HDF5 files (live or not), tables, or directories, which are listed on request, four levels
+    /// deep
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Port to listen at; 0 selects any free one [default: the first free one from 5380 to 5389]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
-    /// Address of this machine to listen at. With an address other than 127.0.0.1 or ::1 other machines can connect,
-    /// without encryption
+    /// Address of this machine to listen at. With an address other than 127.0.0.1 or ::1 other
+    /// machines can connect, without encryption
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: String,
     /// Open the page in a browser
     #[arg(long)]
     open: bool,
-    /// Accept requests of every user of this machine without a token; refused if other machines can connect
+    /// Accept requests of every user of this machine without a token; refused if other machines can
+    /// connect
     #[arg(long)]
     no_token: bool,
-    /// A further host name by which browsers reach this server, such as that of a proxy or localhost:8080
+    /// A further host name by which browsers reach this server, such as that of a proxy or
+    /// localhost:8080
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// An origin whose pages may send requests, such as <https://example.org>
@@ -94,11 +97,12 @@ pub(crate) struct Args {
     /// Refuse answers that are larger than this: 64M, 1G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_response: u64,
-    /// Memory for answers that clients have not read yet, of all clients together, in bytes: 512M, 2G
+    /// Memory for answers that clients have not read yet, of all clients together, in bytes: 512M,
+    /// 2G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
-    /// A file with alert rules for all live HDF5 files (to which programs append rows), one on each line, such as "no rows for 30 s"; # begins a comment.
-    /// docs/serve.md lists the rules
+    /// A file with alert rules for all live HDF5 files (to which programs append rows), one on each
+    /// line, such as "no rows for 30 s"; # begins a comment. docs/serve.md lists the rules
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
     /// Number of threads that read and decode [default: one for each processor]

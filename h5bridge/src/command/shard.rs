@@ -1,5 +1,5 @@
-//! `h5bridge shard` divides the conversion of one large table among many processes or machines: `plan` cuts its data into items, which `work`
-//! writes.
+//! `h5bridge shard` divides the conversion of one large table among many processes or machines:
+//! `plan` cuts its data into items, which `work` writes.
 
 mod claims;
 mod items;
@@ -35,11 +35,11 @@ pub(crate) struct Args {
 /// The steps of a conversion by several processes: plan, work, status, commit, verify.
 #[derive(Debug, clap::Subcommand)]
 enum Step {
-    /// Write everything but the large datasets or hypercubes, and divide these into items (ranges of chunks or tiles)
-    /// for workers
+    /// Write everything but the large datasets or hypercubes, and divide these into items (ranges
+    /// of chunks or tiles) for workers
     Plan(plan::Args),
-    /// Write the items of a plan (ranges of chunks or tiles) that are not done; may run on many machines at the same
-    /// time
+    /// Write the items of a plan (ranges of chunks or tiles) that are not done; may run on many
+    /// machines at the same time
     Work(work::Args),
     /// Show how many items of a plan (ranges of chunks or tiles) are done, and which failed
     Status(status::Args),

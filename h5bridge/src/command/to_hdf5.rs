@@ -46,57 +46,61 @@ pub(crate) struct Args {
     out: PathBuf,
     #[command(flatten)]
     chosen: Chosen,
-    /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such as
-    /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
+    /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such
+    /// as 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
     #[arg(long = "where", value_name = "CONDITION")]
     predicate: Option<Predicate>,
-    /// Average the visibilities of a MeasurementSet, weighted and without flagged samples: rows of a baseline in bins of
-    /// time, neighbouring channels, or both
+    /// Average the visibilities of a MeasurementSet, weighted and without flagged samples: rows of
+    /// a baseline in bins of time, neighbouring channels, or both
     #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
     average: Option<Averaging>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
-    /// With --compress shared: share bytes with the source by reflinks where possible (auto), fail if not possible
-    /// (always), or copy them (never); the content of OUT is the same
+    /// With --compress shared: share bytes with the source by reflinks where possible (auto), fail
+    /// if not possible (always), or copy them (never); the content of OUT is the same
     #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
     reflink: Reflink,
-    /// Lay out the file for reading from a disk (default), or from an object store (cloud) with chunks of 4 MiB and all
-    /// metadata together in a few pages
+    /// Lay out the file for reading from a disk (default), or from an object store (cloud) with
+    /// chunks of 4 MiB and all metadata together in a few pages
     #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
     profile: ProfileName,
-    /// The oldest HDF5 that reads the file: 1.10, or 1.8, also for readers that know no newer structures, such as jsfive and
-    /// pyfive; h5bridge lint tells what each reader needs
+    /// The oldest HDF5 that reads the file: 1.10, or 1.8, also for readers that know no newer
+    /// structures, such as jsfive and pyfive; h5bridge lint tells what each reader needs
     #[arg(long, default_value = "1.10", value_parser = hdf5_version(), value_name = "1.8|1.10")]
     hdf5: Hdf5Version,
-    /// Replace SOURCE, a table directory, in one step by a thin table whose tiles are in OUT (docs/thin.md), so that
-    /// the data is stored once. OUT and the thin table are first compared with SOURCE; OUT is written as by --compress
-    /// shared
+    /// Replace SOURCE, a table directory, in one step by a thin table whose tiles are in OUT
+    /// (docs/thin.md), so that the data is stored once. OUT and the thin table are first compared
+    /// with SOURCE; OUT is written as by --compress shared
     #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "quicklook", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
     replace: bool,
-    /// With --replace: let programs write to the thin table (the new SOURCE); cells whose tiles are in OUT are then
-    /// written into OUT
+    /// With --replace: let programs write to the thin table (the new SOURCE); cells whose tiles are
+    /// in OUT are then written into OUT
     #[arg(long, requires = "replace")]
     writable: bool,
     /// Make all datasets appendable along the row axis
     #[arg(long)]
     appendable: bool,
-    /// Also store what is needed to restore the original directory, every file and every byte, with `to-ms --exact`
+    /// Also store what is needed to restore the original directory, every file and every byte, with
+    /// `to-ms --exact`
     #[arg(long)]
     restorable: bool,
-    /// With --restorable: the hash that is stored of each original file; sha256 for archives whose rules ask for it
+    /// With --restorable: the hash that is stored of each original file; sha256 for archives whose
+    /// rules ask for it
     #[arg(long, default_value = "blake3", value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true, requires = "restorable")]
     checksum: HashKind,
-    /// Add small versions of the visibilities by time and channel, which HDFView and H5Web draw as heat maps (group quicklook)
+    /// Add small versions of the visibilities by time and channel, which HDFView and H5Web draw as
+    /// heat maps (group quicklook)
     #[arg(long)]
     quicklook: bool,
-    /// Store each file of a container as an array of little-endian elements of this type instead of bytes; the type is
-    /// named as in numpy: f4, int32
+    /// Store each file of a container as an array of little-endian elements of this type instead of
+    /// bytes; the type is named as in numpy: f4, int32
     #[arg(long, value_name = "f4")]
     dtype: Option<String>,
     #[command(flatten)]
     publishing: Publishing,
-    /// Print what would be written: tables, columns, chunks, and the expected size, time and memory. If OUT would have more than
-    /// 16 MiB, its disk is measured with 32 MiB that are not kept
+    /// Print what would be written: tables, columns, chunks, and the expected size, time and
+    /// memory. If OUT would have more than 16 MiB, its disk is measured with 32 MiB that are not
+    /// kept
     #[arg(long)]
     dry_run: bool,
     /// Threads that decode and compress; 0: one for each processor
@@ -108,7 +112,8 @@ pub(crate) struct Args {
     /// Leave out damaged parts of SOURCE, name them, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Compute digests of the content during the conversion and store them in the file; the default, except with --compress none or shared
+    /// Compute digests of the content during the conversion and store them in the file; the
+    /// default, except with --compress none or shared
     #[arg(long)]
     digest: bool,
     /// Do not compute digests of the content
@@ -121,8 +126,8 @@ pub(crate) struct Args {
 /// Options of `to-hdf5` and of `shard plan` that choose the columns, rows and tables to convert.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Chosen {
-    /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables without a named column
-    /// stay whole
+    /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables
+    /// without a named column stay whole
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub(crate) columns: Vec<String>,
     /// Leave out these columns, named in the same way as for --columns
@@ -161,7 +166,8 @@ fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
     PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| word.parse::<Hdf5Version>())
 }
 
-/// Values of `to-hdf5 --profile`, which lays out the HDF5 file for reading from a disk (`Default`) or from an object store (`Cloud`).
+/// Values of `to-hdf5 --profile`, which lays out the HDF5 file for reading from a disk (`Default`)
+/// or from an object store (`Cloud`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ProfileName {
     Default,
@@ -197,7 +203,8 @@ pub(crate) fn compress_help() -> String {
     )
 }
 
-/// Value of `to-hdf5 --compress`: a compression, or `keep`, which copies the compressed chunks of Blosc arrays unchanged.
+/// Value of `to-hdf5 --compress`: a compression, or `keep`, which copies the compressed chunks of
+/// Blosc arrays unchanged.
 #[derive(Debug, Clone, Copy)]
 enum CompressOrKeep {
     Compress(Compress),
@@ -274,7 +281,8 @@ impl Args {
         }
     }
 
-    /// The compression that `--compress` gives for tables and files; an error for `keep`, which only arrays in Blosc chunks can have.
+    /// The compression that `--compress` gives for tables and files; an error for `keep`, which
+    /// only arrays in Blosc chunks can have.
     fn without_keep(&self) -> Result<Compress> {
         match self.compress {
             CompressOrKeep::Compress(compress) => Ok(compress),
@@ -284,7 +292,8 @@ impl Args {
         }
     }
 
-    /// Refuses options that only tables have, for a source that is not a table; `what` is the kind of source in the message.
+    /// Refuses options that only tables have, for a source that is not a table; `what` is the kind
+    /// of source in the message.
     fn check_no_table_options(&self, what: &str) -> Result<()> {
         let of_tables = [
             (!self.chosen.columns.is_empty(), "--columns"),
@@ -341,7 +350,8 @@ impl Args {
         to_hdf5
     }
 
-    /// The line of the summary with the command that compares OUT. Averages are compared with their digests only.
+    /// The line of the summary with the command that compares OUT. Averages are compared with their
+    /// digests only.
     fn next_step(&self, is_averaged: bool) -> String {
         let (source, target) = (self.source.display(), self.out.display());
         if is_averaged {
@@ -357,7 +367,8 @@ fn usage(message: impl Into<String>) -> anyhow::Error {
     ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into()
 }
 
-/// Converts the source, or with `--dry-run` prints the tables, columns and chunks that would be written.
+/// Converts the source, or with `--dry-run` prints the tables, columns and chunks that would be
+/// written.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     args.validate()?;

@@ -29,7 +29,8 @@ pub(crate) struct Args {
     out: PathBuf,
     #[command(flatten)]
     publishing: Publishing,
-    /// Restore the original directory, every file and every byte; needs a file made with `to-hdf5 --restorable`
+    /// Restore the original directory, every file and every byte; needs a file made with
+    /// `to-hdf5 --restorable`
     #[arg(long, conflicts_with = "byte_order")]
     exact: bool,
     /// Byte order of the data files, big or little [default: that of the original table]
@@ -38,8 +39,8 @@ pub(crate) struct Args {
     /// Leave out damaged parts, name them, and write the rest; the exit code is then 6
     #[arg(long, conflicts_with = "exact")]
     salvage: bool,
-    /// Restore engines (ScaledArrayEngine, BitFlagsEngine …) for columns where they compute exactly the values of the
-    /// source
+    /// Restore engines (ScaledArrayEngine, BitFlagsEngine …) for columns where they compute exactly
+    /// the values of the source
     #[arg(long, conflicts_with = "exact")]
     engines: bool,
     /// Threads that read and write; 0: one for each processor

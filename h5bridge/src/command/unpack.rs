@@ -1,4 +1,5 @@
-//! `h5bridge unpack` extracts the files of a table from containers such as MultiFile, MultiHDF5 and tar archives.
+//! `h5bridge unpack` extracts the files of a table from containers such as MultiFile, MultiHDF5 and
+//! tar archives.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,8 +24,9 @@ use crate::report;
   h5bridge unpack archive.h5 my.ms")]
 #[command(mut_args(overwrite_help("Replace OUT if it exists and is a table")))]
 pub(crate) struct Args {
-    /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or
-    /// an HDF5 file made from BLZ, bcolz or bloscpack arrays, which are restored in their original format
+    /// A table directory whose files are in containers, a file that holds a whole table, a
+    /// container of other files, or an HDF5 file made from BLZ, bcolz or bloscpack arrays, which
+    /// are restored in their original format
     source: PathBuf,
     /// The directory to create, or the file if arrays are restored in bloscpack's format
     out: PathBuf,

@@ -1,4 +1,5 @@
-//! `h5bridge verify` compares two sources (tables, HDF5 files, arrays), or one source with the digests and checksums stored in it.
+//! `h5bridge verify` compares two sources (tables, HDF5 files, arrays), or one source with the
+//! digests and checksums stored in it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,21 +33,25 @@ use crate::report::{self, Ending};
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
-    /// The source to compare LEFT with; if omitted, LEFT is checked against its stored digests and checksums, or, if
-    /// LEFT is a manifest, the files that it refers to against their recorded sizes and modification times
+    /// The source to compare LEFT with; if omitted, LEFT is checked against its stored digests and
+    /// checksums, or, if LEFT is a manifest, the files that it refers to against their recorded
+    /// sizes and modification times
     right: Option<PathBuf>,
-    /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source against
-    /// their checksums. Containers without tables are always compared in this way
+    /// Compare the files of two tables byte by byte, whatever their containers; or check all files
+    /// of one source against their checksums. Containers without tables are always compared in this
+    /// way
     #[arg(long)]
     bytes: bool,
-    /// Compare only the rows of the main table of LEFT that satisfy a condition, with all rows of the other source
+    /// Compare only the rows of the main table of LEFT that satisfy a condition, with all rows of
+    /// the other source
     #[arg(long = "where", value_name = "CONDITION", requires = "right", conflicts_with = "bytes")]
     predicate: Option<Predicate>,
     #[command(flatten)]
     external: External,
 }
 
-/// Compares two sources, or checks a single one, mostly against the digests or checksums stored in it.
+/// Compares two sources, or checks a single one, mostly against the digests or checksums stored in
+/// it.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {
@@ -80,8 +85,8 @@ fn holds_files(source: &Path) -> bool {
     matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
-/// Compares two sources of arrays and prints the first difference of each. One of them may be any dataset of an HDF5
-/// file.
+/// Compares two sources of arrays and prints the first difference of each. One of them may be any
+/// dataset of an HDF5 file.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
@@ -145,7 +150,8 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     .print(global, out)
 }
 
-/// Opens a thin table, whose tiles are in an HDF5 file, which fails if that file was moved or rewritten.
+/// Opens a thin table, whose tiles are in an HDF5 file, which fails if that file was moved or
+/// rewritten.
 fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let source = Source::open_with(table, global.open_options())?;
     let (mut links, mut bytes) = (0, 0);
@@ -164,7 +170,8 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     .print(global, out)
 }
 
-/// Decodes all chunks of BLZ, bcolz or bloscpack arrays and compares them with the stored checksums.
+/// Decodes all chunks of BLZ, bcolz or bloscpack arrays and compares them with the stored
+/// checksums.
 fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(source)?;
     let interrupts = Interrupts::of_caller(global.caller.as_ref());

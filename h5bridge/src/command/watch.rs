@@ -1,4 +1,5 @@
-//! `h5bridge watch` shows how a live file (a native HDF5 file to which a program appends rows) grows, as a picture in the terminal or as lines.
+//! `h5bridge watch` shows how a live file (a native HDF5 file to which a program appends rows)
+//! grows, as a picture in the terminal or as lines.
 
 mod draw;
 
@@ -24,7 +25,8 @@ use crate::interrupt::Stop;
   h5bridge watch live.h5 --alert 'no rows for 30 s' --alert 'flagged > 40 % for antenna'
   h5bridge watch live.h5 --json | jq .rows")]
 pub(crate) struct Args {
-    /// A live HDF5 file, to which follow or another program appends rows; also after its writer has closed it
+    /// A live HDF5 file, to which follow or another program appends rows; also after its writer has
+    /// closed it
     live: PathBuf,
     /// Poll the file at this interval: 200ms, 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
@@ -32,10 +34,10 @@ pub(crate) struct Args {
     /// Stop after N polls of the file
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Print a warning when this rule holds and again when it no longer does; may be repeated. Rules: "flagged > 40 %",
-    /// "flagged > 40 % for antenna" (for any antenna), "flagged > 40 % for antenna m003", "lag > 20 s",
-    /// "commit age > 1 min", "rows/s < 100", "no rows for 30 s", "amplitude step > 3" (the newest integration against
-    /// the mean of the ten before it)
+    /// Print a warning when this rule holds and again when it no longer does; may be repeated.
+    /// Rules: "flagged > 40 %", "flagged > 40 % for antenna" (for any antenna), "flagged > 40 % for
+    /// antenna m003", "lag > 20 s", "commit age > 1 min", "rows/s < 100", "no rows for 30 s",
+    /// "amplitude step > 3" (the newest integration against the mean of the ten before it)
     #[arg(long, value_name = "RULE", value_parser = rule)]
     alert: Vec<Rule>,
     /// A file with alert rules as for --alert, one on each line; # begins a comment

@@ -1,4 +1,5 @@
-//! Requests that nobody would write, and files whose bytes are damaged: the server answers or refuses, and keeps running.
+//! Requests that nobody would write, and files whose bytes are damaged: the server answers or
+//! refuses, and keeps running.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -162,7 +163,8 @@ fn target() -> BoxedStrategy<String> {
         "//",
     ];
     let query = prop::collection::vec(parameter(), 0..=6).prop_map(|pairs| pairs.join("&"));
-    // most requests name a file and an object that exist, so that they get further than the first check
+    // most requests name a file and an object that exist, so that they get further than the first
+    // check
     let beginning = select(&["", "file=small.h5&", "file=small.h5&path=/MAIN/DATA&", "file=table.ms&"][..]);
     (words(addresses), beginning, query)
         .prop_map(|(path, beginning, query)| format!("{path}?{beginning}{query}"))
@@ -378,7 +380,8 @@ fn any_file_has_an_answer() {
         1 => select(&["describe", "plot/waterfall", "plot/flag_antenna"][..])
             .prop_map(|request| format!("/live/{request}?file=damaged.h5")),
     ];
-    // few for each file: libhdf5 reads damaged metadata a hundred times, since a writer might be at work
+    // few for each file: libhdf5 reads damaged metadata a hundred times, since a writer might be at
+    // work
     property(20, (mutations(6), prop::collection::vec(request, 1..=4)), |(mutations, targets)| {
         let changes = damage(&whole, &damaged, &mutations);
         if server.borrow_mut().child.try_wait().unwrap().is_some() {

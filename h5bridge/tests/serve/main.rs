@@ -341,7 +341,8 @@ fn large_answers() {
     assert!(answer.body.len() >= 24 << 20);
     assert_eq!(server.ask("HEAD", data, "").body.len(), 0);
 
-    // clients that ask and never read: 3 MiB each, five fit; the others are told to come again, and small requests go on
+    // clients that ask and never read: 3 MiB each, five fit; the others are told to come again, and
+    // small requests go on
     let before = server.memory();
     let stalled: Vec<TcpStream> = (0..40)
         .map(|_| {

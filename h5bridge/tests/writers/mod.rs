@@ -1,5 +1,5 @@
-//! The commands that write a target, each with a source to write it from and what the target must become; shared by the
-//! tests of races and of interruptions.
+//! The commands that write a target, each with a source to write it from and what the target must
+//! become; shared by the tests of races and of interruptions.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -137,8 +137,8 @@ pub fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Waits until a process has ended, which must come within 120,000 looks, one each millisecond at most: a machine that is
-/// busy, or suspended, gives it more time.
+/// Waits until a process has ended, which must come within 120,000 looks, one each millisecond at
+/// most: a machine that is busy, or suspended, gives it more time.
 pub fn wait_for_end(child: &mut Child) {
     for _ in 0..120_000 {
         if child.try_wait().unwrap().is_some() {

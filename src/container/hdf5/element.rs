@@ -1,4 +1,5 @@
-//! Element types of files stored as HDF5 datasets: a dataset may hold little-endian numbers instead of the single bytes of its file.
+//! Element types of files stored as HDF5 datasets: a dataset may hold little-endian numbers instead
+//! of the single bytes of its file.
 
 use crate::container::{Announced, Properties, Property};
 use crate::error::{Context, Error, Result, ResultExt};
@@ -28,7 +29,8 @@ fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     found.map(|&(short, _, element)| (short, element))
 }
 
-/// Sets the element type of all files that will be written, by numpy's name; nested containers included.
+/// Sets the element type of all files that will be written, by numpy's name; nested containers
+/// included.
 ///
 /// # Errors
 /// `Usage` if the type is unknown, or a file is not a whole number of elements.
@@ -53,7 +55,8 @@ pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
         .try_for_each(|(inner, files)| set_dtype(files, name).with_context(|| Context::member(&**inner)))
 }
 
-/// The type that the file's properties name; bytes if there is none, or `len` is not a multiple of its size.
+/// The type that the file's properties name; bytes if there is none, or `len` is not a multiple of
+/// its size.
 pub(super) fn element_of(properties: &Properties, len: u64) -> DataType {
     let named = properties.text(DTYPE).and_then(type_of).map(|(_, element)| element);
     named.filter(|element| len.is_multiple_of(element.size() as u64)).unwrap_or(DataType::UChar)

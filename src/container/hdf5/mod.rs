@@ -1,4 +1,5 @@
-//! A container of any files, each stored as a dataset in an HDF5 file. The layout: docs/layout.md, "Files".
+//! A container of any files, each stored as a dataset in an HDF5 file. The layout: docs/layout.md,
+//! "Files".
 //!
 //! | in HDF5                              | is                                                                        |
 //! |--------------------------------------|---------------------------------------------------------------------------|
@@ -10,7 +11,8 @@
 //! | attribute `dtype` of a dataset        | the bytes are little-endian elements of this type, by numpy's name        |
 //! | attribute `link.NAME` of a group     | the properties of file `NAME`, if they are not those of its dataset: JSON |
 //!
-//! The properties of a container of another format are all that this format needs to make the container again.
+//! The properties of a container of another format are all that this format needs to make the
+//! container again.
 
 mod element;
 mod properties;
@@ -59,8 +61,8 @@ fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(is_hdf5_files(&path).unwrap_or(false))
 }
 
-/// Whether the HDF5 file at `path` has the root attribute; not for a file with a seal, which may be too damaged for
-/// libhdf5.
+/// Whether the HDF5 file at `path` has the root attribute; not for a file with a seal, which may be
+/// too damaged for libhdf5.
 pub(crate) fn is_hdf5_files(path: &Path) -> Result<bool> {
     Ok(h5::File::open_shared(path)?.root()?.attribute(MARK)?.is_some())
 }

@@ -1,4 +1,5 @@
-//! Tests of wrong calls on files that are stored as datasets, and of HDF5 files that only look like such a container.
+//! Tests of wrong calls on files that are stored as datasets, and of HDF5 files that only look like
+//! such a container.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! Writing a container of files as datasets in an HDF5 file; all files have to be announced before the first one is written.
+//! Writing a container of files as datasets in an HDF5 file; all files have to be announced before
+//! the first one is written.
 //!
-//! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the
-//! block is once it is reserved.
+//! The bytes of a large file without compression are written past libhdf5, or copied by the system:
+//! libhdf5 says where the block is once it is reserved.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,8 +17,8 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Zeros written to a new dataset, to make libhdf5 allocate its space; more than its write buffer, since zeros left
-/// there would overwrite later bytes.
+/// Zeros written to a new dataset, to make libhdf5 allocate its space; more than its write buffer,
+/// since zeros left there would overwrite later bytes.
 const RESERVING_BYTES: u64 = 128 << 10;
 
 /// Shared by the container and its nested ones.
@@ -26,7 +27,8 @@ struct Open {
     file: h5::File,
     /// The HDF5 file opened a second time, for bytes that are written without libhdf5.
     target: Arc<FileTarget>,
-    /// The first file of each content, by identity: path of its dataset, and what was announced of it.
+    /// The first file of each content, by identity: path of its dataset, and what was announced of
+    /// it.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 
@@ -124,8 +126,8 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Links the file to the dataset of an earlier one with the same content, if there is one: then no bytes need to be
-    /// written.
+    /// Links the file to the dataset of an earlier one with the same content, if there is one: then
+    /// no bytes need to be written.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();
@@ -167,8 +169,8 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Reserves a contiguous dataset; returns the offset of its bytes. `None` if libhdf5 has to write them: other layouts,
-/// and files of less than 256 KiB.
+/// Reserves a contiguous dataset; returns the offset of its bytes. `None` if libhdf5 has to write
+/// them: other layouts, and files of less than 256 KiB.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);

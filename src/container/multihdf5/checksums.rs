@@ -1,9 +1,10 @@
-//! Checksums of the blocks of virtual files from when they were written, so that the seal of the container needs not read the
-//! blocks again.
+//! Checksums of the blocks of virtual files from when they were written, so that the seal of the
+//! container needs not read the blocks again.
 
 use std::collections::HashMap;
 
-/// Least stored bytes of a block whose checksum is kept, to save memory; smaller blocks are read again.
+/// Least stored bytes of a block whose checksum is kept, to save memory; smaller blocks are read
+/// again.
 const LEAST_BYTES: usize = if cfg!(test) { 16 } else { 64 << 10 };
 
 /// CRC-32 and number of the stored bytes.

@@ -19,8 +19,8 @@ use crate::sync::LockUnpoisoned;
 
 /// A MultiHDF5 container, or one nested in another, that is open for writing. docs/containers.md.
 ///
-/// A new container is written in place. An existing one is copied for the first change after a commit, and the next commit
-/// puts the copy in its place.
+/// A new container is written in place. An existing one is copied for the first change after a
+/// commit, and the next commit puts the copy in its place.
 ///
 /// ```
 /// # fn main() -> ctds_hdf5::Result<()> {
@@ -83,11 +83,12 @@ enum IfTaken {
 }
 
 impl MultiHdf5Mut {
-    /// Creates a file with an empty MultiHDF5 container, in place of an existing file. It is a valid container from the first
-    /// commit on.
+    /// Creates a file with an empty MultiHDF5 container, in place of an existing file. It is a
+    /// valid container from the first commit on.
     ///
     /// # Errors
-    /// `Usage` for blocks of 0 or 2^32 bytes and more, and for options that exclude each other; `Locked`, `Io`, `NoSpace`.
+    /// `Usage` for blocks of 0 or 2^32 bytes and more, and for options that exclude each other;
+    /// `Locked`, `Io`, `NoSpace`.
     pub fn create(path: &Path, options: &FormatOptions) -> Result<Arc<Self>> {
         if options.block_bytes == 0 || options.block_bytes >= 1 << 32 {
             return Err(Error::usage(format!(
@@ -113,8 +114,8 @@ impl MultiHdf5Mut {
         MultiHdf5Mut { store, path, content: Mutex::new(content) }
     }
 
-    /// Opens an existing MultiHDF5 container for changes. Files that are added are stored without compression and
-    /// checksums.
+    /// Opens an existing MultiHDF5 container for changes. Files that are added are stored without
+    /// compression and checksums.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -270,8 +271,8 @@ impl Content {
     }
 }
 
-/// Options for further files of an existing container: its block size and hash, no checksums and no compression;
-/// `archive` as in the header, and `appendable` if it has a list of commits.
+/// Options for further files of an existing container: its block size and hash, no checksums and no
+/// compression; `archive` as in the header, and `appendable` if it has a list of commits.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, files, .. } = Header::read(root)?;
     // one archive has one kind of hash

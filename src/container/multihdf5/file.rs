@@ -1,5 +1,5 @@
-//! A virtual file (a file in a MultiHDF5 container) open for writing: its blocks are kept in memory, filtered on all
-//! threads and stored whole.
+//! A virtual file (a file in a MultiHDF5 container) open for writing: its blocks are kept in
+//! memory, filtered on all threads and stored whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,8 +40,8 @@ struct FileState {
     phase: Phase,
     /// Blocks in memory, by number from 0; newer than the dataset's.
     blocks: BTreeMap<u64, Block>,
-    /// Running hash of the first bytes, and their number, as long as they are written in sequence; `None` if the stored
-    /// file has to be read.
+    /// Running hash of the first bytes, and their number, as long as they are written in sequence;
+    /// `None` if the stored file has to be read.
     hash: Option<(Hasher, u64)>,
 }
 
@@ -51,8 +51,8 @@ struct Block {
 }
 
 enum Phase {
-    /// Nothing is stored, and the length can change. A file of up to 8 MiB stays in memory until its length is final,
-    /// unless casacore has to read the container or files can grow later.
+    /// Nothing is stored, and the length can change. A file of up to 8 MiB stays in memory until
+    /// its length is final, unless casacore has to read the container or files can grow later.
     New,
     /// Nothing is stored, but the length is final: the dataset need not grow.
     Buffered,
@@ -72,13 +72,14 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// Whether each row of the dataset is known to be one block and one chunk, and whether rows were written since it was
-/// opened.
+/// Whether each row of the dataset is known to be one block and one chunk, and whether rows were
+/// written since it was opened.
 enum RowForm {
-    /// Only read so far, and maybe made by another program with chunks of any shape: they are checked before a block is
-    /// stored, and the dataset is replaced if they do not fit.
+    /// Only read so far, and maybe made by another program with chunks of any shape: they are
+    /// checked before a block is stored, and the dataset is replaced if they do not fit.
     Found(VirtualFile),
-    /// Rows are blocks and chunks, none after the end; none was stored since, so that the reader is up to date.
+    /// Rows are blocks and chunks, none after the end; none was stored since, so that the reader is
+    /// up to date.
     Ours(VirtualFile),
     /// Rows are blocks and chunks; some may have been stored since, so that libhdf5 reads them.
     Written,
@@ -143,8 +144,8 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// A virtual file that grew while others read it: `len` bytes are committed, while the header states fewer. The
-    /// next commit corrects it.
+    /// A virtual file that grew while others read it: `len` bytes are committed, while the header
+    /// states fewer. The next commit corrects it.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -191,8 +192,8 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Empty rows of a dataset after its `count` blocks: 1, as casacore makes them, if the container is written for
-    /// casacore and `count` is not 0; otherwise 0.
+    /// Empty rows of a dataset after its `count` blocks: 1, as casacore makes them, if the
+    /// container is written for casacore and `count` is not 0; otherwise 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -204,9 +205,9 @@ impl StoredFile {
         }
     }
 
-    /// Opens the dataset in the HDF5 file that the container has open now: the committed one, or a copy with
-    /// uncommitted changes. A dataset that is already open in it is kept. A missing dataset is an error if bytes are
-    /// stored.
+    /// Opens the dataset in the HDF5 file that the container has open now: the committed one, or a
+    /// copy with uncommitted changes. A dataset that is already open in it is kept. A missing
+    /// dataset is an error if bytes are stored.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {
@@ -238,8 +239,8 @@ impl StoredFile {
         })
     }
 
-    /// Opens the dataset with at least `count` rows; creates it, or replaces it if blocks cannot be stored in its
-    /// chunks.
+    /// Opens the dataset with at least `count` rows; creates it, or replaces it if blocks cannot be
+    /// stored in its chunks.
     fn writable_rows<'a>(
         &self,
         state: &'a mut FileState,
@@ -544,7 +545,8 @@ impl WriteAt for StoredFile {
         written.with_context(|| Context::member(&self.path))
     }
 
-    /// The dataset of a new file gets its final length before the first byte, so that it need not grow.
+    /// The dataset of a new file gets its final length before the first byte, so that it need not
+    /// grow.
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;

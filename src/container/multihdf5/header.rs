@@ -1,4 +1,5 @@
-//! The list of the files in a MultiHDF5 container: attributes of one group. formats/table.md 6.1, 6.3.
+//! The list of the files in a MultiHDF5 container: attributes of one group. formats/table.md 6.1,
+//! 6.3.
 
 use std::collections::HashSet;
 
@@ -106,8 +107,9 @@ impl Header {
         }
     }
 
-    /// Fails if casacore could not read the new file `name` of a container that is written for casacore: the name is
-    /// not ASCII, or the container already has as many files as casacore reads.
+    /// Fails if casacore could not read the new file `name` of a container that is written for
+    /// casacore: the name is not ASCII, or the container already has as many files as casacore
+    /// reads.
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Live containers: MultiHDF5 containers whose files grow while other processes read them. docs/containers.md.
+//! Live containers: MultiHDF5 containers whose files grow while other processes read them.
+//! docs/containers.md.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,12 +18,12 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Most bytes in whole blocks of a file that are read at once; a larger block is read alone.
 const READ_BYTES: u64 = 1 << 20;
 
-/// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
-/// nothing else.
+/// A MultiHDF5 container whose files are appended to while other processes read them: readers see
+/// what was committed, and nothing else.
 ///
-/// Files of nested containers have paths: `ANTENNA/table.f0`. No file can be added or removed. Commits of a killed
-/// process stay readable, by [`LiveContainerReader`] and wherever containers are read; to append again,
-/// copy it to a new container.
+/// Files of nested containers have paths: `ANTENNA/table.f0`. No file can be added or removed.
+/// Commits of a killed process stay readable, by [`LiveContainerReader`] and wherever containers
+/// are read; to append again, copy it to a new container.
 ///
 /// ```
 /// use ctds_hdf5::{LiveContainer, LiveContainerReader};
@@ -67,8 +68,8 @@ struct Appended {
 }
 
 impl LiveContainer {
-    /// Creates a MultiHDF5 container with the empty files `names`, to which bytes can be appended, and blocks of
-    /// `block_bytes`; an existing file at `path` is replaced.
+    /// Creates a MultiHDF5 container with the empty files `names`, to which bytes can be appended,
+    /// and blocks of `block_bytes`; an existing file at `path` is replaced.
     ///
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
@@ -90,11 +91,12 @@ impl LiveContainer {
         Self::open(path)
     }
 
-    /// Opens a MultiHDF5 container that was created as appendable, to append to its files while other processes read them.
+    /// Opens a MultiHDF5 container that was created as appendable, to append to its files while
+    /// other processes read them.
     ///
     /// # Errors
-    /// `Unsupported` if it was not created as appendable; `Locked` if another process is writing it, or a writer exited
-    /// without closing it; those of reading it.
+    /// `Unsupported` if it was not created as appendable; `Locked` if another process is writing
+    /// it, or a writer exited without closing it; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
         let file = h5::File::edit_live(path)?;
         let open = || {
@@ -109,7 +111,8 @@ impl LiveContainer {
         Ok(LiveContainer { commits, files, numbers, file })
     }
 
-    /// Appends bytes to the file `name` of the container. Readers do not see them before [`commit`](Self::commit).
+    /// Appends bytes to the file `name` of the container. Readers do not see them before
+    /// [`commit`](Self::commit).
     ///
     /// # Errors
     /// `NotFound` if the file does not exist; `Io`, `NoSpace`.
@@ -121,7 +124,8 @@ impl LiveContainer {
         self.files[number].append(bytes).context(Context::member(name))
     }
 
-    /// Commits: all bytes that were appended to any file since the last commit become visible to readers at once.
+    /// Commits: all bytes that were appended to any file since the last commit become visible to
+    /// readers at once.
     ///
     /// A process that is killed leaves what the last commit left, or this one.
     ///
@@ -137,7 +141,8 @@ impl LiveContainer {
         self.file.flush()
     }
 
-    /// Commits all appended bytes, so that readers see them, and closes the container; any program can open it then.
+    /// Commits all appended bytes, so that readers see them, and closes the container; any program
+    /// can open it then.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -161,8 +166,8 @@ fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     Ok((commits, sizes))
 }
 
-/// Opens the group of the file at `path`; also returns the block size of the container and the length of the file, both
-/// in bytes, as the header states them.
+/// Opens the group of the file at `path`; also returns the block size of the container and the
+/// length of the file, both in bytes, as the header states them.
 fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -231,7 +236,8 @@ impl Appended {
         }
     }
 
-    /// Writes the incomplete last block. Its committed bytes do not change, so concurrent readers see no difference.
+    /// Writes the incomplete last block. Its committed bytes do not change, so concurrent readers
+    /// see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -245,7 +251,8 @@ impl Appended {
     }
 }
 
-/// Reads `count` bytes from each of `rows` rows, from row `first` on, beginning at byte `start` of each row.
+/// Reads `count` bytes from each of `rows` rows, from row `first` on, beginning at byte `start` of
+/// each row.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };
@@ -253,7 +260,8 @@ fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -
     Ok(values.into_bytes())
 }
 
-/// Reads a container that another process appends to, as of one of its commits. See [`LiveContainer`].
+/// Reads a container that another process appends to, as of one of its commits. See
+/// [`LiveContainer`].
 #[derive(Debug)]
 pub struct LiveContainerReader {
     commits: Commits,
@@ -273,8 +281,8 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Advances to the last commit that the writer of the container has made, so that its bytes can be read; returns
-    /// whether the committed size of any file has changed.
+    /// Advances to the last commit that the writer of the container has made, so that its bytes can
+    /// be read; returns whether the committed size of any file has changed.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -291,8 +299,8 @@ impl LiveContainerReader {
         self.commits.names()
     }
 
-    /// Number of bytes of the file `name` in the container that were committed when the container was opened, or last
-    /// [refreshed](Self::refresh).
+    /// Number of bytes of the file `name` in the container that were committed when the container
+    /// was opened, or last [refreshed](Self::refresh).
     ///
     /// # Errors
     /// `NotFound` if the file does not exist.
@@ -303,8 +311,8 @@ impl LiveContainerReader {
             .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
-    /// Whether the file `name` in the container had no committed bytes when the container was opened, or last
-    /// [refreshed](Self::refresh).
+    /// Whether the file `name` in the container had no committed bytes when the container was
+    /// opened, or last [refreshed](Self::refresh).
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -312,7 +320,8 @@ impl LiveContainerReader {
         Ok(self.len(name)? == 0)
     }
 
-    /// Fills `out` with the committed bytes of the file `name` in the container, from byte `offset` on.
+    /// Fills `out` with the committed bytes of the file `name` in the container, from byte `offset`
+    /// on.
     ///
     /// # Errors
     /// `Format` if fewer are committed, `NotFound` if the file does not exist, `Io`.

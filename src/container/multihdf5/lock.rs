@@ -1,5 +1,5 @@
-//! Locks the HDF5 file of a MultiHDF5 container with the lock that libhdf5 itself acquires, so that other processes do
-//! not change the file.
+//! Locks the HDF5 file of a MultiHDF5 container with the lock that libhdf5 itself acquires, so that
+//! other processes do not change the file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,8 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::error::Result;
 use crate::h5::{locked, retry_while_locked};
 
-/// Locks the file of a container so that other processes can read it but not write it. `None` if the file system has no locks.
+/// Locks the file of a container so that other processes can read it but not write it. `None` if
+/// the file system has no locks.
 ///
 /// # Errors
 /// `Locked` if another process has it open. HDF5 takes the same lock for reading and writing.
@@ -28,7 +29,8 @@ pub(super) fn lock_for_writing(path: &Path) -> Result<Option<Flock<fs::File>>> {
     })
 }
 
-/// Acquires a shared lock on an open file, which excludes writers; `None` if the file system has no locks.
+/// Acquires a shared lock on an open file, which excludes writers; `None` if the file system has no
+/// locks.
 ///
 /// # Errors
 /// As [`lock_for_writing`].
@@ -36,8 +38,8 @@ pub(super) fn lock_for_reading(file: fs::File) -> Result<Option<Flock<fs::File>>
     flock(file, FlockArg::LockSharedNonblock)
 }
 
-/// Acquires a `flock` without waiting; `None` if the file system does not support locks, a case that HDF5 accepts as
-/// well.
+/// Acquires a `flock` without waiting; `None` if the file system does not support locks, a case
+/// that HDF5 accepts as well.
 fn flock(file: fs::File, how: FlockArg) -> Result<Option<Flock<fs::File>>> {
     match Flock::lock(file, how) {
         Ok(lock) => Ok(Some(lock)),

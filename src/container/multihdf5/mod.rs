@@ -1,5 +1,5 @@
-//! MultiHDF5, a container of casacore: one HDF5 file with a dataset of bytes for each file. formats/table.md 6,
-//! docs/containers.md.
+//! MultiHDF5, a container of casacore: one HDF5 file with a dataset of bytes for each file.
+//! formats/table.md 6, docs/containers.md.
 //!
 //! | file              | purpose                                                                                    |
 //! |-------------------|--------------------------------------------------------------------------------------------|
@@ -59,7 +59,8 @@ pub(crate) static FORMAT: Format = Format {
     )
 };
 
-/// A file that a process is writing counts only if it is a live container, which can be read while it grows.
+/// A file that a process is writing counts only if it is a live container, which can be read while
+/// it grows.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     // no other file has a seal, and libhdf5 need not see one that is damaged
     if Seal::find(&FileSource::open(path)?)?.is_some() {

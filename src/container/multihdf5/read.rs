@@ -1,4 +1,5 @@
-//! Reads a MultiHDF5 container: finds its virtual files and nested containers in the groups of the HDF5 file, and opens them.
+//! Reads a MultiHDF5 container: finds its virtual files and nested containers in the groups of the
+//! HDF5 file, and opens them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -24,7 +25,8 @@ pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes in bytes by path at the last commit, newer than those in headers; empty without commits.
+    /// Sizes in bytes by path at the last commit, newer than those in headers; empty without
+    /// commits.
     committed: HashMap<String, u64>,
 }
 
@@ -50,8 +52,9 @@ impl Opened {
         Ok(Arc::new(Node::new(self, group, 0)?))
     }
 
-    /// Whether there is a seal, even a damaged one. Fails with `Format` if other bytes follow the end of the HDF5 file,
-    /// such as the rest of a seal that was cut off; not for a container with commits.
+    /// Whether there is a seal, even a damaged one. Fails with `Format` if other bytes follow the
+    /// end of the HDF5 file, such as the rest of a seal that was cut off; not for a container with
+    /// commits.
     fn check_seal(&self) -> Result<bool> {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {
@@ -63,7 +66,8 @@ impl Opened {
     }
 }
 
-/// Fails unless an object has one HDF5 link: no two files share bytes, and no container contains itself.
+/// Fails unless an object has one HDF5 link: no two files share bytes, and no container contains
+/// itself.
 fn check_links(links: usize) -> Result<()> {
     if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it, expected one"))) }
 }
@@ -74,7 +78,8 @@ pub(super) struct Node {
     group: Group,
     header: Header,
     entries: BTreeMap<String, Entry>,
-    /// HDF5 links of the group, with their kinds: soft links and those to other files are not followed.
+    /// HDF5 links of the group, with their kinds: soft links and those to other files are not
+    /// followed.
     links: HashMap<String, LinkKind>,
     depth: usize,
 }
@@ -169,8 +174,8 @@ impl Container for Node {
         }
     }
 
-    /// Whether there is a seal, which protects nested containers also; fails if it is cut off, and does not compare
-    /// bytes with it.
+    /// Whether there is a seal, which protects nested containers also; fails if it is cut off, and
+    /// does not compare bytes with it.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }
@@ -191,7 +196,8 @@ impl Container for Node {
     }
 }
 
-/// The hash that an archive records in the file's group. `None` in other containers: casacore would not update it.
+/// The hash that an archive records in the file's group. `None` in other containers: casacore would
+/// not update it.
 pub(super) fn stored_hash(group: &Group) -> Result<Option<(HashKind, String)>> {
     for kind in HashKind::ALL {
         let stored = group.attribute(kind.name())?;

@@ -1,4 +1,5 @@
-//! The seal: checksums of every byte of a MultiHDF5 container, stored after the end of the HDF5 file. docs/containers.md.
+//! The seal: checksums of every byte of a MultiHDF5 container, stored after the end of the HDF5
+//! file. docs/containers.md.
 //!
 //! | bytes | field, numbers little-endian                                                                        |
 //! |-------|-----------------------------------------------------------------------------------------------------|
@@ -10,8 +11,9 @@
 //! | 8     | `ctdsseal`                                                                                          |
 //! | 4     | CRC-32 of the seal before                                                                           |
 //!
-//! libhdf5 neither reads nor keeps what lies there: a program that changes the file cuts the seal off. So there is none
-//! that is older than the file. It is compared without libhdf5, which some damage sends round in circles.
+//! libhdf5 neither reads nor keeps what lies there: a program that changes the file cuts the seal
+//! off. So there is none that is older than the file. It is compared without libhdf5, which some
+//! damage sends round in circles.
 
 use std::ops::Range;
 
@@ -78,7 +80,8 @@ struct Region {
 }
 
 impl Seal {
-    /// Appends the checksums of all bytes of `file`. The owners let damage be attributed to a virtual file.
+    /// Appends the checksums of all bytes of `file`. The owners let damage be attributed to a
+    /// virtual file.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, mut extents }: Owners) -> Result<()> {
         let len = file.len()?;
         extents.sort_unstable_by_key(|extent| extent.bytes.start);
@@ -125,8 +128,8 @@ impl Seal {
         Ok(found)
     }
 
-    /// Whether `file` has a seal. Refuses damaged bytes outside of all virtual files, on which libhdf5 may crash or
-    /// loop.
+    /// Whether `file` has a seal. Refuses damaged bytes outside of all virtual files, on which
+    /// libhdf5 may crash or loop.
     ///
     /// # Errors
     /// `Format`; not for a damaged seal, of which nothing is known.
@@ -174,8 +177,8 @@ impl Seal {
     }
 }
 
-/// Regions of a file of `len` bytes, each within one virtual file or outside of all. The extents are sorted by their
-/// start; `Format` if they overlap or exceed the file.
+/// Regions of a file of `len` bytes, each within one virtual file or outside of all. The extents
+/// are sorted by their start; `Format` if they overlap or exceed the file.
 fn divide(len: u64, extents: &[Extent]) -> Result<Vec<Region>> {
     let mut runs: Vec<Region> = Vec::new();
     let mut add = |bytes: Range<u64>, owner: u32| match runs.last_mut() {
@@ -215,7 +218,8 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Combines the known checksums of extents, sorted by their start; reads other bytes into `piece`.
+    /// Combines the known checksums of extents, sorted by their start; reads other bytes into
+    /// `piece`.
     fn find_checksum(&self, file: &dyn ReadAt, known: &[Extent], piece: &mut Vec<u8>) -> Result<u32> {
         let (mut crc, mut at) = (Crc::new(), self.bytes.start);
         let mut read = |crc: &mut Crc, bytes: Range<u64>| {

@@ -1,5 +1,5 @@
-//! The HDF5 file of a MultiHDF5 container that is written: how a commit replaces the old state by the new one.
-//! docs/containers.md.
+//! The HDF5 file of a MultiHDF5 container that is written: how a commit replaces the old state by
+//! the new one. docs/containers.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,11 @@ use crate::io::{self, FileSource, FileTarget, Growth};
 use crate::output::Partial;
 use crate::sync::LockUnpoisoned;
 
-/// The HDF5 file of a MultiHDF5 container that is open for writing; containers nested in it are groups of the same file.
+/// The HDF5 file of a MultiHDF5 container that is open for writing; containers nested in it are
+/// groups of the same file.
 ///
-/// A new file is written in place. An existing one is copied for the first change after a commit, and the next commit puts
-/// the copy in its place.
+/// A new file is written in place. An existing one is copied for the first change after a commit,
+/// and the next commit puts the copy in its place.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
@@ -35,12 +36,14 @@ pub(super) struct Store {
 #[derive(Debug, Default)]
 struct StoreState {
     file: Option<OpenFile>,
-    /// Incremented whenever another HDF5 file is opened: datasets of the previous file cannot be used any longer.
+    /// Incremented whenever another HDF5 file is opened: datasets of the previous file cannot be
+    /// used any longer.
     generation: u64,
-    /// HDF5's own lock on an existing container, shared: other processes may read it, but not change it.
+    /// HDF5's own lock on an existing container, shared: other processes may read it, but not
+    /// change it.
     lock: Option<Flock<fs::File>>,
-    /// A second descriptor of a new file, to preallocate and to begin writing to the disk; `None` for an existing
-    /// container.
+    /// A second descriptor of a new file, to preallocate and to begin writing to the disk; `None`
+    /// for an existing container.
     disk: Option<Growth>,
 }
 
@@ -52,7 +55,8 @@ struct OpenFile {
     copy: Option<Partial>,
 }
 
-/// The open HDF5 file, for a callback of [`Store::read`] or [`Store::change`]; other callbacks wait.
+/// The open HDF5 file, for a callback of [`Store::read`] or [`Store::change`]; other callbacks
+/// wait.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -85,7 +89,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an existing container for changes; `options` reads those for further virtual files from the root group.
+    /// Opens an existing container for changes; `options` reads those for further virtual files
+    /// from the root group.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -187,8 +192,8 @@ impl Store {
         Ok(())
     }
 
-    /// Commits: closes the changed HDF5 file, appends a seal if wanted, flushes, and puts the file in the container's
-    /// place.
+    /// Commits: closes the changed HDF5 file, appends a seal if wanted, flushes, and puts the file
+    /// in the container's place.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };

@@ -1,6 +1,6 @@
-//! Reads the bytes of one virtual file of a MultiHDF5 container directly from the HDF5 file, at the offsets that
-//! libhdf5 reports; only a compact dataset (stored in the object header) is read through libhdf5. formats/table.md 6.1,
-//! 6.4.
+//! Reads the bytes of one virtual file of a MultiHDF5 container directly from the HDF5 file, at the
+//! offsets that libhdf5 reports; only a compact dataset (stored in the object header) is read
+//! through libhdf5. formats/table.md 6.1, 6.4.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const MAX_COMPACT: u64 = 1 << 16;
 
 /// Positions of the bytes in the HDF5 file, as when it was opened.
 ///
-/// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its
-/// chunks.
+/// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width`
+/// bytes, whatever its chunks.
 pub(super) struct VirtualFile {
     source: Arc<dyn ReadAt>,
     len: u64,
@@ -245,7 +245,8 @@ impl VirtualFile {
         self.read_part(next, &mut out[start..])
     }
 
-    /// Bytes of the HDF5 file before `end`; `None`, for those never written, fills `out` with the fill value.
+    /// Bytes of the HDF5 file before `end`; `None`, for those never written, fills `out` with the
+    /// fill value.
     fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
         match end {
             Some(end) => self.source.read_at(end - out.len() as u64, out),

@@ -1,5 +1,5 @@
-//! Writes the datasets under `/_ctds/restore` of a restorable file (recipes and bytes from which original casacore files are
-//! rebuilt) without knowing their length in advance.
+//! Writes the datasets under `/_ctds/restore` of a restorable file (recipes and bytes from which
+//! original casacore files are rebuilt) without knowing their length in advance.
 
 use rayon::prelude::*;
 
@@ -81,8 +81,8 @@ impl AppendBuffer {
         self.group.create_dataset(self.name, &spec)
     }
 
-    /// Compresses the waiting elements on the threads of `pool`, and writes them; the last chunk is filled up with
-    /// zeros.
+    /// Compresses the waiting elements on the threads of `pool`, and writes them; the last chunk is
+    /// filled up with zeros.
     fn write(&mut self, pool: &rayon::ThreadPool) -> Result<()> {
         let size = self.element.size();
         if self.dataset.is_none() {

@@ -1,5 +1,6 @@
-//! Finds parts of original casacore files that the native HDF5 file (the converted table) contains as the same bytes,
-//! so that a restored file can share them (reflink) and needs no disk space for them.
+//! Finds parts of original casacore files that the native HDF5 file (the converted table) contains
+//! as the same bytes, so that a restored file can share them (reflink) and needs no disk space for
+//! them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,8 @@ use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 use crate::output::clone::Sharer;
 
-/// Parts of an original file that the HDF5 file may have as contiguous bytes; only equal bytes are shared.
+/// Parts of an original file that the HDF5 file may have as contiguous bytes; only equal bytes are
+/// shared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
     /// True until sharing fails once.
@@ -47,8 +49,8 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Lets byte `offset` of `target` share bytes of the HDF5 file that equal `bytes`. Returns false if it does not:
-    /// the caller then has to write `bytes`.
+    /// Lets byte `offset` of `target` share bytes of the HDF5 file that equal `bytes`. Returns
+    /// false if it does not: the caller then has to write `bytes`.
     ///
     /// # Errors
     /// Those of reading the HDF5 file; `NoSpace`, `Interrupted`.

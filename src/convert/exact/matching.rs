@@ -1,5 +1,5 @@
-//! Finds the byte ranges of original casacore files that hold elements of columns, and lists them as segments of the
-//! recipes by which a restorable file rebuilds these files.
+//! Finds the byte ranges of original casacore files that hold elements of columns, and lists them
+//! as segments of the recipes by which a restorable file rebuilds these files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::value::{DataType, Shape};
 
 /// Rows of a ragged column whose offsets are read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// A file with more segments is stored whole, as literals; with more ranges of literals, all its later windows are.
+/// A file with more segments is stored whole, as literals; with more ranges of literals, all its
+/// later windows are.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe and their numbers.
@@ -42,12 +43,14 @@ impl Streams {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// More than `MAX_SEGMENTS_PER_FILE` were found: all are dropped, and the file is stored as literals.
+    /// More than `MAX_SEGMENTS_PER_FILE` were found: all are dropped, and the file is stored as
+    /// literals.
     too_many: bool,
 }
 
 impl Segments {
-    /// Rows of `stream` from `first` on are the file's bytes from `offset` on; extends the last segment if possible.
+    /// Rows of `stream` from `first` on are the file's bytes from `offset` on; extends the last
+    /// segment if possible.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -62,8 +65,8 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Literals from index `first` of their dataset on are the file's bytes from `offset` on; extends the last literals
-    /// if possible.
+    /// Literals from index `first` of their dataset on are the file's bytes from `offset` on;
+    /// extends the last literals if possible.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,

@@ -1,5 +1,5 @@
-//! Rebuilds the bytes of an original casacore file from the datasets of a native HDF5 file, in windows (blocks of the file)
-//! on several threads.
+//! Rebuilds the bytes of an original casacore file from the datasets of a native HDF5 file, in
+//! windows (blocks of the file) on several threads.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -34,7 +34,8 @@ pub(super) struct Window {
 /// Cuts a file into windows.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments that begin before the next window and may reach into it, each with its end in the file.
+    /// Segments that begin before the next window and may reach into it, each with its end in the
+    /// file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -67,7 +68,8 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Calls `work` for every window of a file of `len` bytes, `count` in parallel, and `take` on the results in order.
+/// Calls `work` for every window of a file of `len` bytes, `count` in parallel, and `take` on the
+/// results in order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -95,9 +97,9 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
-/// Calls `work` with the index of each file, on two at a time, the longest first: while one waits for its hash, which
-/// is computed in order, there is work on the other. The function that `work` gets fails if it should end early: after
-/// an error, or if `progress` says so.
+/// Calls `work` with the index of each file, on two at a time, the longest first: while one waits
+/// for its hash, which is computed in order, there is work on the other. The function that `work`
+/// gets fails if it should end early: after an error, or if `progress` says so.
 pub(super) fn for_files(
     files: &[File],
     pool: &rayon::ThreadPool,
@@ -123,7 +125,8 @@ pub(super) fn for_files(
 /// Fails if work on several threads should end.
 pub(super) type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 
-/// Passes the bytes of the file to `write`, from several threads and in no order; returns their hash.
+/// Passes the bytes of the file to `write`, from several threads and in no order; returns their
+/// hash.
 pub(super) fn rebuild(
     len: u64,
     kind: HashKind,
@@ -168,7 +171,8 @@ impl Window {
     }
 }
 
-/// The buffer `out` for the file's bytes from `start` on; `covered`, if given, becomes 1 for each supplied byte.
+/// The buffer `out` for the file's bytes from `start` on; `covered`, if given, becomes 1 for each
+/// supplied byte.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -256,7 +260,8 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies rows from `first` on in the byte order of the file, where the first begins at byte `offset`.
+    /// Copies rows from `first` on in the byte order of the file, where the first begins at byte
+    /// `offset`.
     fn fill_rows(
         &self,
         first: u64,
@@ -296,8 +301,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Bytes of a tile of `segment` as in the file; elements beyond the edge of the dataset are zeros. Tile 0 begins at
-    /// row `segment.first`; numbers go along the fastest axis first.
+    /// Bytes of a tile of `segment` as in the file; elements beyond the edge of the dataset are
+    /// zeros. Tile 0 begins at row `segment.first`; numbers go along the fastest axis first.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);

@@ -1,5 +1,6 @@
-//! Recipes by which a restorable file (a native HDF5 file, the converted table) rebuilds each original casacore file
-//! from its datasets: in memory, and as stored under `/_ctds/restore`. docs/restorable.md.
+//! Recipes by which a restorable file (a native HDF5 file, the converted table) rebuilds each
+//! original casacore file from its datasets: in memory, and as stored under `/_ctds/restore`.
+//! docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -18,7 +19,8 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::output::clone::Sharer;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Index in `Recipe::streams` of the literals: bytes that no other dataset supplies correctly, stored as they are.
+/// Index in `Recipe::streams` of the literals: bytes that no other dataset supplies correctly,
+/// stored as they are.
 pub(super) const LITERALS: u32 = 0;
 /// Segments of one file, all of which are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
@@ -33,7 +35,8 @@ const CACHE_BYTES: usize = 32 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Encoding {
     Bytes(ByteOrder),
-    /// Eight Bools to a byte, the first in its lowest bit; the unused bits in the last byte of a box are 0.
+    /// Eight Bools to a byte, the first in its lowest bit; the unused bits in the last byte of a
+    /// box are 0.
     Bits,
 }
 
@@ -65,16 +68,18 @@ impl Encoding {
 pub(super) struct Stream {
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of a box (hyperslab copied in one piece) on all axes but the rows; fastest axis first.
+    /// Extents of a box (hyperslab copied in one piece) on all axes but the rows; fastest axis
+    /// first.
     pub(super) cell: Shape,
 }
 
-/// Bytes of an original file from one stream: `count` boxes of one size, which start every `stride` bytes from `offset`
-/// on.
+/// Bytes of an original file from one stream: `count` boxes of one size, which start every `stride`
+/// bytes from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Row (index on the slowest axis) at which the first box starts; on the other axes it starts at 0.
+    /// Row (index on the slowest axis) at which the first box starts; on the other axes it starts
+    /// at 0.
     pub(super) first: u64,
     /// Extent of each box on the slowest axis.
     pub(super) rows: u64,
@@ -122,7 +127,8 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Datasets whose elements are all in original files: a change of them shows in the hash of a restored file.
+    /// Datasets whose elements are all in original files: a change of them shows in the hash of a
+    /// restored file.
     pub(super) whole: Vec<String>,
     /// Relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -298,7 +304,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Opens the streams of a file; fails if its segments do not fit the file's length or the datasets.
+    /// Opens the streams of a file; fails if its segments do not fit the file's length or the
+    /// datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -320,7 +327,8 @@ impl Archive {
     }
 }
 
-/// The first field of all segments, then the next field …; each as the difference from the segment before.
+/// The first field of all segments, then the next field …; each as the difference from the segment
+/// before.
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -439,8 +447,8 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Elements that a segment contains, without padding. Where several boxes divide a cell, its elements count only if
-    /// all of these are in the segment.
+    /// Elements that a segment contains, without padding. Where several boxes divide a cell, its
+    /// elements count only if all of these are in the segment.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);

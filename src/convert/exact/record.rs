@@ -1,5 +1,5 @@
-//! Finds the recipe of every original casacore file during a conversion to a native HDF5 file: which datasets supply
-//! which of its bytes. Tests the recipe, and stores the remaining bytes.
+//! Finds the recipe of every original casacore file during a conversion to a native HDF5 file:
+//! which datasets supply which of its bytes. Tests the recipe, and stores the remaining bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,11 +33,11 @@ const MIN_MERGE_GAP_BYTES: usize = 8;
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Stores in `/_ctds/restore` how the original files of `tree` are rebuilt from the datasets, which are all written
-/// already.
+/// Stores in `/_ctds/restore` how the original files of `tree` are rebuilt from the datasets, which
+/// are all written already.
 ///
-/// `source` is the HDF5 file, `root` its root group. About `max_memory` bytes are held at a time. `checksum`: the hash
-/// that is stored of each original file.
+/// `source` is the HDF5 file, `root` its root group. About `max_memory` bytes are held at a time.
+/// `checksum`: the hash that is stored of each original file.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
@@ -129,8 +129,9 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests `segments` on the file at `path`, and stores them, with literals for all other bytes. If every supplied
-    /// byte is right and supplied once, adds the number of elements in the file to `elements`, by stream.
+    /// Tests `segments` on the file at `path`, and stores them, with literals for all other bytes.
+    /// If every supplied byte is right and supplied once, adds the number of elements in the file
+    /// to `elements`, by stream.
     fn file(
         &mut self,
         name: &BString,
@@ -161,8 +162,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Appends bytes that differ or are missing to `/_ctds/restore/literals`. Returns where in the file these belong,
-    /// the hash of the file, and how many bytes the datasets supply.
+    /// Appends bytes that differ or are missing to `/_ctds/restore/literals`. Returns where in the
+    /// file these belong, the hash of the file, and how many bytes the datasets supply.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -202,7 +203,8 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Lists the datasets of which every element is in the original files; `elements` counts those of each stream.
+    /// Lists the datasets of which every element is in the original files; `elements` counts those
+    /// of each stream.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -235,7 +237,8 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window to store as literals: the wrong ones, or all of it if the file has too many literals.
+    /// Ranges of a window to store as literals: the wrong ones, or all of it if the file has too
+    /// many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -257,8 +260,8 @@ struct WindowTrial {
     as_expected: bool,
 }
 
-/// Ranges of a window to store as literals, joined if fewer than 8 bytes apart, and whether all supplied bytes are
-/// right. `covered` is 1 where a byte is supplied.
+/// Ranges of a window to store as literals, joined if fewer than 8 bytes apart, and whether all
+/// supplied bytes are right. `covered` is 1 where a byte is supplied.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

@@ -1,5 +1,5 @@
-//! Restores the original casacore files of a table from a restorable file: a native HDF5 file, to which the table was
-//! converted, with all that is needed to rebuild these files byte for byte.
+//! Restores the original casacore files of a table from a restorable file: a native HDF5 file, to
+//! which the table was converted, with all that is needed to rebuild these files byte for byte.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,8 +23,8 @@ use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 use crate::sync::LockUnpoisoned;
 
-/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write): the original casacore files of a table that were
-/// restored.
+/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write): the original casacore files
+/// of a table that were restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToOriginalSummary {
@@ -32,17 +32,19 @@ pub struct ToOriginalSummary {
     pub files: u64,
     /// Length of all restored files in bytes.
     pub bytes: u64,
-    /// Number of restored bytes that are shared (reflink) with the native HDF5 file and so take no space of their own.
+    /// Number of restored bytes that are shared (reflink) with the native HDF5 file and so take no
+    /// space of their own.
     pub shared_bytes: u64,
 }
 
-/// Restores the original table, as the directory or single file that it was, from the HDF5 file at `path`. It appears
-/// at `target` when it is complete and the hash of every file has been checked.
+/// Restores the original table, as the directory or single file that it was, from the HDF5 file at
+/// `path`. It appears at `target` when it is complete and the hash of every file has been checked.
 ///
 /// # Errors
-/// `Usage` if the HDF5 file lacks what is needed. `Format` if a restored file would differ from the original: because
-/// of damage, or because columns or tables, which are named, have changed since the conversion. `Exists` if `target` is
-/// not to be replaced, `NoSpace`, `Interrupted` if `progress` says so. `target` is then as it was before.
+/// `Usage` if the HDF5 file lacks what is needed. `Format` if a restored file would differ from the
+/// original: because of damage, or because columns or tables, which are named, have changed since
+/// the conversion. `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if
+/// `progress` says so. `target` is then as it was before.
 pub(crate) fn restore(
     path: &Path,
     target: &Path,
@@ -91,7 +93,8 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Rebuilds files below `root`, or `root` itself if the table was a single file, from `source`, the HDF5 file.
+/// Rebuilds files below `root`, or `root` itself if the table was a single file, from `source`, the
+/// HDF5 file.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -159,15 +162,16 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original file that would not be restored correctly: its stored hash, and that of the rebuilt bytes or the error.
+/// An original file that would not be restored correctly: its stored hash, and that of the rebuilt
+/// bytes or the error.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Hash,
     pub(crate) found: Result<Hash>,
 }
 
-/// Rebuilds all original files without writing them. Returns their number, 0 if the HDF5 file lacks what is needed, and
-/// those with damage or another hash.
+/// Rebuilds all original files without writing them. Returns their number, 0 if the HDF5 file lacks
+/// what is needed, and those with damage or another hash.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

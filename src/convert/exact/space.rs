@@ -1,5 +1,6 @@
-//! Sizes of the parts of a native HDF5 file (a converted table): its datasets, the data to restore the original
-//! casacore files, and the rest: the structure of HDF5, attributes and the text of variable-length strings.
+//! Sizes of the parts of a native HDF5 file (a converted table): its datasets, the data to restore
+//! the original casacore files, and the rest: the structure of HDF5, attributes and the text of
+//! variable-length strings.
 
 use std::path::Path;
 
@@ -9,14 +10,16 @@ use crate::limits;
 use crate::native::{self, restore_path};
 use crate::remote;
 
-/// Space in bytes that the parts of a native HDF5 file (to which a casacore table was converted) use.
+/// Space in bytes that the parts of a native HDF5 file (to which a casacore table was converted)
+/// use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SpaceUsage {
     /// Size in bytes of the whole native HDF5 file, to which a casacore table was converted.
     pub file: u64,
-    /// Size in bytes, as stored (after compression), of the datasets of the native HDF5 file, except those for
-    /// restoring original casacore files. Without the text of variable-length strings.
+    /// Size in bytes, as stored (after compression), of the datasets of the native HDF5 file,
+    /// except those for restoring original casacore files. Without the text of variable-length
+    /// strings.
     pub datasets: u64,
     /// Size in bytes, as stored, of the recipes, which describe how the original casacore files are
     /// rebuilt from datasets.
@@ -24,8 +27,8 @@ pub struct SpaceUsage {
     /// Size in bytes, as stored, of the literals: the parts of the original casacore files that no
     /// other dataset holds.
     pub literals: u64,
-    /// Number of bytes of the native HDF5 file that are in none of `datasets`, `recipes` and `literals`: the structure
-    /// of HDF5, attributes and the text of variable-length strings.
+    /// Number of bytes of the native HDF5 file that are in none of `datasets`, `recipes` and
+    /// `literals`: the structure of HDF5, attributes and the text of variable-length strings.
     pub other: u64,
     /// Whether the original casacore files can be restored from the native HDF5 file.
     pub restorable: bool,

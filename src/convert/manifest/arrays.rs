@@ -1,5 +1,5 @@
-//! The arrays of a manifest (a list of references to chunks): the datasets that a native HDF5 file of the source would
-//! have, and the places of their elements.
+//! The arrays of a manifest (a list of references to chunks): the datasets that a native HDF5 file
+//! of the source would have, and the places of their elements.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -35,10 +35,11 @@ pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
-    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in tiles.
+    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in
+    /// tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// Root group of the HDF5 file with all other elements (the native source, or the companion), and where that file
-    /// is listed.
+    /// Root group of the HDF5 file with all other elements (the native source, or the companion),
+    /// and where that file is listed.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
     /// Whether the arrays of the only table are in the root group of Zarr.
@@ -150,8 +151,8 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// The datasets that a column would become, and where their elements are; the inner error is the reason why the
-    /// manifest cannot refer to them.
+    /// The datasets that a column would become, and where their elements are; the inner error is
+    /// the reason why the manifest cannot refer to them.
     fn column(
         &self,
         table: usize,

@@ -1,5 +1,5 @@
-//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a
-//! companion HDF5 file for data that are not in tiles.
+//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5
+//! file, and a companion HDF5 file for data that are not in tiles.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -29,11 +29,13 @@ use crate::value::DataType;
 /// Estimated JSON text of one reference, to check the free space of the disk.
 const REFERENCE_BYTES: u64 = 64;
 
-/// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
-/// xarray, zarr and VirtualiZarr open it as arrays; the elements stay where they are.
+/// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or
+/// of a native HDF5 file. xarray, zarr and VirtualiZarr open it as arrays; the elements stay where
+/// they are.
 ///
-/// Tiles of a table are chunks as they are. All other numbers, and every Bool, are converted to a small HDF5 file, the
-/// companion, beside the manifest: `my.json.rest.h5`. Strings are in the manifest itself.
+/// Tiles of a table are chunks as they are. All other numbers, and every Bool, are converted to a
+/// small HDF5 file, the companion, beside the manifest: `my.json.rest.h5`. Strings are in the
+/// manifest itself.
 ///
 /// ```
 /// use ctds_hdf5::convert::ToManifest;
@@ -59,29 +61,31 @@ pub struct ToManifest<'a> {
     call: Call<'a>,
 }
 
-/// Summary of a manifest that was written: JSON references to the chunks of a table or native HDF5 file, for readers of
-/// Zarr.
+/// Summary of a manifest that was written: JSON references to the chunks of a table or native HDF5
+/// file, for readers of Zarr.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestSummary {
-    /// Number of tables, the main one and subtables, whose columns the manifest (JSON references to chunks) represents.
+    /// Number of tables, the main one and subtables, whose columns the manifest (JSON references to
+    /// chunks) represents.
     pub tables: usize,
     /// Number of columns of all tables that the manifest represents by Zarr arrays.
     pub columns: usize,
-    /// Number of columns that the manifest represents by references to their tiles in the files of the table.
+    /// Number of columns that the manifest represents by references to their tiles in the files of
+    /// the table.
     pub tiled_columns: usize,
     /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,
     /// Number of rows of the main table in the manifest or, if the manifest is restricted to one
     /// subtable, of that one.
     pub rows: u64,
-    /// Number of chunks of all arrays in the manifest (a JSON file in the format of kerchunk, for readers of Zarr).
-    /// Each chunk is a reference (file, offset and length) or its bytes as text.
+    /// Number of chunks of all arrays in the manifest (a JSON file in the format of kerchunk, for
+    /// readers of Zarr). Each chunk is a reference (file, offset and length) or its bytes as text.
     pub references: u64,
     /// Total size in bytes of the tiles, in the files of the table, to which the manifest refers.
     pub tile_bytes: u64,
-    /// Path of the companion (the HDF5 file with the elements that are not tiles), and its size in bytes; `None` if the source
-    /// is a native HDF5 file.
+    /// Path of the companion (the HDF5 file with the elements that are not tiles), and its size in
+    /// bytes; `None` if the source is a native HDF5 file.
     pub companion: Option<(PathBuf, u64)>,
     /// Size of the manifest in bytes.
     pub file_bytes: u64,
@@ -92,8 +96,9 @@ pub struct ManifestSummary {
 }
 
 impl<'a> ToManifest<'a> {
-    /// Prepares a manifest (a JSON file of references to chunks, which readers of Zarr open as arrays) of the table
-    /// directory or native HDF5 file at `source`. For [`write_references`](Self::write_references) it may be a URL.
+    /// Prepares a manifest (a JSON file of references to chunks, which readers of Zarr open as
+    /// arrays) of the table directory or native HDF5 file at `source`. For
+    /// [`write_references`](Self::write_references) it may be a URL.
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToManifest {
             source: source.as_ref().to_owned(),
@@ -109,15 +114,16 @@ impl<'a> ToManifest<'a> {
 
     open_setters!();
 
-    /// Restricts the manifest to one table, `MAIN` or a subtable such as `ANTENNA`. Its columns become arrays of the root group, for readers that do
-    /// not support groups.
+    /// Restricts the manifest to one table, `MAIN` or a subtable such as `ANTENNA`. Its columns
+    /// become arrays of the root group, for readers that do not support groups.
     pub fn table(mut self, name: impl Into<String>) -> Self {
         self.table = Some(name.into());
         self
     }
 
-    /// Sets the directory or URL in which readers find the source and the companion (an HDF5 file with the elements that are not in tiles), such as
-    /// `s3://archive/2026`; by default references have the present absolute paths of the files.
+    /// Sets the directory or URL in which readers find the source and the companion (an HDF5 file
+    /// with the elements that are not in tiles), such as `s3://archive/2026`; by default references
+    /// have the present absolute paths of the files.
     pub fn base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
@@ -134,11 +140,12 @@ impl<'a> ToManifest<'a> {
     /// Both appear under their names when they are complete.
     ///
     /// # Errors
-    /// `Unsupported` for a table inside a container, one with files that are symbolic links, or a source that is a URL; `Usage`
-    /// if the manifest or its companion would replace the source; `Exists` if there is something at `target` or in the place
-    /// of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source changes while the manifest
-    /// is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was
-    /// before.
+    /// `Unsupported` for a table inside a container, one with files that are symbolic links, or a
+    /// source that is a URL; `Usage` if the manifest or its companion would replace the source;
+    /// `Exists` if there is something at `target` or in the place of the companion, unless
+    /// [`if_exists`](Self::if_exists) says otherwise; `Format` if the source changes while the
+    /// manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then
+    /// as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ManifestSummary> {
         // the companion lies beside the file that a link leads to
         let resolved = target.as_ref().canonicalize().ok().filter(|_| target.as_ref().is_symlink());
@@ -158,13 +165,13 @@ impl<'a> ToManifest<'a> {
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
-    /// Writes to `out` a manifest of a native HDF5 file, with references to the chunks of this file only. `url` is the
-    /// address at which readers find the file; by default its absolute path, or its URL without the query. After an
-    /// error, `out` has an incomplete document.
+    /// Writes to `out` a manifest of a native HDF5 file, with references to the chunks of this file
+    /// only. `url` is the address at which readers find the file; by default its absolute path, or
+    /// its URL without the query. After an error, `out` has an incomplete document.
     ///
     /// # Errors
-    /// `Usage` if the source is a table directory; `Format` if it changes while the references are made; those of reading the source
-    /// and of writing to `out`.
+    /// `Usage` if the source is a table directory; `Format` if it changes while the references are
+    /// made; those of reading the source and of writing to `out`.
     pub fn write_references(self, url: Option<&str>, out: impl Write) -> Result<ManifestSummary> {
         let source = Source::open_with(&self.source, self.open)?;
         let place = source.place.clone();
@@ -269,7 +276,8 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in tiles.
+    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in
+    /// tiles.
     fn tiles(
         &self,
         source: &Source,
@@ -298,7 +306,8 @@ impl<'a> ToManifest<'a> {
         Ok(found)
     }
 
-    /// The companion has all columns of numbers and Bools but those in tiles. Returns warnings of the conversion.
+    /// The companion has all columns of numbers and Bools but those in tiles. Returns warnings of
+    /// the conversion.
     fn write_companion(
         &self,
         source: &Source,

@@ -1,5 +1,5 @@
-//! Chunks of datasets in an HDF5 file, to which a manifest (JSON references for readers of Zarr) refers. Contiguous
-//! datasets are divided into chunks.
+//! Chunks of datasets in an HDF5 file, to which a manifest (JSON references for readers of Zarr)
+//! refers. Contiguous datasets are divided into chunks.
 
 use super::files::{FileNumber, Files};
 use super::metadata::{self, ArrayMetadata};
@@ -34,7 +34,8 @@ pub(super) struct StoredArray {
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// Whether a manifest can refer to the elements of `dataset` as an array of `shape`, fastest axis first.
+    /// Whether a manifest can refer to the elements of `dataset` as an array of `shape`, fastest
+    /// axis first.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
@@ -151,8 +152,8 @@ impl StoredArray {
     }
 }
 
-/// Chunks, fastest axis first, of a contiguous dataset: whole rows, of equal number because chunks of Zarr all have the
-/// same size.
+/// Chunks, fastest axis first, of a contiguous dataset: whole rows, of equal number because chunks
+/// of Zarr all have the same size.
 fn block_chunk(shape: &Shape, element_bytes: u64) -> Shape {
     let Some((cell, rows)) = shape.split_last() else { return shape.clone() };
     let row_bytes = cell.iter().fold(element_bytes, |bytes, &extent| bytes.saturating_mul(extent)).max(1);

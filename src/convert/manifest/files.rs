@@ -1,5 +1,5 @@
-//! The files on which a manifest (JSON references to chunks in these files) depends: their names in the references,
-//! sizes and modification times.
+//! The files on which a manifest (JSON references to chunks in these files) depends: their names in
+//! the references, sizes and modification times.
 
 use std::fs;
 use std::io::{BufReader, Read};
@@ -28,7 +28,8 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// Name of a file in references: its absolute path, or [`base`](super::ToManifest::base) and the file name.
+    /// Name of a file in references: its absolute path, or [`base`](super::ToManifest::base) and
+    /// the file name.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -42,8 +43,8 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path recorded to check later whether the file has changed: `local`, or with `base` relative to the manifest's
-    /// directory.
+    /// Path recorded to check later whether the file has changed: `local`, or with `base` relative
+    /// to the manifest's directory.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -56,7 +57,8 @@ fn relative(directory: &Path, file: &Path) -> PathBuf {
     up.chain(file.components().skip(common)).collect()
 }
 
-/// Files to which a manifest refers, or whose content was copied into the manifest or its companion.
+/// Files to which a manifest refers, or whose content was copied into the manifest or its
+/// companion.
 #[derive(Debug)]
 pub(super) struct Files {
     naming: Naming,
@@ -67,8 +69,8 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// State when the file was added; `None` on a server, where the file is checked by `ETag` or time with each
-    /// request.
+    /// State when the file was added; `None` on a server, where the file is checked by `ETag` or
+    /// time with each request.
     state: Option<RecordedFile>,
 }
 
@@ -132,8 +134,8 @@ impl Files {
     }
 }
 
-/// Compares the files on which a manifest (a JSON file of references to chunks, for readers of Zarr) depends with the
-/// sizes and modification times that the manifest records.
+/// Compares the files on which a manifest (a JSON file of references to chunks, for readers of
+/// Zarr) depends with the sizes and modification times that the manifest records.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CheckManifest, ToManifest};
@@ -155,26 +157,29 @@ pub struct CheckManifest<'a> {
     call: Call<'a>,
 }
 
-/// Result of [`CheckManifest::run`], which compares the files of a manifest with their recorded sizes and times.
+/// Result of [`CheckManifest::run`], which compares the files of a manifest with their recorded
+/// sizes and times.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestCheck {
-    /// Number of files that the manifest records, each of which was compared with its recorded size and time.
+    /// Number of files that the manifest records, each of which was compared with its recorded size
+    /// and time.
     pub files: usize,
-    /// Sum of the sizes in bytes that the manifest records for its files, those that are now missing included.
+    /// Sum of the sizes in bytes that the manifest records for its files, those that are now
+    /// missing included.
     pub bytes: u64,
-    /// Files that the manifest records and that are missing, cannot be opened, or have another size or modification
-    /// time.
+    /// Files that the manifest records and that are missing, cannot be opened, or have another size
+    /// or modification time.
     pub changed: Vec<ChangedFile>,
 }
 
-/// A file that is missing or has changed since a manifest (a JSON file of references to chunks) recorded its size and
-/// modification time.
+/// A file that is missing or has changed since a manifest (a JSON file of references to chunks)
+/// recorded its size and modification time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedFile {
-    /// Path of the missing or changed file, as recorded in the manifest (JSON references to chunks in files); a relative
-    /// one is resolved against the directory of the manifest.
+    /// Path of the missing or changed file, as recorded in the manifest (JSON references to chunks
+    /// in files); a relative one is resolved against the directory of the manifest.
     pub path: PathBuf,
     /// How the changed file differs from the record in the manifest, as a sentence.
     pub change: String,
@@ -193,16 +198,17 @@ struct Record {
 }
 
 impl<'a> CheckManifest<'a> {
-    /// Prepares to check whether the files are unchanged on which the manifest at `path` depends (a JSON file of
-    /// references to chunks in these files).
+    /// Prepares to check whether the files are unchanged on which the manifest at `path` depends (a
+    /// JSON file of references to chunks in these files).
     pub fn new(path: impl AsRef<Path>) -> Self {
         CheckManifest { path: path.as_ref().to_owned(), call: Call::default() }
     }
 
     call_setters!();
 
-    /// Whether the file at `path` may be a manifest (a JSON file of references to the chunks of a table or native HDF5
-    /// file, as [`ToManifest`](super::ToManifest) writes it): the name ends in `.json`, and the first byte is `{`.
+    /// Whether the file at `path` may be a manifest (a JSON file of references to the chunks of a
+    /// table or native HDF5 file, as [`ToManifest`](super::ToManifest) writes it): the name ends in
+    /// `.json`, and the first byte is `{`.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         let first = || -> std::io::Result<u8> {
@@ -217,7 +223,8 @@ impl<'a> CheckManifest<'a> {
     /// those with the chunks, with the recorded ones; the content of the files is not read.
     ///
     /// # Errors
-    /// `NotFound` and `Io`; `Format` if the file is not a manifest, or one without sizes and times; `Interrupted`.
+    /// `NotFound` and `Io`; `Format` if the file is not a manifest, or one without sizes and times;
+    /// `Interrupted`.
     pub fn run(&self) -> Result<ManifestCheck> {
         self.call.run(|progress| {
             let place = Context::path(&self.path);

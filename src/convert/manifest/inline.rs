@@ -1,5 +1,6 @@
-//! Elements that a manifest (JSON references to chunks in other files, for readers of Zarr) contains itself: strings,
-//! because HDF5 stores them outside of a dataset's chunks, and numbers that no file has in a form that Zarr can read.
+//! Elements that a manifest (JSON references to chunks in other files, for readers of Zarr)
+//! contains itself: strings, because HDF5 stores them outside of a dataset's chunks, and numbers
+//! that no file has in a form that Zarr can read.
 
 use serde_json::json;
 
@@ -77,7 +78,8 @@ impl InlineArray {
     }
 }
 
-/// numcodecs' `vlen-utf8`: the count of strings, then length and bytes of each; numbers are u32, little-endian.
+/// numcodecs' `vlen-utf8`: the count of strings, then length and bytes of each; numbers are u32,
+/// little-endian.
 fn joined(strings: &[bstr::BString]) -> Result<Vec<u8>> {
     let number = |len: usize| {
         let number = u32::try_from(len).map_err(|_| Error::unsupported("a manifest cannot hold 4 GiB of strings"))?;

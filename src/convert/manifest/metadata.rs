@@ -28,9 +28,8 @@ pub(super) struct ArrayMetadata {
 impl ArrayMetadata {
     /// The document `.zarray` of Zarr version 2.
     ///
-    /// Filters are not split into filters and a compressor, because some readers take no compressor from such
-    /// documents. The
-    /// fill value is null: xarray would take every other one for a mask.
+    /// Filters are not split into filters and a compressor, because some readers take no compressor
+    /// from such documents. The fill value is null: xarray would take every other one for a mask.
     pub(super) fn to_json(&self) -> Json {
         let chunk: Vec<u64> = self.chunk.reversed().into_iter().map(|extent| extent.max(1)).collect();
         let filters = if self.filters.is_empty() { Json::Null } else { self.filters.clone().into() };
@@ -47,7 +46,8 @@ impl ArrayMetadata {
     }
 }
 
-/// Numpy's spelling: a byte for each Bool; `|O` (object) for strings, which the codec of [`strings`] decodes.
+/// Numpy's spelling: a byte for each Bool; `|O` (object) for strings, which the codec of
+/// [`strings`] decodes.
 pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     let end = if order == ByteOrder::Big { '>' } else { '<' };
     match data_type {
@@ -71,7 +71,8 @@ pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }
 
-/// Numcodecs' configurations for [`Compression::gzip`]: `shuffle` of `element_bytes`, then `zlib` with `level`.
+/// Numcodecs' configurations for [`Compression::gzip`]: `shuffle` of `element_bytes`, then `zlib`
+/// with `level`.
 pub(super) fn gzip(element_bytes: usize, level: u8) -> Vec<Json> {
     vec![json!({ "id": "shuffle", "elementsize": element_bytes }), json!({ "id": "zlib", "level": level })]
 }

@@ -1,4 +1,5 @@
-//! Writes the JSON of a manifest (kerchunk, version 1) entry by entry: memory does not grow with the number of chunks.
+//! Writes the JSON of a manifest (kerchunk, version 1) entry by entry: memory does not grow with
+//! the number of chunks.
 
 use std::io::Write;
 
@@ -9,7 +10,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::Result;
 use crate::grid::Grid;
 
-/// Member with facts for this program, such as the files on which the manifest depends; other readers ignore it.
+/// Member with facts for this program, such as the files on which the manifest depends; other
+/// readers ignore it.
 pub(super) const RECORD: &str = "h5bridge";
 
 /// Writes a manifest entry by entry.
@@ -18,13 +20,14 @@ pub(super) struct References<W> {
     count: u64,
     /// Chunks written so far, as references or as bytes in base64.
     chunks: u64,
-    /// All metadata documents, for `.zmetadata`: Zarr finds members of groups only there, because it cannot list
-    /// references.
+    /// All metadata documents, for `.zmetadata`: Zarr finds members of groups only there, because
+    /// it cannot list references.
     consolidated: Vec<Document>,
 }
 
 struct Document {
-    /// Group of the described object, without a leading slash; empty for the root group and its members.
+    /// Group of the described object, without a leading slash; empty for the root group and its
+    /// members.
     parent: String,
     key: String,
     document: Json,
@@ -68,7 +71,8 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// A chunk of `len` bytes at byte `offset` of a file; `index` counts chunks on each axis, fastest first.
+    /// A chunk of `len` bytes at byte `offset` of a file; `index` counts chunks on each axis,
+    /// fastest first.
     pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
@@ -114,7 +118,8 @@ fn chunk_key(index: &[u64]) -> String {
     key
 }
 
-/// Whether the chunk has elements of the array: those of an array that grows may be beyond its extents.
+/// Whether the chunk has elements of the array: those of an array that grows may be beyond its
+/// extents.
 pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
     let counts = grid.counts();
     index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)

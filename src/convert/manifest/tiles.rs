@@ -1,5 +1,5 @@
-//! Tiles of hypercubes in the files of a table, to which a manifest refers as the chunks of its arrays, without
-//! converting them.
+//! Tiles of hypercubes in the files of a table, to which a manifest refers as the chunks of its
+//! arrays, without converting them.
 
 use std::path::{Path, PathBuf};
 
@@ -27,8 +27,8 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds `table.dat` and `table.f…`, so that a later check finds changes. Adds none of a table outside the main
-    /// table's directory.
+    /// Adds `table.dat` and `table.f…`, so that a later check finds changes. Adds none of a table
+    /// outside the main table's directory.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
@@ -64,8 +64,8 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// The tiles of each hypercube. `None` if the cells are stored in another way (as bits, in buckets, computed), or
-    /// if the table is outside of `root`.
+    /// The tiles of each hypercube. `None` if the cells are stored in another way (as bits, in
+    /// buckets, computed), or if the table is outside of `root`.
     ///
     /// # Errors
     /// `Unsupported` if a file is a symbolic link or inside a container.
@@ -138,8 +138,8 @@ impl Tiles {
     }
 }
 
-/// Shapes, fastest axis first. `None` if they differ from the datasets of `form`, or a dense column is not one
-/// hypercube with all rows in order.
+/// Shapes, fastest axis first. `None` if they differ from the datasets of `form`, or a dense column
+/// is not one hypercube with all rows in order.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {

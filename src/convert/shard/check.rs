@@ -1,4 +1,5 @@
-//! Compares the chunks that workers of a conversion by many processes have written with their recorded hash.
+//! Compares the chunks that workers of a conversion by many processes have written with their
+//! recorded hash.
 
 use std::path::PathBuf;
 
@@ -14,8 +15,9 @@ use crate::progress::Progress;
 
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and
-/// compares them with the numbers of bytes and the hashes that the workers recorded. Threads can share a `RangeCheck`.
+/// Reads back the bytes that the workers of a conversion by many processes have written, before or
+/// after commit, and compares them with the numbers of bytes and the hashes that the workers
+/// recorded. Threads can share a `RangeCheck`.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
@@ -34,8 +36,8 @@ struct Inserted {
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the HDF5 file or table that workers have written, before or after commit, to compare bytes of it with the
-    /// hashes that the workers recorded.
+    /// Opens the HDF5 file or table that workers have written, before or after commit, to compare
+    /// bytes of it with the hashes that the workers recorded.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
@@ -52,8 +54,9 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes that a worker has written for `item` (a range of chunks) and compares their number and hash with `expected`. Returns the
-    /// difference as a sentence, or `None` if they are equal.
+    /// Reads the bytes that a worker has written for `item` (a range of chunks) and compares their
+    /// number and hash with `expected`. Returns the difference as a sentence, or `None` if they are
+    /// equal.
     ///
     /// # Errors
     /// `Io`, `Interrupted`.
@@ -118,8 +121,8 @@ impl<'a> RangeCheck<'a> {
         self.file.as_ref().ok_or_else(|| Error::usage("an item of the plan is not part of its target"))
     }
 
-    /// Hashes inserted chunks, each preceded by its length as in the worker's file, so that the result equals the
-    /// worker's.
+    /// Hashes inserted chunks, each preceded by its length as in the worker's file, so that the
+    /// result equals the worker's.
     fn chunks(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(kind), 0);
         let inserted = &self.inserted[item.dataset];

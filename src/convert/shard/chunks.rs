@@ -1,4 +1,5 @@
-//! Makes the chunks or tiles that the workers of a conversion by many processes write, from cells of the source.
+//! Makes the chunks or tiles that the workers of a conversion by many processes write, from cells
+//! of the source.
 
 use std::ops::Range;
 
@@ -66,7 +67,8 @@ impl<'a> Chunks<'a> {
         if bytes == tiles.bytes { Ok(()) } else { Err(changed_cubes()) }
     }
 
-    /// Chunks, or groups of [`TileFile::joined`] tiles, that one call of [`read`](Self::read) makes at most.
+    /// Chunks, or groups of [`TileFile::joined`] tiles, that one call of [`read`](Self::read) makes
+    /// at most.
     pub(super) fn batch(&self) -> Result<u64> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => Ok(self.chunk_tiles(tiles)?.batch()),
@@ -77,8 +79,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces `bytes` by uncompressed chunks, at most [`batch`](Self::batch), or groups of [`TileFile::joined`] tiles
-    /// as stored. The last of the dataset may be shorter.
+    /// Replaces `bytes` by uncompressed chunks, at most [`batch`](Self::batch), or groups of
+    /// [`TileFile::joined`] tiles as stored. The last of the dataset may be shorter.
     pub(super) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => self.chunk_tiles(tiles)?.read(chunks, bytes),

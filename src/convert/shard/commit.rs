@@ -1,5 +1,5 @@
-//! Publishes the HDF5 file or table of a conversion by many processes when workers have written all chunks or tiles
-//! that its plan leaves to them.
+//! Publishes the HDF5 file or table of a conversion by many processes when workers have written all
+//! chunks or tiles that its plan leaves to them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -23,13 +23,14 @@ use crate::progress::Progress;
 
 /// Locked by a commit, in the directory of a plan.
 const LOCK: &str = "commit.lock";
-/// Made before commit changes the HDF5 file: if it exists, the next commit first undoes these changes.
+/// Made before commit changes the HDF5 file: if it exists, the next commit first undoes these
+/// changes.
 const BEGUN: &str = "commit.begun";
 /// Plan with the workers' results, which commit moves beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Commit of a conversion by many processes: checks that workers have written all items of the plan (ranges of chunks
-/// or tiles), then publishes the HDF5 file or table.
+/// Commit of a conversion by many processes: checks that workers have written all items of the plan
+/// (ranges of chunks or tiles), then publishes the HDF5 file or table.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -39,26 +40,32 @@ pub struct CommitShards<'a> {
     call: Call<'a>,
 }
 
-/// Result of [`CommitShards::write`], the last step of a conversion by many processes, which checks what workers have
-/// written and publishes the HDF5 file or table: numbers of items, rows and bytes.
+/// Result of [`CommitShards::write`], the last step of a conversion by many processes, which checks
+/// what workers have written and publishes the HDF5 file or table: numbers of items, rows and
+/// bytes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardCommitSummary {
-    /// Number of items in the plan of the conversion: ranges of chunks or tiles, each written by one worker.
+    /// Number of items in the plan of the conversion: ranges of chunks or tiles, each written by
+    /// one worker.
     pub items: usize,
-    /// Bytes of chunks, as they are stored, that commit has copied from the separate files of workers into the HDF5 file.
+    /// Bytes of chunks, as they are stored, that commit has copied from the separate files of
+    /// workers into the HDF5 file.
     pub inserted_bytes: u64,
-    /// Bytes of contiguous datasets, or of tiles, that were read back and compared with the results of workers.
+    /// Bytes of contiguous datasets, or of tiles, that were read back and compared with the results
+    /// of workers.
     pub checked_bytes: u64,
-    /// Number of rows of the main table that were converted or, if only subtables were converted, of the first of them.
+    /// Number of rows of the main table that were converted or, if only subtables were converted,
+    /// of the first of them.
     pub rows: u64,
     /// Size of the published HDF5 file, or of all files of the table, in bytes.
     pub file_bytes: u64,
 }
 
 impl<'a> CommitShards<'a> {
-    /// Prepares to publish the HDF5 file or table of the conversion `plan`. `results` has the identifier of each item
-    /// (a range of chunks or tiles) and the result that a worker returned for it.
+    /// Prepares to publish the HDF5 file or table of the conversion `plan`. `results` has the
+    /// identifier of each item (a range of chunks or tiles) and the result that a worker returned
+    /// for it.
     pub fn new(plan: &'a ShardPlan, results: impl IntoIterator<Item = (String, ShardResult)>) -> Self {
         let results = results.into_iter().collect();
         CommitShards { plan, results, checks_ranges: false, threads: 0, call: Call::default() }
@@ -66,26 +73,29 @@ impl<'a> CommitShards<'a> {
 
     call_setters!(target);
 
-    /// Sets whether commit reads back all ranges of contiguous datasets, or tiles, and compares them with the results of workers. By default it reads
-    /// only those where the file system reports missing bytes. Separate files of chunks are always read.
+    /// Sets whether commit reads back all ranges of contiguous datasets, or tiles, and compares
+    /// them with the results of workers. By default it reads only those where the file system
+    /// reports missing bytes. Separate files of chunks are always read.
     pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
         self.checks_ranges = checks_ranges;
         self
     }
 
-    /// Sets the number of threads that read back the bytes written by workers; 0, the default: one for each processor.
+    /// Sets the number of threads that read back the bytes written by workers; 0, the default: one
+    /// for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Publishes the HDF5 file or table: copies the chunks from separate files of workers into the HDF5 file, renames
-    /// the result to the target, and leaves beside it a document with the ranges that workers wrote
-    /// ([`ShardPlan::ranges_of`]). An interrupted commit can be repeated.
+    /// Publishes the HDF5 file or table: copies the chunks from separate files of workers into the
+    /// HDF5 file, renames the result to the target, and leaves beside it a document with the ranges
+    /// that workers wrote ([`ShardPlan::ranges_of`]). An interrupted commit can be repeated.
     ///
     /// # Errors
-    /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
-    /// something at the target, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another commit is running.
+    /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source
+    /// changed; `Exists` if there is something at the target, unless [`if_exists`](Self::if_exists)
+    /// says otherwise; `Locked` if another commit is running.
     pub fn write(self) -> Result<ShardCommitSummary> {
         // a commit that was killed at its very end has left the directory, empty
         if self.plan.is_committed() && fs::remove_dir(self.plan.directory()).is_ok() {
@@ -138,8 +148,8 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Inserts chunks and makes the file durable; returns the number of copied bytes. `begun`: an earlier commit was
-    /// interrupted.
+    /// Inserts chunks and makes the file durable; returns the number of copied bytes. `begun`: an
+    /// earlier commit was interrupted.
     fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
@@ -178,8 +188,9 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Compares lengths of all items with their results. Items in the file are read back and compared with their hash
-    /// if `checks_ranges` is set or the file system reports holes in them. Returns how many bytes were read back.
+    /// Compares lengths of all items with their results. Items in the file are read back and
+    /// compared with their hash if `checks_ranges` is set or the file system reports holes in them.
+    /// Returns how many bytes were read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -200,8 +211,8 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Inserts the workers' chunks; if `begun`, first undoes the changes of an interrupted commit. Returns the copied
-    /// bytes.
+    /// Inserts the workers' chunks; if `begun`, first undoes the changes of an interrupted commit.
+    /// Returns the copied bytes.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -222,8 +233,8 @@ impl<'a> CommitShards<'a> {
         inserted
     }
 
-    /// Writes `ranges.ndjson`: the lines of `plan.ndjson` with results, which stays beside the published file, to
-    /// verify it later.
+    /// Writes `ranges.ndjson`: the lines of `plan.ndjson` with results, which stays beside the
+    /// published file, to verify it later.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -232,8 +243,8 @@ impl<'a> CommitShards<'a> {
         ranges.write(&self.path(RANGES))
     }
 
-    /// Ends a commit whose file or table is published: moves `ranges.ndjson` beside it, and removes the directory of
-    /// the plan.
+    /// Ends a commit whose file or table is published: moves `ranges.ndjson` beside it, and removes
+    /// the directory of the plan.
     fn finish(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let ranges = self.path(RANGES);
@@ -249,8 +260,8 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary of a published file or table. Numbers of inserted and compared bytes are 0: an interrupted commit may
-    /// have published it, and else the caller sets them.
+    /// Summary of a published file or table. Numbers of inserted and compared bytes are 0: an
+    /// interrupted commit may have published it, and else the caller sets them.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {

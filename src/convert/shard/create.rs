@@ -1,5 +1,5 @@
-//! Makes the plan of a conversion to HDF5 by many processes: an HDF5 file without the chunks of large datasets, and a document with the items (ranges
-//! of chunks) that workers write.
+//! Makes the plan of a conversion to HDF5 by many processes: an HDF5 file without the chunks of
+//! large datasets, and a document with the items (ranges of chunks) that workers write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::source::tree::Tree;
 
-/// Default size from which datasets and hypercubes are left to workers; smaller ones are written with the plan.
+/// Default size from which datasets and hypercubes are left to workers; smaller ones are written
+/// with the plan.
 pub(super) const LARGE_BYTES: u64 = 64 << 20;
 /// Limits of the default size of an item.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
@@ -35,23 +36,26 @@ pub struct ShardPlanSummary {
     pub items: usize,
     /// Bytes of the elements that the plan leaves to workers to write, uncompressed.
     pub bytes: u64,
-    /// Uncompressed size in bytes of the chunks that workers write to separate files, from which commit inserts them
-    /// into the HDF5 file.
+    /// Uncompressed size in bytes of the chunks that workers write to separate files, from which
+    /// commit inserts them into the HDF5 file.
     pub packed_bytes: u64,
-    /// Length in bytes of the plan's HDF5 file before commit, or of all files of its table; the ranges that workers
-    /// write occupy no disk space yet.
+    /// Length in bytes of the plan's HDF5 file before commit, or of all files of its table; the
+    /// ranges that workers write occupy no disk space yet.
     pub file_bytes: u64,
-    /// Number of rows of the main table to be converted or, if only subtables are converted, of the first of them.
+    /// Number of rows of the main table to be converted or, if only subtables are converted, of the
+    /// first of them.
     pub rows: u64,
-    /// Warnings for the user, as sentences, about the conversion by many processes, such as columns that cannot be
-    /// converted.
+    /// Warnings for the user, as sentences, about the conversion by many processes, such as columns
+    /// that cannot be converted.
     pub warnings: Vec<String>,
 }
 
-/// Plans a conversion to the HDF5 file `target`, with items of about `work_bytes` bytes; 0 for the default.
+/// Plans a conversion to the HDF5 file `target`, with items of about `work_bytes` bytes; 0 for the
+/// default.
 ///
 /// # Errors
-/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
+/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of
+/// reading the source.
 #[allow(clippy::too_many_arguments, reason = "a conversion, the size of its items, and a target")]
 pub(in crate::convert) fn create(
     source: &Source,
@@ -116,7 +120,8 @@ pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
 }
 
-/// Refuses options for which one process would need all cells, or the cells of an item could not be found.
+/// Refuses options for which one process would need all cells, or the cells of an item could not be
+/// found.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),

@@ -1,5 +1,5 @@
-//! Makes the plan of a conversion to a table by many processes: a table without the tiles of large hypercubes, and a document with the items (ranges
-//! of tiles) that workers write.
+//! Makes the plan of a conversion to a table by many processes: a table without the tiles of large
+//! hypercubes, and a document with the items (ranges of tiles) that workers write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,12 @@ use crate::output::{Output, walk};
 use crate::progress::Progress;
 use crate::source::Source;
 
-/// Plans a conversion to the table `target`, with items of about `work_bytes` bytes; 0 for the default.
+/// Plans a conversion to the table `target`, with items of about `work_bytes` bytes; 0 for the
+/// default.
 ///
 /// # Errors
-/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
+/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of
+/// reading the source.
 pub(in crate::convert) fn create_table(
     source: &Source,
     path: &Path,

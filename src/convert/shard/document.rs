@@ -1,5 +1,6 @@
-//! The plan of a conversion by many processes as a document, `plan.ndjson`, with a JSON object in each line: one for
-//! the conversion, one for each dataset, one for each item (a range of chunks or tiles that one worker writes).
+//! The plan of a conversion by many processes as a document, `plan.ndjson`, with a JSON object in
+//! each line: one for the conversion, one for each dataset, one for each item (a range of chunks or
+//! tiles that one worker writes).
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,14 +22,15 @@ use crate::value::Shape;
 const VERSION: u32 = 1;
 const MAX_ITEMS: u64 = 1 << 20;
 const ID_DIGITS: usize = 16;
-/// A chunk, or all tiles with the same rows, left to workers as one piece: four times the largest chunk that is made of
-/// a tile.
+/// A chunk, or all tiles with the same rows, left to workers as one piece: four times the largest
+/// chunk that is made of a tile.
 pub(super) const MAX_CHUNK_BYTES: u64 = 64 << 20;
 /// The first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
-/// The plan of a conversion by two or more processes: source, target, and the items (ranges of chunks or tiles), each
-/// written by one worker. Made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or
+/// The plan of a conversion by two or more processes: source, target, and the items (ranges of
+/// chunks or tiles), each written by one worker. Made by
+/// [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or
 /// [`ToTable::shard`](super::super::ToTable::shard).
 #[derive(Debug)]
 pub struct ShardPlan {
@@ -40,8 +42,8 @@ pub struct ShardPlan {
     is_committed: bool,
 }
 
-/// An item of a plan (the work list of a conversion by many processes): a range of chunks of a dataset, or of tiles of
-/// a table, which one worker writes.
+/// An item of a plan (the work list of a conversion by many processes): a range of chunks of a
+/// dataset, or of tiles of a table, which one worker writes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
@@ -50,15 +52,17 @@ pub struct ShardItem {
     pub id: String,
     /// Index in `ShardPlan::datasets`.
     pub(super) dataset: usize,
-    /// First chunk, numbered along the fastest axis first; of a table, group of [`TileFile::joined`] tiles.
+    /// First chunk, numbered along the fastest axis first; of a table, group of
+    /// [`TileFile::joined`] tiles.
     pub(super) first: u64,
     /// End of the half-open range.
     pub(super) last: u64,
-    /// Size in bytes of the chunks that a worker writes for this item, uncompressed and with the padding at the edges.
-    /// If the conversion makes a table: size of the tiles as stored, with the last group of tiles taken as full.
+    /// Size in bytes of the chunks that a worker writes for this item, uncompressed and with the
+    /// padding at the edges. If the conversion makes a table: size of the tiles as stored, with the
+    /// last group of tiles taken as full.
     pub bytes: u64,
-    /// Number and hash of the bytes that a worker wrote for this item (a range of chunks or tiles). `None` until
-    /// commit, the last step of the conversion, has published the HDF5 file or table.
+    /// Number and hash of the bytes that a worker wrote for this item (a range of chunks or tiles).
+    /// `None` until commit, the last step of the conversion, has published the HDF5 file or table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ShardResult>,
 }
@@ -136,11 +140,13 @@ pub(super) struct Header {
     pub(super) source: PathBuf,
     /// State when the plan was made.
     files: Vec<RecordedFile>,
-    /// Size of the HDF5 file without the workers' chunks, or of all files of the table but lock files.
+    /// Size of the HDF5 file without the workers' chunks, or of all files of the table but lock
+    /// files.
     pub(super) file_bytes: u64,
     /// Rows of the main table or, if only subtables are converted, of the first of them.
     pub(super) rows: u64,
-    /// Files of the new table but lock files, by their paths below its directory; empty for an HDF5 file.
+    /// Files of the new table but lock files, by their paths below its directory; empty for an HDF5
+    /// file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) table_files: Vec<RecordedFile>,
 }
@@ -326,7 +332,8 @@ impl Header {
         hasher
     }
 
-    /// Fails with `Format`, which names the file, if a file of the source has changed since the plan was made.
+    /// Fails with `Format`, which names the file, if a file of the source has changed since the
+    /// plan was made.
     pub(super) fn check_source(&self) -> Result<()> {
         let change = |file: &RecordedFile| Some((file.path.clone(), file.change_below(Path::new(""))?));
         match self.files.iter().find_map(change) {
@@ -347,19 +354,21 @@ fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
 }
 
 impl ShardPlan {
-    /// Path of the directory with the plan of a conversion to the file or table `target` by many processes: `target.shards`.
+    /// Path of the directory with the plan of a conversion to the file or table `target` by many
+    /// processes: `target.shards`.
     pub fn directory_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards")
     }
 
-    /// Path of the document that commit leaves beside the published file or table `target`: `target.shards.ndjson`,
-    /// with the ranges of chunks or tiles that workers wrote and their results.
+    /// Path of the document that commit leaves beside the published file or table `target`:
+    /// `target.shards.ndjson`, with the ranges of chunks or tiles that workers wrote and their
+    /// results.
     pub fn ranges_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards.ndjson")
     }
 
-    /// Opens the plan of a conversion to the file or table `target` by many processes or, after commit, the document
-    /// that commit has left beside `target`.
+    /// Opens the plan of a conversion to the file or table `target` by many processes or, after
+    /// commit, the document that commit has left beside `target`.
     ///
     /// # Errors
     /// `NotFound` if there is neither, `Format`, `Io`.
@@ -455,19 +464,21 @@ impl ShardPlan {
         &self.header.source
     }
 
-    /// Path of the plan's directory, such as `my.h5.shards`. It has the work list of the conversion (`plan.ndjson`),
-    /// the unpublished HDF5 file or table, the files of chunks that workers write, and the results of workers.
+    /// Path of the plan's directory, such as `my.h5.shards`. It has the work list of the conversion
+    /// (`plan.ndjson`), the unpublished HDF5 file or table, the files of chunks that workers write,
+    /// and the results of workers.
     pub fn directory(&self) -> PathBuf {
         Self::directory_of(&self.target)
     }
 
-    /// Directory in which callers record the results of items (ranges of chunks for workers), as `h5bridge shard work`
-    /// does.
+    /// Directory in which callers record the results of items (ranges of chunks for workers), as
+    /// `h5bridge shard work` does.
     pub fn ledger(&self) -> PathBuf {
         self.directory().join(LEDGER)
     }
 
-    /// The items of the plan (ranges of chunks or tiles, each for one worker), in the order of the datasets.
+    /// The items of the plan (ranges of chunks or tiles, each for one worker), in the order of the
+    /// datasets.
     pub fn items(&self) -> &[ShardItem] {
         &self.items
     }
@@ -480,8 +491,8 @@ impl ShardPlan {
         self.header.check_source()
     }
 
-    /// Whether commit, the last step of a conversion by many processes, has moved the HDF5 file or table to
-    /// [`target`](Self::target) and removed the work list. Nothing is left to do then, but
+    /// Whether commit, the last step of a conversion by many processes, has moved the HDF5 file or
+    /// table to [`target`](Self::target) and removed the work list. Nothing is left to do then, but
     /// [`RangeCheck`](super::RangeCheck) can still compare what workers wrote with their results.
     pub fn is_committed(&self) -> bool {
         self.is_committed
@@ -492,7 +503,8 @@ impl ShardPlan {
         !self.header.table_files.is_empty()
     }
 
-    /// Describes an item for readers of messages: `MAIN/DATA, chunks 0..32`; of a table: `MAIN/DATA, tiles 0..32`.
+    /// Describes an item for readers of messages: `MAIN/DATA, chunks 0..32`; of a table:
+    /// `MAIN/DATA, tiles 0..32`.
     pub fn describe(&self, item: &ShardItem) -> String {
         let dataset = self.dataset(item);
         let path = dataset.path.trim_start_matches('/');
@@ -506,8 +518,8 @@ impl ShardPlan {
         }
     }
 
-    /// Whether a worker writes the chunks of an item to a separate file, because their offsets in the HDF5 file are
-    /// known at commit only.
+    /// Whether a worker writes the chunks of an item to a separate file, because their offsets in
+    /// the HDF5 file are known at commit only.
     pub fn is_packed(&self, item: &ShardItem) -> bool {
         matches!(self.dataset(item).place(), Place::Chunks)
     }
@@ -557,8 +569,8 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails for a missing dataset, an empty or too long range, or an identifier (a part of a file name) that is not 16
-/// hexadecimal digits.
+/// Fails for a missing dataset, an empty or too long range, or an identifier (a part of a file
+/// name) that is not 16 hexadecimal digits.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

@@ -1,5 +1,6 @@
-//! Inserts chunks, which workers of a conversion by many processes have written to separate files, into the HDF5 file
-//! that the conversion makes. Compares them with the workers' results on the way.
+//! Inserts chunks, which workers of a conversion by many processes have written to separate files,
+//! into the HDF5 file that the conversion makes. Compares them with the workers' results on the
+//! way.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -31,8 +32,8 @@ pub(super) struct Insertion<'a> {
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Returns the number of copied bytes. The workers' files are checked on the way: after an error the HDF5 file has
-    /// wrong chunks and must not be published.
+    /// Returns the number of copied bytes. The workers' files are checked on the way: after an
+    /// error the HDF5 file has wrong chunks and must not be published.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);
         let (give_back, buffers) = channel();
@@ -42,8 +43,8 @@ impl Insertion<'_> {
         })
     }
 
-    /// Reads the workers' files in the order of the items, and sends each chunk. Stops after an error, or when the
-    /// receiver is gone.
+    /// Reads the workers' files in the order of the items, and sends each chunk. Stops after an
+    /// error, or when the receiver is gone.
     fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {

@@ -1,14 +1,15 @@
-//! One conversion by many processes or machines: a plan, items (ranges of chunks) that workers write in any order, and a commit that publishes the
-//! result.
+//! One conversion by many processes or machines: a plan, items (ranges of chunks) that workers
+//! write in any order, and a commit that publishes the result.
 //!
-//! `plan` makes `OUT.h5.shards/`: the HDF5 file with everything but the chunks of large datasets, and `plan.ndjson`, which names
-//! ranges of these chunks, the *items*. A worker reads tiles or rows of the source and writes the chunks of an item: into the file
-//! where the dataset is one block, whose addresses are known, else to a file of chunks of its own. It does not call libhdf5.
-//! Whether an item is done twice, or by two workers at a time, makes no difference. `commit` inserts the files of chunks and publishes
-//! the file.
+//! `plan` makes `OUT.h5.shards/`: the HDF5 file with everything but the chunks of large datasets,
+//! and `plan.ndjson`, which names ranges of these chunks, the *items*. A worker reads tiles or rows
+//! of the source and writes the chunks of an item: into the file where the dataset is one block,
+//! whose addresses are known, else to a file of chunks of its own. It does not call libhdf5.
+//! Whether an item is done twice, or by two workers at a time, makes no difference. `commit`
+//! inserts the files of chunks and publishes the file.
 //!
-//! The way back is the same: `plan` makes the table directory with everything but the tiles of large hypercubes, whose files have
-//! holes, and workers write ranges of tiles into them.
+//! The way back is the same: `plan` makes the table directory with everything but the tiles of
+//! large hypercubes, whose files have holes, and workers write ranges of tiles into them.
 //!
 //! ```text
 //! OUT.h5.shards/plan.ndjson       the plan

@@ -1,5 +1,5 @@
-//! A backup of the bytes that commit, the last step of a conversion by many processes, may change in the HDF5 file
-//! before it publishes the file. An interrupted commit is undone from the backup.
+//! A backup of the bytes that commit, the last step of a conversion by many processes, may change
+//! in the HDF5 file before it publishes the file. An interrupted commit is undone from the backup.
 //!
 //! ```text
 //! 8 bytes   length of the HDF5 file
@@ -23,8 +23,8 @@ const STEP_BYTES: u64 = 1 << 20;
 /// The backup, in the directory of a plan.
 pub(super) const STRUCTURE: &str = "structure";
 
-/// Saves all bytes that may change when commit inserts chunks: not contiguous datasets that workers write, nor the byte
-/// ranges `chunks`, which are written already.
+/// Saves all bytes that may change when commit inserts chunks: not contiguous datasets that workers
+/// write, nor the byte ranges `chunks`, which are written already.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.

@@ -1,5 +1,5 @@
-//! Where workers of a conversion to a table write the tiles of a hypercube: the file, the offset of the first tile, and
-//! the distance between consecutive tiles.
+//! Where workers of a conversion to a table write the tiles of a hypercube: the file, the offset of
+//! the first tile, and the distance between consecutive tiles.
 
 use std::path::{Component, PathBuf};
 
@@ -39,8 +39,8 @@ impl TileFile {
         found.map(Some).ok_or_else(|| Error::format(format!("{name:?} is not a byte order")))
     }
 
-    /// Byte ranges (offset and length in the file) of `len` bytes of the column's tiles from `at` on, which counts only
-    /// bytes of these tiles.
+    /// Byte ranges (offset and length in the file) of `len` bytes of the column's tiles from `at`
+    /// on, which counts only bytes of these tiles.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other

@@ -1,4 +1,5 @@
-//! Workers of a conversion by many processes: they write the items of a plan, each a range of chunks or tiles.
+//! Workers of a conversion by many processes: they write the items of a plan, each a range of
+//! chunks or tiles.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,8 +25,8 @@ use crate::table::{ColumnCells, OpenOptions};
 /// Open columns of an HDF5 source: opening one requires reading where its chunks are.
 const KEPT_COLUMNS: usize = 4;
 
-/// A worker of a conversion by many processes: writes items (ranges of chunks) of a plan, from any thread. It keeps the source open, and locked if it
-/// is a table directory.
+/// A worker of a conversion by many processes: writes items (ranges of chunks) of a plan, from any
+/// thread. It keeps the source open, and locked if it is a table directory.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CommitShards, Compare, Compress, DigestPolicy, ShardPlan, ShardWorker, ToHdf5};
@@ -56,8 +57,8 @@ pub struct ShardWorker<'a> {
     target: Target,
     /// Open columns with their dataset's index in the plan, least recently used first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
-    /// Making the HDF5 file durable has failed once. The system does not report which bytes were lost, so that all
-    /// later items in the file fail as well.
+    /// Making the HDF5 file durable has failed once. The system does not report which bytes were
+    /// lost, so that all later items in the file fail as well.
     is_lost: AtomicBool,
 }
 
@@ -68,8 +69,9 @@ enum Target {
     Table(PathBuf),
 }
 
-/// An item (a range of chunks or tiles) that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it
-/// durable. If this value is dropped before that, the item does not count as done.
+/// An item (a range of chunks or tiles) that is written, but may not be on the disk yet:
+/// [`ShardWorker::sync`] makes it durable. If this value is dropped before that, the item does not
+/// count as done.
 #[derive(Debug)]
 #[must_use = "only `ShardWorker::sync` gives the result"]
 pub struct UnsyncedItem {
@@ -84,7 +86,8 @@ enum Written {
     Block,
     /// A temporary file, renamed to the path when it is durable.
     Chunks(NamedTempFile, PathBuf),
-    /// A file of tiles, opened for each item, because the system reports a lost write once to each descriptor.
+    /// A file of tiles, opened for each item, because the system reports a lost write once to each
+    /// descriptor.
     Tiles(FileTarget, PathBuf),
 }
 
@@ -92,8 +95,8 @@ impl<'a> ShardWorker<'a> {
     /// Opens the source of a plan, and the HDF5 file or table that the plan makes, to write items.
     ///
     /// # Errors
-    /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
-    /// [`Source::open_with`].
+    /// `Format` if the source changed since the plan was made, `Exists` if the file is published;
+    /// those of [`Source::open_with`].
     pub fn open(plan: &'a ShardPlan, options: OpenOptions) -> Result<Self> {
         plan.check_not_committed()?;
         let path = plan.unpublished();
@@ -239,8 +242,8 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Passes the bytes of an item to `write` in order, with their offset in the dataset or among all tiles of the
-    /// hypercube. Returns number and hash of the bytes.
+    /// Passes the bytes of an item to `write` in order, with their offset in the dataset or among
+    /// all tiles of the hypercube. Returns number and hash of the bytes.
     fn produce(
         &self,
         item: &ShardItem,

@@ -1,5 +1,5 @@
-//! Datasets whose chunks are one contiguous block, made of a table's tiles: they share the bytes of the table's file
-//! (reflink), or the tiles are copied.
+//! Datasets whose chunks are one contiguous block, made of a table's tiles: they share the bytes of
+//! the table's file (reflink), or the tiles are copied.
 
 use std::fs::File;
 use std::ops::Range;
@@ -26,9 +26,11 @@ const BATCH_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharing {
-    /// Number of bytes of the HDF5 file that it shares with the source: they take no space of their own.
+    /// Number of bytes of the HDF5 file that it shares with the source: they take no space of their
+    /// own.
     pub shared_bytes: u64,
-    /// How many bytes each column shares with the source by reflinks, in the order of the HDF5 file.
+    /// How many bytes each column shares with the source by reflinks, in the order of the HDF5
+    /// file.
     pub columns: Vec<ColumnSharing>,
 }
 
@@ -44,8 +46,9 @@ pub struct ColumnSharing {
     pub bytes: u64,
     /// Number of bytes of the column that the HDF5 file shares with the source (reflinks).
     pub shared_bytes: u64,
-    /// The first reason why bytes of the column are copied instead of shared with the source (reflinks). `None` if at
-    /// most the ends of its datasets are copied, where they do not fill a block of the file system.
+    /// The first reason why bytes of the column are copied instead of shared with the source
+    /// (reflinks). `None` if at most the ends of its datasets are copied, where they do not fill a
+    /// block of the file system.
     pub not_shared: Option<NotShared>,
 }
 
@@ -102,8 +105,8 @@ impl<'a> Tiles<'a> {
         self.chunks * self.chunk_bytes
     }
 
-    /// Source file, offset and length of the tiles, if they equal the bytes of the dataset, whose last chunk may have
-    /// padding.
+    /// Source file, offset and length of the tiles, if they equal the bytes of the dataset, whose
+    /// last chunk may have padding.
     fn range(&self) -> std::result::Result<(&'a dyn ReadAt, u64, u64), NotShared> {
         let (file, offset) = match self.cube.storage() {
             ChunkStorage::Block { order: ByteOrder::Big, .. } => return Err(NotShared::ByteOrder),
@@ -146,8 +149,8 @@ impl<'a> Tiles<'a> {
         if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by at most [`batch`](Self::batch) chunks. The last one ends with its last tile, without padding
-    /// after it.
+    /// Replaces `bytes` by at most [`batch`](Self::batch) chunks. The last one ends with its last
+    /// tile, without padding after it.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = chunks.start * self.joined..(chunks.end * self.joined).min(self.tiles);
         bytes.resize((tiles.end.saturating_sub(tiles.start) * self.tile_bytes) as usize, 0);
@@ -222,8 +225,8 @@ impl BlockWriter<'_> {
 }
 
 impl Sharing {
-    /// Estimates the bytes that a file in `directory` will share; as a test, some tiles of each hypercube are shared
-    /// with a temporary file there.
+    /// Estimates the bytes that a file in `directory` will share; as a test, some tiles of each
+    /// hypercube are shared with a temporary file there.
     ///
     /// # Errors
     /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
@@ -247,8 +250,8 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// One for each column of the plan, nothing shared so far. `not_shared` has a reason if tiles do not become
-    /// contiguous blocks; whether blocks can be shared depends on the file system.
+    /// One for each column of the plan, nothing shared so far. `not_shared` has a reason if tiles
+    /// do not become contiguous blocks; whether blocks can be shared depends on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -296,7 +299,8 @@ impl Sharing {
     }
 }
 
-/// Bytes that the datasets of a column would share in `directory`, and the first reason why some would not.
+/// Bytes that the datasets of a column would share in `directory`, and the first reason why some
+/// would not.
 fn expect_column(
     content: &Content,
     column: &ColumnPlan,

@@ -1,4 +1,5 @@
-//! Conversion of a column, on a lane (a worker thread): reads the cells of the table and produces the chunks of its datasets.
+//! Conversion of a column, on a lane (a worker thread): reads the cells of the table and produces
+//! the chunks of its datasets.
 
 use std::ops::Range;
 
@@ -26,7 +27,8 @@ pub(super) struct ColumnResult {
     pub(super) column: usize,
     /// The error says why there is none: digests may not be wanted.
     pub(super) digest: Result<CellsDigest>,
-    /// Strings that HDF5 cannot represent (not UTF-8, or with a NUL); empty if several datasets hold the strings.
+    /// Strings that HDF5 cannot represent (not UTF-8, or with a NUL); empty if several datasets
+    /// hold the strings.
     pub(super) raw: RawStrings,
 }
 
@@ -53,8 +55,8 @@ pub(super) struct ColumnWriter<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     rows: Range<u64>,
     digest: CellDigest,
-    /// False if elements of hypercubes and ragged cells are copied as blocks of tiles, are virtual, or are left to
-    /// other processes.
+    /// False if elements of hypercubes and ragged cells are copied as blocks of tiles, are virtual,
+    /// or are left to other processes.
     writes_cubes: bool,
     progress: &'a dyn Progress,
     /// Strings that HDF5 cannot represent, if one dataset holds the strings.
@@ -110,8 +112,8 @@ impl<'a> ColumnWriter<'a> {
         }
     }
 
-    /// Reads all cells again in row order, because they were converted in another order. The inner error says that no
-    /// digest is wanted.
+    /// Reads all cells again in row order, because they were converted in another order. The inner
+    /// error says that no digest is wanted.
     fn digest(&self) -> Result<Result<CellsDigest>> {
         let CellDigest::Wanted(kind) = self.digest else { return Ok(Err(not_selected())) };
         digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), kind, self.progress).map(Ok)
@@ -122,7 +124,8 @@ impl<'a> ColumnWriter<'a> {
         tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
     }
 
-    /// One hypercube with all rows in order, tile by tile. If tiles cover whole cells, chunks are consecutive rows.
+    /// One hypercube with all rows in order, tile by tile. If tiles cover whole cells, chunks are
+    /// consecutive rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<CellsDigest>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
@@ -353,7 +356,8 @@ impl<'a> RaggedSinks<'a> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Shapes, starts of the next cells, and whether cells are defined; elements are written separately.
+    /// Shapes, starts of the next cells, and whether cells are defined; elements are written
+    /// separately.
     fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         let defined = defined_rows(block);
         let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());
@@ -419,8 +423,9 @@ fn push_cells(
     Ok(())
 }
 
-/// A chunk is one tile, several joined along the rows, or, if the hypercube has fewer rows than a tile, the part with
-/// these rows. `seen` gets the little-endian bytes of each chunk, padding included.
+/// A chunk is one tile, several joined along the rows, or, if the hypercube has fewer rows than a
+/// tile, the part with these rows. `seen` gets the little-endian bytes of each chunk, padding
+/// included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,

@@ -15,7 +15,8 @@ use crate::value::{DataType, Values};
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
-/// Largest compressed size of a sample, as a fraction, for which floating-point numbers are compressed.
+/// Largest compressed size of a sample, as a fraction, for which floating-point numbers are
+/// compressed.
 const WORTHWHILE: f64 = 0.95;
 /// Assumed bytes of elements decoded per second in a column that can be decoded in row order only.
 const IN_ORDER_RATE: f64 = 5.5e7;
@@ -27,17 +28,19 @@ const MANY_ROWS: u64 = 128;
 pub enum Compress {
     /// All datasets of numbers are compressed in the same way.
     With(Compression),
-    /// Datasets of numbers and Bools from 1 KiB on are compressed with gzip, which every HDF5 reader has. Columns of
-    /// floating-point numbers of at least 1 MiB are left uncompressed if a sample of the cells gets less than 5 %
-    /// smaller.
+    /// Datasets of numbers and Bools from 1 KiB on are compressed with gzip, which every HDF5
+    /// reader has. Columns of floating-point numbers of at least 1 MiB are left uncompressed if a
+    /// sample of the cells gets less than 5 % smaller.
     Auto,
-    /// Hypercubes of numbers are not compressed: each dataset is one block of the tiles in their order, so that the
-    /// file can share its bytes with the source. Other datasets are compressed with gzip, as with `Auto`.
+    /// Hypercubes of numbers are not compressed: each dataset is one block of the tiles in their
+    /// order, so that the file can share its bytes with the source. Other datasets are compressed
+    /// with gzip, as with `Auto`.
     Shared,
 }
 
 impl Compress {
-    /// The HDF5 plugin that other programs need to read files with this compression; `None` if every libhdf5 reads them.
+    /// The HDF5 plugin that other programs need to read files with this compression; `None` if
+    /// every libhdf5 reads them.
     pub fn plugin(self) -> Option<Plugin> {
         match self {
             Compress::With(compression) => compression.plugin(),
@@ -90,9 +93,9 @@ impl Compress {
 impl FromStr for Compress {
     type Err = Error;
 
-    /// Parses `auto` (gzip, except for floating-point columns that hardly shrink), `shared` (hypercubes of numbers
-    /// uncompressed, so that files can share bytes), `none`, or a codec with or without a level: `gzip`, `gzip:6`.
-    /// [`Compression::forms`] lists the codecs.
+    /// Parses `auto` (gzip, except for floating-point columns that hardly shrink), `shared`
+    /// (hypercubes of numbers uncompressed, so that files can share bytes), `none`, or a codec with
+    /// or without a level: `gzip`, `gzip:6`. [`Compression::forms`] lists the codecs.
     ///
     /// # Errors
     /// `Usage` as for [`Compression`].
@@ -164,8 +167,8 @@ impl From<Compression> for Compress {
     }
 }
 
-/// Elements from the middle of `rows`, or the beginning if cells can be decoded in row order only, and the seconds of
-/// decoding a byte; 0 if elements are stored as they are.
+/// Elements from the middle of `rows`, or the beginning if cells can be decoded in row order only,
+/// and the seconds of decoding a byte; 0 if elements are stored as they are.
 fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<(Values, f64)> {
     let access = cells.access();
     let first = if access == Access::InOrder { rows.start } else { rows.start.midpoint(rows.end) };

@@ -1,4 +1,5 @@
-//! The datasets that a conversion fills. Only some of them are kept open, as each open one costs memory in libhdf5.
+//! The datasets that a conversion fills. Only some of them are kept open, as each open one costs
+//! memory in libhdf5.
 
 use std::collections::VecDeque;
 use std::ops::Index;
@@ -9,8 +10,8 @@ use crate::h5::{Dataset, Group};
 /// Each open dataset has some 20 KB of metadata in libhdf5.
 const OPEN: usize = 512;
 
-/// Datasets by their number, in the order in which they were added. [`settle`](Self::settle) leaves at most 512 of them
-/// open; a closed one is opened again when it is used.
+/// Datasets by their number, in the order in which they were added. [`settle`](Self::settle) leaves
+/// at most 512 of them open; a closed one is opened again when it is used.
 pub(super) struct Datasets {
     root: Group,
     most: usize,
@@ -44,7 +45,8 @@ impl Datasets {
         &self.all[number].path
     }
 
-    /// Closes the datasets that were opened first; called when the attributes and dimension scales of all are written.
+    /// Closes the datasets that were opened first; called when the attributes and dimension scales
+    /// of all are written.
     pub(super) fn settle(&mut self) {
         while self.open.len() > self.most {
             self.close_first();

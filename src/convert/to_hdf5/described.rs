@@ -1,5 +1,5 @@
-//! Attributes of the groups and datasets in a conversion plan, and names and values of their axes, for the conversion and for outlines (descriptions
-//! of the file that are made without writing it).
+//! Attributes of the groups and datasets in a conversion plan, and names and values of their axes,
+//! for the conversion and for outlines (descriptions of the file that are made without writing it).
 
 use bstr::{BStr, ByteSlice};
 
@@ -15,7 +15,8 @@ use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
 
-/// Attributes of a table's group, and for each missing column the name of the attribute with its expression.
+/// Attributes of a table's group, and for each missing column the name of the attribute with its
+/// expression.
 pub(super) type TableAttributes = (Vec<(String, Attribute)>, Vec<Option<String>>);
 
 #[derive(Clone, Copy)]
@@ -29,8 +30,8 @@ impl<'a> Described<'a> {
         self.source.tables[table.source].content()
     }
 
-    /// Attributes made from keywords and type, then the TaQL expressions of virtual columns that are not converted,
-    /// with a name or `None` for each of `table.missing`.
+    /// Attributes made from keywords and type, then the TaQL expressions of virtual columns that
+    /// are not converted, with a name or `None` for each of `table.missing`.
     pub(super) fn table_attributes(
         self,
         table: &TablePlan,
@@ -70,7 +71,8 @@ impl<'a> Described<'a> {
         Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
     }
 
-    /// Axis values such as frequencies, from the subtables; only of the main table of a MeasurementSet.
+    /// Axis values such as frequencies, from the subtables; only of the main table of a
+    /// MeasurementSet.
     pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
         let Ok(content) = self.content(table) else { return Coordinates::default() };
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
@@ -90,8 +92,8 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the description of the column from which its datasets are made, and the chooser of their axes'
-    /// names.
+    /// Calls `work` with the description of the column from which its datasets are made, and the
+    /// chooser of their axes' names.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

@@ -10,8 +10,8 @@ use crate::h5::{Attribute, Bounds};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Hdf5Version {
-    /// The file can be read by HDF5 1.8, and by readers that know its structures only: superblock 0, symbol tables, version 1
-    /// B-trees.
+    /// The file can be read by HDF5 1.8, and by readers that know its structures only: superblock
+    /// 0, symbol tables, version 1 B-trees.
     V18,
     /// The file can be read by HDF5 1.10 and later.
     #[default]
@@ -31,7 +31,8 @@ impl Hdf5Version {
         self == Hdf5Version::V110 || value.fits_header(name)
     }
 
-    /// The given index for 1.10, `btree_v1` for 1.8. `none`, a dataset without chunks, is returned unchanged.
+    /// The given index for 1.10, `btree_v1` for 1.8. `none`, a dataset without chunks, is returned
+    /// unchanged.
     pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }

@@ -1,14 +1,15 @@
-//! Conversion of columns to chunks on several threads, the lanes; one thread writes the chunks in an order that is always the
-//! same.
+//! Conversion of columns to chunks on several threads, the lanes; one thread writes the chunks in
+//! an order that is always the same.
 //!
 //! ```text
 //! lane 0   read, digest ──► filters ──┐ chunks
 //! lane 1   …                ──► …   ──┼──────────► writer: takes from the lane with the smallest share written
 //! lane 2   …                ──► …   ──┘            of its own total
 //! ```
-//! A lane is a thread with its share of the columns; other threads, those of a pool, filter its chunks while it reads the next
-//! ones. libhdf5 is called by the writer alone. Because the order of writing depends on the sizes of chunks only, the same input
-//! gives the same bytes, with any number of threads.
+//! A lane is a thread with its share of the columns; other threads, those of a pool, filter its
+//! chunks while it reads the next ones. libhdf5 is called by the writer alone. Because the order of
+//! writing depends on the sizes of chunks only, the same input gives the same bytes, with any
+//! number of threads.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -24,8 +25,8 @@ use crate::value::{Region, Shape, Values};
 
 /// A lane's message to the writer.
 pub(crate) enum Message<D> {
-    /// A filtered chunk. `dataset` indexes `Writer::datasets`; `index` counts chunks per axis, fastest first; `len` is
-    /// the size before filtering.
+    /// A filtered chunk. `dataset` indexes `Writer::datasets`; `index` counts chunks per axis,
+    /// fastest first; `len` is the size before filtering.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
     /// Strings for the box `region`, fastest axis first; only libhdf5 can write them.
     Strings { dataset: usize, region: Region, values: Values },
@@ -111,8 +112,8 @@ pub(crate) struct Lane<'a, D> {
 }
 
 impl<D: Send> Lane<'_, D> {
-    /// Passes on a whole chunk; `index` counts chunks per axis, fastest first. Other threads filter it while this one
-    /// goes on.
+    /// Passes on a whole chunk; `index` counts chunks per axis, fastest first. Other threads filter
+    /// it while this one goes on.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
         let (dataset, len) = (target.dataset, bytes.len());
         let Some(pipeline) = &target.pipeline else { return self.send_chunk(dataset, index, len, bytes) };
@@ -221,8 +222,8 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Runs `work` for each of `jobs`, given with their sizes, on at most `lanes` threads, and passes messages to `write`
-/// in an order that is always the same.
+/// Runs `work` for each of `jobs`, given with their sizes, on at most `lanes` threads, and passes
+/// messages to `write` in an order that is always the same.
 ///
 /// # Errors
 /// The first error of a job or of `write`, by the order of writing.
@@ -309,8 +310,8 @@ fn furthest_behind<D>(ends: &[LaneEnd<D>]) -> Option<usize> {
     (0..ends.len()).min_by_key(|&lane| progress(&ends[lane]))
 }
 
-/// Divides jobs into lanes of about equal bytes, in the given order. Returns the sum of sizes, plus 4096 for each job,
-/// and the jobs.
+/// Divides jobs into lanes of about equal bytes, in the given order. Returns the sum of sizes, plus
+/// 4096 for each job, and the jobs.
 fn share<J>(jobs: Vec<(u64, J)>, lanes: usize) -> Vec<(u64, Vec<J>)> {
     let mut by_size: Vec<usize> = (0..jobs.len()).collect();
     by_size.sort_by_key(|&job| std::cmp::Reverse(jobs[job].0));

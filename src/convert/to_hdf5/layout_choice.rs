@@ -15,30 +15,36 @@ use crate::value::{DataType, Shape};
 const LARGE_CELL_BYTES: u64 = 4 << 20;
 /// A larger tile, decoded, does not become a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Smaller tiles that cover parts of cells do not become chunks, if there are more than [`MANY_TILES`].
+/// Smaller tiles that cover parts of cells do not become chunks, if there are more than
+/// [`MANY_TILES`].
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// As [`SMALL_TILE_BYTES`], for chunks that share bytes: HDF5 keeps an index entry for each chunk, but none for those.
+/// As [`SMALL_TILE_BYTES`], for chunks that share bytes: HDF5 keeps an index entry for each chunk,
+/// but none for those.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows assumed for an appendable dataset when its chunks are chosen.
 const APPENDABLE_ROWS: u64 = 1024;
-/// Rows whose cell shapes are in memory at a time: few enough for the processor's cache, and for memory that is used
-/// again.
+/// Rows whose cell shapes are in memory at a time: few enough for the processor's cache, and for
+/// memory that is used again.
 const SURVEYED_ROWS: usize = 1024;
 
-/// The storage form of a column in the HDF5 file. Shapes list the fastest axis first, as casacore does, and rows last.
+/// The storage form of a column in the HDF5 file. Shapes list the fastest axis first, as casacore
+/// does, and rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnForm {
-    /// The column is one dataset with the cells of all rows, because all defined cells have the same shape (dense
-    /// form). The rows are the slowest axis.
+    /// The column is one dataset with the cells of all rows, because all defined cells have the
+    /// same shape (dense form). The rows are the slowest axis.
     Dense {
         /// Shape of the dataset that has the cells of all rows, fastest axis first, rows last.
         shape: Shape,
-        /// Shape of the chunks of the dataset that has the cells of all rows, fastest axis first, rows last.
+        /// Shape of the chunks of the dataset that has the cells of all rows, fastest axis first,
+        /// rows last.
         chunk: Shape,
-        /// Number of undefined cells (never written) of the column, whose defined cells all have the same shape.
+        /// Number of undefined cells (never written) of the column, whose defined cells all have
+        /// the same shape.
         undefined: u64,
-        /// How a conversion reads and writes the cells of the column, whose defined cells all have the same shape.
+        /// How a conversion reads and writes the cells of the column, whose defined cells all have
+        /// the same shape.
         route: ReadStrategy,
     },
     /// The column is a group with a dataset for each hypercube.
@@ -55,15 +61,18 @@ pub enum ColumnForm {
     },
 }
 
-/// How a conversion reads and writes the cells of a dense column: one whose defined cells all have the same shape.
+/// How a conversion reads and writes the cells of a dense column: one whose defined cells all have
+/// the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStrategy {
-    /// Reads a column whose cells all have the same shape tile by tile: a chunk of the dataset is made of one tile, or
-    /// of several that follow each other.
+    /// Reads a column whose cells all have the same shape tile by tile: a chunk of the dataset is
+    /// made of one tile, or of several that follow each other.
     Tiles,
-    /// Reads one block of whole rows after the other; all defined cells of the column have the same shape.
+    /// Reads one block of whole rows after the other; all defined cells of the column have the same
+    /// shape.
     Rows,
-    /// Reads each cell of a column in parts, because a cell has more than 4 MiB; all defined cells have the same shape.
+    /// Reads each cell of a column in parts, because a cell has more than 4 MiB; all defined cells
+    /// have the same shape.
     Parts,
 }
 
@@ -78,7 +87,8 @@ impl ColumnForm {
         9 + 8 * axes as u64
     }
 
-    /// Bytes per row, beside elements, for the place and shape of its cell and whether it is defined.
+    /// Bytes per row, beside elements, for the place and shape of its cell and whether it is
+    /// defined.
     pub(super) fn locating_bytes(&self) -> u64 {
         match self {
             ColumnForm::Dense { undefined: 0, .. } => 0,
@@ -98,13 +108,14 @@ impl ColumnForm {
         }
     }
 
-    /// Whether each chunk has the elements of one tile of the source, or of several that follow each other.
+    /// Whether each chunk has the elements of one tile of the source, or of several that follow
+    /// each other.
     pub(super) fn is_of_tiles(&self) -> bool {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
 
-    /// How cells of a dense column are read. For [`Cubes`](Self::Cubes) and [`Ragged`](Self::Ragged) always
-    /// [`ReadStrategy::Rows`].
+    /// How cells of a dense column are read. For [`Cubes`](Self::Cubes) and
+    /// [`Ragged`](Self::Ragged) always [`ReadStrategy::Rows`].
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
@@ -194,12 +205,13 @@ pub(super) enum Selection {
     SomeRows,
 }
 
-/// How large tiles must be to become chunks: one tile for each chunk, or several that cover whole cells. Chunks of
-/// other columns do not depend on tiles.
+/// How large tiles must be to become chunks: one tile for each chunk, or several that cover whole
+/// cells. Chunks of other columns do not depend on tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Chunks that share no bytes: tiles up to 16 MiB; if they cover parts of cells, at least [`SMALL_TILE_BYTES`]
-    /// where there are more than [`MANY_TILES`], and for object stores 1 MiB unless the whole hypercube has less.
+    /// Chunks that share no bytes: tiles up to 16 MiB; if they cover parts of cells, at least
+    /// [`SMALL_TILE_BYTES`] where there are more than [`MANY_TILES`], and for object stores 1 MiB
+    /// unless the whole hypercube has less.
     Chunks,
     /// Chunks that can share bytes: as `Chunks`, but with [`SMALL_SHARED_TILE_BYTES`].
     Shared,
@@ -217,8 +229,8 @@ pub(super) struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// Storage form, and the seconds spent on reading the shapes of all cells to choose it; 0 if that was not
-    /// necessary.
+    /// Storage form, and the seconds spent on reading the shapes of all cells to choose it; 0 if
+    /// that was not necessary.
     pub(super) fn form(&self) -> Result<(ColumnForm, f64)> {
         if let Some(form) = self.form_at_once()? {
             return Ok((form, 0.0));
@@ -293,8 +305,8 @@ impl Survey<'_> {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// One dataset for one hypercube with all rows in order, a group of datasets for several; `None` for other columns,
-    /// or if tiles do not become chunks.
+    /// One dataset for one hypercube with all rows in order, a group of datasets for several;
+    /// `None` for other columns, or if tiles do not become chunks.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
@@ -325,8 +337,8 @@ impl Survey<'_> {
         }
     }
 
-    /// A chunk of one tile, or of several that cover whole cells; `None` if tiles do not become chunks, or the
-    /// hypercube is empty.
+    /// A chunk of one tile, or of several that cover whole cells; `None` if tiles do not become
+    /// chunks, or the hypercube is empty.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
@@ -372,7 +384,8 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// Parts of about `bytes` bytes of a large cell: as many whole axes as fit, fastest first, and a range of the next.
+/// Parts of about `bytes` bytes of a large cell: as many whole axes as fit, fastest first, and a
+/// range of the next.
 fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()

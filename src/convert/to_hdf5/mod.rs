@@ -1,4 +1,5 @@
-//! Conversion of tables to HDF5 in three steps: a plan of the datasets, then the structure of the file, then the data.
+//! Conversion of tables to HDF5 in three steps: a plan of the datasets, then the structure of the
+//! file, then the data.
 
 mod blocks;
 mod budget;

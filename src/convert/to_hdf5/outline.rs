@@ -1,4 +1,5 @@
-//! Outlines the groups, datasets, axes and attributes that a source would have as a native HDF5 file, without writing one.
+//! Outlines the groups, datasets, axes and attributes that a source would have as a native HDF5
+//! file, without writing one.
 
 use std::ops::Range;
 
@@ -17,9 +18,9 @@ use crate::native::{
 use crate::source::{Content, Source};
 use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 
-/// Outline of the file that [`ToHdf5`](super::super::ToHdf5) would make of a source: each group, dataset, axis and
-/// attribute, with its name in the file. Nothing is written, and the only elements that are read are values of axes,
-/// such as frequencies.
+/// Outline of the file that [`ToHdf5`](super::super::ToHdf5) would make of a source: each group,
+/// dataset, axis and attribute, with its name in the file. Nothing is written, and the only
+/// elements that are read are values of axes, such as frequencies.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Outline, Source};
@@ -38,12 +39,13 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Attributes of the root group of the HDF5 file that a conversion would make; those that are arrays have one axis. If
-    /// the source is a native HDF5 file (one that this project made), they are those of that file. Otherwise
-    /// `source_digest`, the digest of the main table's content, is missing, because it needs all elements.
+    /// Attributes of the root group of the HDF5 file that a conversion would make; those that are
+    /// arrays have one axis. If the source is a native HDF5 file (one that this project made), they
+    /// are those of that file. Otherwise `source_digest`, the digest of the main table's content,
+    /// is missing, because it needs all elements.
     pub attributes: Record,
-    /// Each table of the source as the HDF5 file would have it: its group, columns and values of axes. The main table
-    /// is first, and parents precede children.
+    /// Each table of the source as the HDF5 file would have it: its group, columns and values of
+    /// axes. The main table is first, and parents precede children.
     pub tables: Vec<TableOutline>,
 }
 
@@ -51,22 +53,23 @@ pub struct Outline {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableOutline {
-    /// Which table of the source becomes this group of the HDF5 file: an index of [`Source::tables`], from 0.
+    /// Which table of the source becomes this group of the HDF5 file: an index of
+    /// [`Source::tables`], from 0.
     pub table: usize,
     /// Path of the table's group in the HDF5 file.
     pub group: String,
     /// Name of the axis of the rows in the table's group, and of its dimension scale.
     pub row: String,
-    /// Number of rows that the table would have in the HDF5 file; if rows of the source were selected, the number of
-    /// these.
+    /// Number of rows that the table would have in the HDF5 file; if rows of the source were
+    /// selected, the number of these.
     pub rows: u64,
-    /// The number, from 0, that each row of the HDF5 file has in the original table. `None` if the numbers are 0, 1, 2 … in
-    /// this order, or are not known.
+    /// The number, from 0, that each row of the HDF5 file has in the original table. `None` if the
+    /// numbers are 0, 1, 2 … in this order, or are not known.
     pub row_numbers: Option<Vec<i64>>,
     /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
-    /// Each column that can be read as the HDF5 file would have it: its datasets, with their names, axes, shapes and
-    /// attributes. The columns have the order of the table.
+    /// Each column that can be read as the HDF5 file would have it: its datasets, with their names,
+    /// axes, shapes and attributes. The columns have the order of the table.
     pub columns: Vec<ColumnOutline>,
     /// Dimension scales with values in the table's group, except for that of the rows.
     pub coordinates: Vec<CoordinateOutline>,
@@ -81,11 +84,14 @@ pub struct ColumnOutline {
     pub column: usize,
     /// Name of the column's dataset or group in the group of the table.
     pub link: String,
-    /// Whether the column would be a group with its datasets; otherwise its datasets are in the group of the table.
+    /// Whether the column would be a group with its datasets; otherwise its datasets are in the
+    /// group of the table.
     pub is_group: bool,
-    /// Attributes of the column's group, or of its first dataset; those that are arrays have one axis.
+    /// Attributes of the column's group, or of its first dataset; those that are arrays have one
+    /// axis.
     pub attributes: Record,
-    /// Datasets that would hold the column: its elements, and in some cases where cells are or which are defined.
+    /// Datasets that would hold the column: its elements, and in some cases where cells are or
+    /// which are defined.
     pub datasets: Vec<DatasetOutline>,
 }
 
@@ -97,14 +103,17 @@ pub struct DatasetOutline {
     pub path: String,
     /// Which part of the column the dataset holds: its cells, or data that locates them.
     pub part: Part,
-    /// Names of the dataset's axes in the HDF5 file that a conversion would write, slowest axis first (unlike `shape`).
+    /// Names of the dataset's axes in the HDF5 file that a conversion would write, slowest axis
+    /// first (unlike `shape`).
     pub dims: Vec<String>,
-    /// Shape of the dataset in the HDF5 file that a conversion would write, fastest axis first (unlike `dims`).
+    /// Shape of the dataset in the HDF5 file that a conversion would write, fastest axis first
+    /// (unlike `dims`).
     pub shape: Shape,
-    /// Shape of the dataset's chunks in the HDF5 file that a conversion would write, fastest axis first; `None` if the
-    /// dataset has no elements.
+    /// Shape of the dataset's chunks in the HDF5 file that a conversion would write, fastest axis
+    /// first; `None` if the dataset has no elements.
     pub chunk: Option<Shape>,
-    /// Type of the dataset's elements in the HDF5 file that a conversion would write; records are JSON strings.
+    /// Type of the dataset's elements in the HDF5 file that a conversion would write; records are
+    /// JSON strings.
     pub data_type: DataType,
 }
 
@@ -112,7 +121,8 @@ pub struct DatasetOutline {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CoordinateOutline {
-    /// Path of the dimension scale below the group of the table. Its last part is the name of the axis.
+    /// Path of the dimension scale below the group of the table. Its last part is the name of the
+    /// axis.
     pub path: String,
     /// Values of the axis, such as frequencies: one for each index along the axis.
     pub values: Values,
@@ -124,7 +134,8 @@ impl Outline {
     /// Outlines everything that a conversion of `source` would write.
     ///
     /// # Errors
-    /// Those of a conversion: of tables and columns that are damaged, and of reading the shapes of cells.
+    /// Those of a conversion: of tables and columns that are damaged, and of reading the shapes of
+    /// cells.
     pub fn new(source: &Source) -> Result<Self> {
         let options = ToHdf5Options {
             compress: Compress::With(Compression::NONE),
@@ -239,9 +250,9 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 impl Source {
     /// Cells of `rows`: strings are UTF-8 and end at a NUL, records are JSON.
     ///
-    /// `region` selects a box in each cell and has no row axis; shapes have the fastest axis first. An undefined cell
-    /// gives default elements, such as zeros, in the shape of `region`, else in the shape `cell`; nothing if both are
-    /// `None`.
+    /// `region` selects a box in each cell and has no row axis; shapes have the fastest axis first.
+    /// An undefined cell gives default elements, such as zeros, in the shape of `region`, else in
+    /// the shape `cell`; nothing if both are `None`.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.
@@ -275,12 +286,14 @@ impl Source {
     /// Part of a hypercube; `region` lists the fastest axis first, and the positions (rows) last.
     ///
     /// # Errors
-    /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
+    /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of
+    /// reading.
     pub fn hypercube_part(&self, table: usize, column: usize, cube: usize, region: &Region) -> Result<Values> {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// As [`hypercube_part`](Self::hypercube_part), with a cache of decoded tiles that several calls share.
+    /// As [`hypercube_part`](Self::hypercube_part), with a cache of decoded tiles that several
+    /// calls share.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,
@@ -298,7 +311,8 @@ impl Source {
         Ok(values)
     }
 
-    /// Ranges of rows, each with its hypercube and the position of its first row there. Rows in none are undefined.
+    /// Ranges of rows, each with its hypercube and the position of its first row there. Rows in
+    /// none are undefined.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of opening it.

@@ -1,4 +1,5 @@
-//! The plan of a conversion to HDF5, as plain data: which column becomes which dataset, in which chunks.
+//! The plan of a conversion to HDF5, as plain data: which column becomes which dataset, in which
+//! chunks.
 
 use std::ops::Range;
 
@@ -28,8 +29,8 @@ const AVERAGING_BYTES: u64 = 12 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
-    /// `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that is not mentioned, all columns are
-    /// converted.
+    /// `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that is not mentioned,
+    /// all columns are converted.
     pub(crate) columns: Vec<String>,
     /// Named as in `columns`.
     pub(crate) exclude: Vec<String>,
@@ -54,10 +55,12 @@ pub(crate) struct ToHdf5Options {
     pub(crate) max_memory: u64,
     /// Whether digests by CTFP-2 are computed and stored.
     pub(crate) digest: bool,
-    /// Whether planning reads a cell of each column, so that one that cannot be read is found early.
+    /// Whether planning reads a cell of each column, so that one that cannot be read is found
+    /// early.
     pub(crate) tries_cells: bool,
     pub(crate) quicklook: bool,
-    /// Whether the original files can be restored exactly; the digest of the table is then always computed.
+    /// Whether the original files can be restored exactly; the digest of the table is then always
+    /// computed.
     pub(crate) restorable: bool,
     /// Hash that is stored of each original file.
     pub(crate) checksum: HashKind,
@@ -90,7 +93,8 @@ impl ToHdf5Options {
         }
     }
 
-    /// With [`Compress::Shared`] smaller tiles become chunks, so that more bytes are shared with the source.
+    /// With [`Compress::Shared`] smaller tiles become chunks, so that more bytes are shared with
+    /// the source.
     fn tiles(&self) -> TileUse {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
@@ -146,7 +150,8 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Subtables that keywords refer to.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that `h5bridge serve` refuses to open: path of the group, and path as stored in the keyword.
+    /// Subtables that `h5bridge serve` refuses to open: path of the group, and path as stored in
+    /// the keyword.
     pub(crate) refused_tables: Vec<(String, String)>,
     /// The original files, if they are to be restorable.
     pub(crate) tree: Option<Tree>,
@@ -202,7 +207,8 @@ pub struct ColumnPlan {
     pub name: String,
     /// Name of the column's dataset or group in the HDF5 file.
     pub link: String,
-    /// Dataset of the defined cells: only of a column with some undefined cells and one shape of the others.
+    /// Dataset of the defined cells: only of a column with some undefined cells and one shape of
+    /// the others.
     pub(crate) defined_link: Option<String>,
     /// Type of the casacore data manager that holds the column.
     pub manager: String,
@@ -214,14 +220,15 @@ pub struct ColumnPlan {
     pub compression: Compression,
     /// Missing for a column that is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
-    /// Predicted seconds in which one thread decodes the column; 0 if its elements are stored as they are.
+    /// Predicted seconds in which one thread decodes the column; 0 if its elements are stored as
+    /// they are.
     pub(crate) decoding_seconds: f64,
     /// Seconds spent on reading the shapes of all cells for the plan; 0 if that was not necessary.
     pub(crate) survey_seconds: f64,
     pub(crate) allocation: Allocation,
-    /// Name of the HDF5 chunk index (the structure that locates chunks) of the column's datasets, as in
-    /// `H5Dget_chunk_index_type`: `single`, `implicit`, `fixed_array`, `extensible_array`, or `none` without chunks; in
-    /// files for HDF5 1.8 `btree_v1`.
+    /// Name of the HDF5 chunk index (the structure that locates chunks) of the column's datasets,
+    /// as in `H5Dget_chunk_index_type`: `single`, `implicit`, `fixed_array`, `extensible_array`, or
+    /// `none` without chunks; in files for HDF5 1.8 `btree_v1`.
     pub chunk_index: &'static str,
     /// Bytes of all elements of the column, uncompressed; strings are counted as 16 bytes each.
     pub bytes: u64,
@@ -233,8 +240,8 @@ impl Plan {
     /// Plans everything in `source` that `options` select.
     ///
     /// # Errors
-    /// `Usage` if the options name a table or column that does not exist; those of reading where a column cannot be
-    /// read.
+    /// `Usage` if the options name a table or column that does not exist; those of reading where a
+    /// column cannot be read.
     pub(crate) fn new(source: &Source, options: &ToHdf5Options) -> Result<Self> {
         let mut plan = Plan {
             tables: Vec::new(),
@@ -314,8 +321,8 @@ impl Plan {
         Ok(Some(group))
     }
 
-    /// Reserves the path of a group; `parent` is the index of the parent table, `groups` are the paths of earlier
-    /// tables.
+    /// Reserves the path of a group; `parent` is the index of the parent table, `groups` are the
+    /// paths of earlier tables.
     fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
         let Some(parent) = parent else {
@@ -465,8 +472,8 @@ fn is_named(wanted: &str, name: &str) -> bool {
 }
 
 impl ColumnPlan {
-    /// Compressed size of a sample of the column, as a fraction of its bytes from 0 to 1; `None` if no sample was taken because
-    /// the column is not to be compressed, or has less than 1 MiB.
+    /// Compressed size of a sample of the column, as a fraction of its bytes from 0 to 1; `None` if
+    /// no sample was taken because the column is not to be compressed, or has less than 1 MiB.
     pub fn sample_remains(&self) -> Option<f64> {
         self.sample.map(|sample| sample.remains)
     }
@@ -557,8 +564,9 @@ fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Reads an element, or else the cell, in the last of `rows`, so that a row count larger than the stored data is
-/// detected early. Reads only the shape if all cells before would have to be decoded.
+/// Reads an element, or else the cell, in the last of `rows`, so that a row count larger than the
+/// stored data is detected early. Reads only the shape if all cells before would have to be
+/// decoded.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

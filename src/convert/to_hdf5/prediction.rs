@@ -11,7 +11,8 @@ use crate::value::DataType;
 const COLUMN_OVERHEAD: f64 = 2200.0;
 /// Groups, documents and scales of a table; fitted to the tables of testdata/.
 const TABLE_OVERHEAD: f64 = 5500.0;
-/// Digests by BLAKE3, with the gathering of small cells. Rates are assumed, in bytes of elements per second.
+/// Digests by BLAKE3, with the gathering of small cells. Rates are assumed, in bytes of elements
+/// per second.
 const DIGEST_RATE: f64 = 2.5e9;
 /// Reading from the page cache.
 const READ_RATE: f64 = 3e9;
@@ -25,7 +26,8 @@ const RESTORABLE_RATE: f64 = 0.5e9;
 const QUICKLOOK_RATE: f64 = 0.3e9;
 /// Bytes before averaging.
 const AVERAGING_RATE: f64 = 0.2e9;
-/// Delay by the system while it writes to the disk at the same time, as a fraction of the time of that.
+/// Delay by the system while it writes to the disk at the same time, as a fraction of the time of
+/// that.
 const DISTURBANCE: f64 = 0.2;
 /// Time to read cells whose shapes were read one by one, in units of the time of that.
 const SCATTERED: f64 = 2.0;
@@ -46,9 +48,11 @@ const TABLE_SECONDS: f64 = 3.3e-3;
 pub struct Prediction {
     /// Predicted size of the HDF5 file in bytes.
     pub file_bytes: u64,
-    /// Predicted time of the conversion in seconds, if the source is in the page cache and the machine has nothing else to do.
+    /// Predicted time of the conversion in seconds, if the source is in the page cache and the
+    /// machine has nothing else to do.
     pub seconds: f64,
-    /// Rate in bytes per second at which the disk of the HDF5 file writes, if it was measured; otherwise `None`, and 1.2 GB/s are assumed.
+    /// Rate in bytes per second at which the disk of the HDF5 file writes, if it was measured;
+    /// otherwise `None`, and 1.2 GB/s are assumed.
     pub disk_rate: Option<f64>,
 }
 
@@ -70,7 +74,8 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Seconds in which one thread reads and digests the column, without compression, which several threads share.
+    /// Seconds in which one thread reads and digests the column, without compression, which several
+    /// threads share.
     fn lane_seconds(&self, rows: u64, digest: bool) -> f64 {
         let digested = self.bytes as f64 + rows as f64 * self.form.digested_header() as f64;
         let digesting = if digest { digested / DIGEST_RATE } else { 0.0 };
@@ -97,8 +102,9 @@ impl TablePlan {
 }
 
 impl Plan {
-    /// Size and duration, from samples of the columns, rates of an ordinary machine, and `disk_rate`, in bytes per
-    /// second, if it is known. `averaged` tells how the source was averaged.
+    /// Size and duration, from samples of the columns, rates of an ordinary machine, and
+    /// `disk_rate`, in bytes per second, if it is known. `averaged` tells how the source was
+    /// averaged.
     pub(crate) fn prediction(
         &self,
         options: &ToHdf5Options,

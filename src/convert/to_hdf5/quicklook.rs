@@ -1,5 +1,6 @@
-//! Writes quicklooks, small versions of the visibilities, to the HDF5 file: mean, smallest and largest amplitudes and fractions of flags,
-//! by time and channel. Each level has half the resolution of the one before. docs/layout.md, "Quicklook".
+//! Writes quicklooks, small versions of the visibilities, to the HDF5 file: mean, smallest and
+//! largest amplitudes and fractions of flags, by time and channel. Each level has half the
+//! resolution of the one before. docs/layout.md, "Quicklook".
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,8 +17,8 @@ use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Value
 /// Time bins of the finest level.
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Samples (time bin, channel bin, correlation) of a column in the finest levels of all windows together; exceeded only
-/// if these have a single time bin each.
+/// Samples (time bin, channel bin, correlation) of a column in the finest levels of all windows
+/// together; exceeded only if these have a single time bin each.
 const MAX_PLACES: u64 = 1 << 20;
 /// No quicklook is written of a table with more.
 const MAX_WINDOWS: usize = 256;
@@ -84,8 +85,8 @@ struct Key {
 /// Distinct times of a spectral window, and its shape.
 #[derive(Debug, Default)]
 struct Window {
-    /// Times of baselines between two antennas, and of other rows: seconds as in TIME, or row numbers without it.
-    /// Sorted once all rows were read.
+    /// Times of baselines between two antennas, and of other rows: seconds as in TIME, or row
+    /// numbers without it. Sorted once all rows were read.
     times: [Vec<f64>; 2],
     /// First row with a finite time, whose cell shape is taken as that of all cells.
     row: u64,
@@ -103,7 +104,8 @@ impl Window {
     }
 }
 
-/// Sums of a column in a window, by correlation, time bin and channel bin, channels fastest: the finest level.
+/// Sums of a column in a window, by correlation, time bin and channel bin, channels fastest: the
+/// finest level.
 struct Plane {
     correlations: usize,
     channels: usize,
@@ -182,8 +184,8 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// TIME (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else false), and whether
-    /// ANTENNA1 and ANTENNA2 differ (without these columns true).
+    /// TIME (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else
+    /// false), and whether ANTENNA1 and ANTENNA2 differ (without these columns true).
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -213,7 +215,8 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Windows by DATA_DESC_ID; `None` if there are more windows or times than a quicklook may have.
+    /// Windows by DATA_DESC_ID; `None` if there are more windows or times than a quicklook may
+    /// have.
     fn windows(&self, progress: &dyn Progress) -> Result<Option<BTreeMap<i64, Window>>> {
         let mut windows = Windows::default();
         for rows in blocks(&self.main.rows, BLOCK_ROWS) {
@@ -227,8 +230,8 @@ impl Reader<'_> {
         Ok(Some(windows.by_number))
     }
 
-    /// Sums by DATA_DESC_ID. A window is left out if its first cell is undefined, empty, without two axes, or has more
-    /// than [`MAX_PLACES`] pairs of correlation and channel bin.
+    /// Sums by DATA_DESC_ID. A window is left out if its first cell is undefined, empty, without
+    /// two axes, or has more than [`MAX_PLACES`] pairs of correlation and channel bin.
     fn column(
         &self,
         name: &str,
@@ -267,7 +270,8 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes `level_0` (finest), `level_1` … Bins in time and channels are halved while they exceed [`COARSEST`].
+    /// Writes `level_0` (finest), `level_1` … Bins in time and channels are halved while they
+    /// exceed [`COARSEST`].
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -290,8 +294,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Cell of `column` in row `id` of DATA_DESCRIPTION; `None` if it cannot be read, `id` itself without such a
-    /// column.
+    /// Cell of `column` in row `id` of DATA_DESCRIPTION; `None` if it cannot be read, `id` itself
+    /// without such a column.
     fn described(&self, id: i64, column: &str) -> Option<u64> {
         let row = u64::try_from(id).ok()?;
         match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
@@ -359,7 +363,8 @@ fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + us
     rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// First and last time of a bin, if ascending `times` are divided into `bins` bins of about equal numbers.
+/// First and last time of a bin, if ascending `times` are divided into `bins` bins of about equal
+/// numbers.
 fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
     let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
     let last = start(bin + 1).max(start(bin) + 1) - 1;
@@ -367,8 +372,9 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Sums of one of `windows` windows with cells of `(correlations, channels)`; time bins keep all windows together
-    /// within [`MAX_PLACES`], if possible. `None` without cells or times, or if one time bin would exceed it.
+    /// Sums of one of `windows` windows with cells of `(correlations, channels)`; time bins keep
+    /// all windows together within [`MAX_PLACES`], if possible. `None` without cells or times, or
+    /// if one time bin would exceed it.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);
@@ -464,8 +470,8 @@ impl Plane {
 /// Rows of one window that are added at a time: cells of the window's shape.
 struct Cells<'a> {
     keys: Vec<&'a Key>,
-    /// FLAG cells one after the other, correlations fastest. `None` without them, or if one has another shape than the
-    /// visibilities.
+    /// FLAG cells one after the other, correlations fastest. `None` without them, or if one has
+    /// another shape than the visibilities.
     flags: Option<Vec<bool>>,
     /// Distinct times of the window, ascending; the index of a row's time determines its time bin.
     times: &'a [f64],

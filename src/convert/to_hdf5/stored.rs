@@ -1,5 +1,5 @@
-//! Reads boxes of elements of the datasets that a column would have in a native HDF5 file; the elements come from the cells of the casacore
-//! table.
+//! Reads boxes of elements of the datasets that a column would have in a native HDF5 file; the
+//! elements come from the cells of the casacore table.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,19 +18,23 @@ use crate::value::{Region, Shape, Values};
 
 /// Rows whose cell shapes are in memory at a time.
 const BLOCK_ROWS: u64 = 4096;
-/// Larger cells, in elements, are read in part if not all of them is wanted, as a range of the slowest axis.
+/// Larger cells, in elements, are read in part if not all of them is wanted, as a range of the
+/// slowest axis.
 const LARGE_CELL: u64 = 1 << 16;
 
-/// Holder of the elements of a dataset; `table` indexes `Plan::tables`, `column` `TablePlan::columns`.
+/// Holder of the elements of a dataset; `table` indexes `Plan::tables`, `column`
+/// `TablePlan::columns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Numbers of the converted rows in the table from which the source's rows were selected.
     Rows { table: usize },
-    /// A part of a column: elements, a hypercube, or which cells are defined, where they are or their shapes.
+    /// A part of a column: elements, a hypercube, or which cells are defined, where they are or
+    /// their shapes.
     Column { table: usize, column: usize, part: Part },
 }
 
-/// Numbers in the whole table; `region` has one axis, which counts rows of the source from `first` on.
+/// Numbers in the whole table; `region` has one axis, which counts rows of the source from `first`
+/// on.
 pub(super) fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
     let rows = axis(region, 0);
     Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
@@ -51,7 +55,8 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// Elements of each ragged column (cells of differing shapes) before each block of 4096 rows, then of all rows.
+/// Elements of each ragged column (cells of differing shapes) before each block of 4096 rows, then
+/// of all rows.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
@@ -80,8 +85,8 @@ pub(in crate::convert) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// Reads a box, fastest axis first. `starts`, which is called for ragged columns only, returns the result of
-    /// [`starts`](Self::starts).
+    /// Reads a box, fastest axis first. `starts`, which is called for ragged columns only, returns
+    /// the result of [`starts`](Self::starts).
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -130,7 +135,8 @@ impl StoredColumn<'_> {
         self.source.stored_cells(self.table.source, self.column.index, rows, part.as_ref(), Some(&cell))
     }
 
-    /// Hypercube of each row for `RowCube` (-1 if the cell is undefined), else the position in it (0 if undefined).
+    /// Hypercube of each row for `RowCube` (-1 if the cell is undefined), else the position in it
+    /// (0 if undefined).
     fn row_map(&self, part: Part, rows: Range<u64>) -> Result<Values> {
         let runs = self.source.hypercube_rows(self.table.source, self.column.index)?;
         let (mut cubes, mut positions) = (Vec::new(), Vec::new());
@@ -181,8 +187,8 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// Index of the first element of each of `rows`; after the last row, the number of all. `starts` lets few rows be
-    /// read.
+    /// Index of the first element of each of `rows`; after the last row, the number of all.
+    /// `starts` lets few rows be read.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;

@@ -1,7 +1,8 @@
 //! Carries out a conversion plan: writes a native HDF5 file from tables.
 //!
-//! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
-//! columns run through [`lanes`](super::lanes), and at last come the digests that only the data gives.
+//! First everything but the data is made, in the order of the plan: groups, attributes, datasets,
+//! scales. Then the columns run through [`lanes`](super::lanes), and at last come the digests that
+//! only the data gives.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -110,8 +111,8 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Reports a written chunk. All chunks of a column together report no more than its elements: chunks also have
-    /// padding, and some only say where a cell is.
+    /// Reports a written chunk. All chunks of a column together report no more than its elements:
+    /// chunks also have padding, and some only say where a cell is.
     fn written(&mut self, bytes: u64, progress: &dyn Progress) {
         let now = bytes.min(self.left);
         self.left -= now;
@@ -259,8 +260,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Leaves the chunks of datasets to other processes that hold numbers without undefined cells, have at least
-    /// `least` bytes, and consist of tiles or of whole rows.
+    /// Leaves the chunks of datasets to other processes that hold numbers without undefined cells,
+    /// have at least `least` bytes, and consist of tiles or of whole rows.
     ///
     /// # Errors
     /// Those of opening the datasets.
@@ -318,7 +319,8 @@ impl<'a> Writer<'a> {
         Ok(ranges)
     }
 
-    /// HDF5 also has the file open, but has already allocated the blocks and does not write to them.
+    /// HDF5 also has the file open, but has already allocated the blocks and does not write to
+    /// them.
     fn fill_blocks(
         &self,
         path: &Path,
@@ -350,7 +352,8 @@ impl<'a> Writer<'a> {
         digest_cells(info, &*cells, content, rows, StoredDigests::WRITTEN, progress).map(Ok)
     }
 
-    /// Creates the dimension scale of the rows, and the job that fills it; returns its index in `Writer::datasets`.
+    /// Creates the dimension scale of the rows, and the job that fills it; returns its index in
+    /// `Writer::datasets`.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
@@ -361,7 +364,8 @@ impl<'a> Writer<'a> {
             appendable: true,
             compression: self.options.compress.of_row_numbers(rows),
         };
-        // a dimension has one length in a tree of groups, and a subtable has other rows than its parent
+        // a dimension has one length in a tree of groups, and a subtable has other rows than its
+        // parent
         let target = self.create(group, &table.row, spec, Allocation::Chunks)?;
         let number = target.dataset;
         self.datasets[number].make_scale(&table.row)?;
@@ -445,8 +449,8 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Returns the digest of the main table and how much of the file is shared, each if it is wanted. `sync`: whether
-    /// the system is asked early to write the file to the disk.
+    /// Returns the digest of the main table and how much of the file is shared, each if it is
+    /// wanted. `sync`: whether the system is asked early to write the file to the disk.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,
@@ -520,8 +524,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// For progress reports: the columns of the plan, and for each dataset the index of its column among them; `None` for datasets
-    /// of row numbers.
+    /// For progress reports: the columns of the plan, and for each dataset the index of its column
+    /// among them; `None` for datasets of row numbers.
     fn reports(&self, jobs: &[(u64, Job)]) -> (Vec<Report<'a>>, Vec<Option<usize>>) {
         let plan: &'a Plan = self.plan;
         let (mut reports, mut first) = (Vec::new(), Vec::new());

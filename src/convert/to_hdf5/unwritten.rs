@@ -1,4 +1,5 @@
-//! A native HDF5 file in memory without the elements of its columns: these stay in the casacore tables, and are read from there on request.
+//! A native HDF5 file in memory without the elements of its columns: these stay in the casacore
+//! tables, and are read from there on request.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,8 @@ pub(crate) struct Unwritten {
 }
 
 impl Unwritten {
-    /// Each subtable that `h5bridge serve` refuses to open becomes an external link, whose file name is its path as the
-    /// keyword stores it.
+    /// Each subtable that `h5bridge serve` refuses to open becomes an external link, whose file
+    /// name is its path as the keyword stores it.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.
@@ -44,7 +45,8 @@ impl Unwritten {
         Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
     }
 
-    /// `None` if the file in memory has the elements, such as the values of axes, or if no dataset is at `path`.
+    /// `None` if the file in memory has the elements, such as the values of axes, or if no dataset
+    /// is at `path`.
     pub(crate) fn place(&self, path: &str) -> Option<Place> {
         self.places.get(path).copied()
     }

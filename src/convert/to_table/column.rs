@@ -28,7 +28,8 @@ pub(super) struct Means<'a> {
 }
 
 impl TableBlueprint {
-    /// Fills the columns of a storage manager, or registers them to be linked or to be written by other processes.
+    /// Fills the columns of a storage manager, or registers them to be linked or to be written by
+    /// other processes.
     pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, means: &Means<'_>) -> Result<()> {
         let Means { links, holder, sharer, progress } = *means;
         let content = source.tables[self.source].content()?;

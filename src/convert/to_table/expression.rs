@@ -1,4 +1,5 @@
-//! Finds the column names in TaQL expressions of virtual columns. Casacore does not open a table with an expression that names a missing column.
+//! Finds the column names in TaQL expressions of virtual columns. Casacore does not open a table
+//! with an expression that names a missing column.
 
 /// Words of TaQL that are neither columns nor functions, in lower case.
 const WORDS: [&str; 17] = [
@@ -8,8 +9,8 @@ const WORDS: [&str; 17] = [
 
 /// The first name that may be a column and that `is_column` does not know.
 ///
-/// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language are none. If in
-/// doubt a word is taken for a column.
+/// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language
+/// are none. If in doubt a word is taken for a column.
 pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool) -> Option<&str> {
     // functions of libraries have names like `meas.azel`
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');

@@ -1,4 +1,5 @@
-//! Registers the tiles of a new table that other processes will write: a conversion by many processes first writes the table without them.
+//! Registers the tiles of a new table that other processes will write: a conversion by many
+//! processes first writes the table without them.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -45,8 +46,8 @@ pub(crate) struct HeldTiles {
 pub(super) struct Holder {
     /// Smaller hypercubes are written at once.
     least: u64,
-    /// Most bytes of a chunk of the source, or of all tiles with the same rows; hypercubes that need more are written
-    /// at once.
+    /// Most bytes of a chunk of the source, or of all tiles with the same rows; hypercubes that
+    /// need more are written at once.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }
@@ -72,8 +73,8 @@ impl Holder {
 }
 
 impl Holding<'_> {
-    /// Registers large hypercubes whose tiles are made of chunks of the source, and copies small ones. False, with
-    /// nothing done, if tiles are not chunks of the source or parts of them.
+    /// Registers large hypercubes whose tiles are made of chunks of the source, and copies small
+    /// ones. False, with nothing done, if tiles are not chunks of the source or parts of them.
     pub(super) fn hold_chunks(
         &self,
         tiling: &Tiling<'_>,
@@ -108,8 +109,8 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Registers a large column in one hypercube, whose tiles are made of rows, and sets the cells' shapes. False if
-    /// the caller has to copy the cells.
+    /// Registers a large column in one hypercube, whose tiles are made of rows, and sets the cells'
+    /// shapes. False if the caller has to copy the cells.
     pub(super) fn hold_rows(
         &self,
         info: &ColumnInfo,

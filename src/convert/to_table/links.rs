@@ -1,4 +1,5 @@
-//! Makes thin tables: their files of tiles are symbolic links to the HDF5 file that has the tiles. docs/thin.md.
+//! Makes thin tables: their files of tiles are symbolic links to the HDF5 file that has the tiles.
+//! docs/thin.md.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -24,8 +25,8 @@ struct TableLink {
 }
 
 impl Links {
-    /// Plans links for a column, the only one of its data manager. False, with no link planned, if the HDF5 file does
-    /// not have the tiles as the new table needs them.
+    /// Plans links for a column, the only one of its data manager. False, with no link planned, if
+    /// the HDF5 file does not have the tiles as the new table needs them.
     pub(super) fn add(
         &self,
         content: &Content,
@@ -85,7 +86,8 @@ impl Links {
         directories
     }
 
-    /// Replaces files of tiles by links; `path_from` gives the path of the HDF5 file relative to a directory.
+    /// Replaces files of tiles by links; `path_from` gives the path of the HDF5 file relative to a
+    /// directory.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);

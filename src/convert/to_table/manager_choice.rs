@@ -1,5 +1,5 @@
-//! Chooses the storage manager of a column in a new table: the one that the column had in the original table, if this library can
-//! write that, otherwise one that suits the column's cells.
+//! Chooses the storage manager of a column in a new table: the one that the column had in the
+//! original table, if this library can write that, otherwise one that suits the column's cells.
 
 use bstr::{BString, ByteSlice};
 
@@ -37,7 +37,8 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Returns a warning if the column had another manager in the original table. Engines are chosen only if `engines`.
+    /// Returns a warning if the column had another manager in the original table. Engines are
+    /// chosen only if `engines`.
     pub(super) fn add(
         &mut self,
         info: &ColumnInfo,

@@ -1,8 +1,8 @@
 //! Writes casacore tables from any source: a native HDF5 file, or other tables.
 //!
-//! All tables are made first, then the managers run in parallel: each column of a manager is copied tile by tile where its
-//! chunks are tiles, else in blocks of rows. The original managers are used again where they are known and can be written;
-//! [`manager_choice`] finds managers for the rest.
+//! All tables are made first, then the managers run in parallel: each column of a manager is copied
+//! tile by tile where its chunks are tiles, else in blocks of rows. The original managers are used
+//! again where they are known and can be written; [`manager_choice`] finds managers for the rest.
 
 mod column;
 mod expression;

@@ -1,4 +1,5 @@
-//! Plans the casacore tables that a source is converted to, with their directories and columns, before anything is written.
+//! Plans the casacore tables that a source is converted to, with their directories and columns,
+//! before anything is written.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ pub(crate) struct ToTableOptions {
     pub(crate) byte_order: Option<ByteOrder>,
     /// 0 for one on each processor.
     pub(crate) threads: usize,
-    /// Whether engines that compute the same values as the source has are restored; otherwise all values are stored.
+    /// Whether engines that compute the same values as the source has are restored; otherwise all
+    /// values are stored.
     pub(crate) engines: bool,
     /// Whether to make a thin table, whose tiles stay in the source.
     pub(crate) links: bool,
@@ -93,8 +95,8 @@ struct Planner<'a> {
     options: &'a ToTableOptions,
     /// Absolute.
     target: PathBuf,
-    /// Directory of each table of the source, relative to the main table's; `None` for a subtable that is not written
-    /// because it or a table above it is missing or damaged.
+    /// Directory of each table of the source, relative to the main table's; `None` for a subtable
+    /// that is not written because it or a table above it is missing or damaged.
     directories: &'a [Option<PathBuf>],
 }
 
@@ -162,7 +164,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Adds keywords for subtables that a user has added to the HDF5 file, to which no keyword refers.
+    /// Adds keywords for subtables that a user has added to the HDF5 file, to which no keyword
+    /// refers.
     fn add_unnamed_tables(&self, table: usize, directory: &Path, keywords: &mut Record, columns: &[(BString, Record)]) {
         for (child, below) in self.source.tables.iter().zip(self.directories) {
             let Some(below) = below.as_ref().filter(|_| child.parent == Some(table)) else { continue };
@@ -191,8 +194,8 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// Columns with a TaQL expression, and its first name that will not be a column of the new table: casacore would not
-/// open a table with such a name.
+/// Columns with a TaQL expression, and its first name that will not be a column of the new table:
+/// casacore would not open a table with such a name.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let mut written: HashSet<&[u8]> = (0..columns.len())
@@ -217,7 +220,8 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each table, as in [`Planner`]. Subtables inside the main table's directory keep their paths.
+/// Directory of each table, as in [`Planner`]. Subtables inside the main table's directory keep
+/// their paths.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -305,8 +309,8 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Creates the table in `root` or below, with all rows, whose cells are empty. `write_behind`: the system is asked
-    /// early to write files to the disk.
+    /// Creates the table in `root` or below, with all rows, whose cells are empty. `write_behind`:
+    /// the system is asked early to write files to the disk.
     pub(super) fn create(
         &self,
         source: &Source,

@@ -1,5 +1,5 @@
-//! Makes the tiles of a casacore table from the chunks of a source, whole chunks at a time instead of cell by cell:
-//! docs/layout.md, "Chunks and their index".
+//! Makes the tiles of a casacore table from the chunks of a source, whole chunks at a time instead
+//! of cell by cell: docs/layout.md, "Chunks and their index".
 
 use std::ops::Range;
 
@@ -15,7 +15,8 @@ use crate::value::{Values, bits};
 /// Approximate bytes of chunks copied at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A hypercube of the source and the one that it becomes, whose tiles are its chunks or parts of them.
+/// A hypercube of the source and the one that it becomes, whose tiles are its chunks or parts of
+/// them.
 pub(super) struct Pair<'a> {
     /// Index among the column's hypercubes.
     pub(super) cube: usize,
@@ -27,8 +28,8 @@ pub(super) struct Pair<'a> {
     pub(super) joined: u64,
 }
 
-/// Copies the chunks of all hypercubes to tiles. False, with nothing written, if hypercubes do not match in shape,
-/// element type and order of rows, or chunks cannot be divided into tiles.
+/// Copies the chunks of all hypercubes to tiles. False, with nothing written, if hypercubes do not
+/// match in shape, element type and order of rows, or chunks cannot be divided into tiles.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
@@ -40,8 +41,8 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs hypercubes of the same shape. `None` if a shape is missing or not unique, element types differ, chunks cannot
-/// be divided into tiles, or rows are not in the table's order.
+/// Pairs hypercubes of the same shape. `None` if a shape is missing or not unique, element types
+/// differ, chunks cannot be divided into tiles, or rows are not in the table's order.
 pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -146,7 +147,8 @@ pub(crate) struct ChunkTiles<'a> {
 }
 
 impl<'a> ChunkTiles<'a> {
-    /// Each chunk becomes `joined` tiles of `to`, the hypercube; `order` `None` packs Bools as bits.
+    /// Each chunk becomes `joined` tiles of `to`, the hypercube; `order` `None` packs Bools as
+    /// bits.
     pub(crate) fn new(from: &'a dyn ChunkRead, to: &Grid, order: Option<ByteOrder>, joined: u64) -> Result<Self> {
         let (size, tile_len) = (from.data_type().size() as u64, to.chunk.elements()?);
         Ok(ChunkTiles {
@@ -168,7 +170,8 @@ impl<'a> ChunkTiles<'a> {
         self.tile_bytes
     }
 
-    /// Chunks for one call of [`read`](Self::read): many if they consist of whole tiles, otherwise one.
+    /// Chunks for one call of [`read`](Self::read): many if they consist of whole tiles, otherwise
+    /// one.
     pub(crate) fn batch(&self) -> u64 {
         let size = self.from.data_type().size() as u64;
         let are_whole = self.chunk_bytes == self.joined * self.tile_len * size;
@@ -201,7 +204,8 @@ pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -
     }
 }
 
-/// Appends `tiles` tiles of `len` elements each; zeros fill the last ones. Bools are bits if `order` is `None`.
+/// Appends `tiles` tiles of `len` elements each; zeros fill the last ones. Bools are bits if
+/// `order` is `None`.
 pub(crate) fn store_tiles(
     mut values: Values,
     tiles: u64,

@@ -34,20 +34,23 @@ pub struct ToTableSummary {
     pub tables: usize,
     /// Number of columns that were written in all tables.
     pub columns: usize,
-    /// Number of columns of the source that were not written, because their cells cannot be read: their storage is not supported,
-    /// a native HDF5 file does not have them, or they are damaged.
+    /// Number of columns of the source that were not written, because their cells cannot be read:
+    /// their storage is not supported, a native HDF5 file does not have them, or they are damaged.
     pub missing: usize,
     /// Number of rows of the written main table.
     pub rows: u64,
     /// Bytes of all elements that were written; strings are counted as 16 bytes each.
     pub bytes: u64,
-    /// Number of bytes that the table shares with the source by reflinks: they take no disk space of their own.
+    /// Number of bytes that the table shares with the source by reflinks: they take no disk space
+    /// of their own.
     pub shared_bytes: u64,
-    /// Damaged parts of the source that were left out; empty without [`ToTable::salvage`](super::super::ToTable::salvage).
+    /// Damaged parts of the source that were left out; empty without
+    /// [`ToTable::salvage`](super::super::ToTable::salvage).
     pub damage: Vec<Damage>,
     /// Warnings for the user about the written table, as sentences.
     pub warnings: Vec<String>,
-    /// Files that are symbolic links; 0 unless [`LinkTable`](super::super::LinkTable) writes the table.
+    /// Files that are symbolic links; 0 unless [`LinkTable`](super::super::LinkTable) writes the
+    /// table.
     pub(crate) links: usize,
     /// Bytes of elements that stay in the source.
     pub(crate) linked_bytes: u64,
@@ -56,8 +59,8 @@ pub struct ToTableSummary {
 /// Writes casacore tables to `target`, which appears when it is complete.
 ///
 /// # Errors
-/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those of reading the
-/// source. Nothing is left at `target` then.
+/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and
+/// those of reading the source. Nothing is left at `target` then.
 pub(crate) fn to_table(
     source: &Source,
     options: &ToTableOptions,
@@ -68,7 +71,8 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Like [`to_table`], but calls `check` with the temporary directory, whose error prevents the move to `target`.
+/// Like [`to_table`], but calls `check` with the temporary directory, whose error prevents the move
+/// to `target`.
 ///
 /// # Errors
 /// Those of [`to_table`] and of `check`.
@@ -156,8 +160,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes links in the tables below `root`, the temporary path of `target`. Calls `check` while they are absolute, so
-/// that it can read the tables, then makes them relative, valid at `target`.
+/// Makes links in the tables below `root`, the temporary path of `target`. Calls `check` while they
+/// are absolute, so that it can read the tables, then makes them relative, valid at `target`.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -197,9 +201,10 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes to the new directory `root` all but tiles of hypercubes of `least` bytes or more: other processes write them
-/// later, those of one chunk of the source, or all with the same rows, at a time. A hypercube for which these have more
-/// than `most` bytes is written by this call. Files of missing tiles have their full lengths, with holes.
+/// Writes to the new directory `root` all but tiles of hypercubes of `least` bytes or more: other
+/// processes write them later, those of one chunk of the source, or all with the same rows, at a
+/// time. A hypercube for which these have more than `most` bytes is written by this call. Files of
+/// missing tiles have their full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].
@@ -260,8 +265,9 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares the cells that engines compute below `root` with the source. Returns a warning for each column that
-/// differs, and changes `plans` so that it is copied; the caller has to write the tables again.
+/// Compares the cells that engines compute below `root` with the source. Returns a warning for each
+/// column that differs, and changes `plans` so that it is copied; the caller has to write the
+/// tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],

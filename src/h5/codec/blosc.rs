@@ -1,6 +1,6 @@
-//! Blosc (HDF5 filter 32001): each HDF5 chunk is one chunk of Blosc 1, whose header states how it is compressed and
-//! shuffled. This program only decodes Blosc, and copies the chunks of arrays in the formats BLZ, bcolz and bloscpack
-//! as they are.
+//! Blosc (HDF5 filter 32001): each HDF5 chunk is one chunk of Blosc 1, whose header states how it
+//! is compressed and shuffled. This program only decodes Blosc, and copies the chunks of arrays in
+//! the formats BLZ, bcolz and bloscpack as they are.
 
 use super::interface::{Codec, Decoder, Encoder};
 use crate::blosc;

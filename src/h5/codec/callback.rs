@@ -1,4 +1,5 @@
-//! Runs this program's codecs as filters of libhdf5, for datasets whose elements libhdf5 itself reads or writes.
+//! Runs this program's codecs as filters of libhdf5, for datasets whose elements libhdf5 itself
+//! reads or writes.
 
 use std::cell::Cell;
 
@@ -12,8 +13,9 @@ thread_local! {
 /// Limit without a [`ChunkLimit`].
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// Limits, until it is dropped, how long a chunk may become that a codec decodes for libhdf5 on this thread: libhdf5
-/// does not tell the length, and the one that the stored bytes declare cannot be trusted.
+/// Limits, until it is dropped, how long a chunk may become that a codec decodes for libhdf5 on
+/// this thread: libhdf5 does not tell the length, and the one that the stored bytes declare cannot
+/// be trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,

@@ -23,8 +23,8 @@ pub(crate) trait Codec: fmt::Debug + Sync {
         None
     }
 
-    /// Software with which other programs can read the filter, such as `hdf5plugin`; `None` if every libhdf5 contains
-    /// it.
+    /// Software with which other programs can read the filter, such as `hdf5plugin`; `None` if
+    /// every libhdf5 contains it.
     fn plugin(&self) -> Option<&'static str>;
 
     /// HDF5's `cd_values` for data compressed at `level`.
@@ -48,8 +48,8 @@ pub(crate) trait Codec: fmt::Debug + Sync {
 
 /// Keeps its working memory from chunk to chunk.
 pub(crate) trait Encoder: Send {
-    /// Replaces `out`. `plane` is the number of elements if `bytes` are shuffled (the first bytes of all elements, then
-    /// the second bytes, and so on), otherwise the length of `bytes`.
+    /// Replaces `out`. `plane` is the number of elements if `bytes` are shuffled (the first bytes
+    /// of all elements, then the second bytes, and so on), otherwise the length of `bytes`.
     ///
     /// # Errors
     /// Those of the library that compresses: it has no memory left.

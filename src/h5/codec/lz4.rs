@@ -1,4 +1,5 @@
-//! The codec LZ4 (HDF5 filter 32004). Each chunk is a header and LZ4 blocks in the layout of HDF5's plugin.
+//! The codec LZ4 (HDF5 filter 32004). Each chunk is a header and LZ4 blocks in the layout of HDF5's
+//! plugin.
 //!
 //! All numbers are big-endian:
 //!
@@ -9,8 +10,8 @@
 //!   4 bytes   length of the stored block
 //!   the block in LZ4's block format; or as it was, if both lengths are equal
 //! ```
-//! The filter may have one parameter, the length of a block. It is written without; a chunk of up to 1 GiB is then one block.
-//! Other programs need a plugin for this filter.
+//! The filter may have one parameter, the length of a block. It is written without; a chunk of up
+//! to 1 GiB is then one block. Other programs need a plugin for this filter.
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 

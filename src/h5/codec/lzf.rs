@@ -1,5 +1,5 @@
-//! LZF (HDF5 filter 32000), which h5py contains: each chunk is one LZF block. This program decodes it, but does not encode
-//! it.
+//! LZF (HDF5 filter 32000), which h5py contains: each chunk is one LZF block. This program decodes
+//! it, but does not encode it.
 //!
 //! A block is a series of runs, each begun by a control byte:
 //!
@@ -60,8 +60,8 @@ impl Decoder for Runs {
     }
 }
 
-/// Decodes the first run, and returns the bytes after it; `None` if it is damaged or would make `out` longer than
-/// `limit`.
+/// Decodes the first run, and returns the bytes after it; `None` if it is damaged or would make
+/// `out` longer than `limit`.
 fn run<'a>(bytes: &'a [u8], limit: usize, out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&control, rest) = bytes.split_first()?;
     let (code, low) = (usize::from(control >> 5), usize::from(control & 0x1f));

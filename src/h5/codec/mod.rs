@@ -1,10 +1,13 @@
-//! Codecs: the compression methods that this program reads and writes itself, each a filter of HDF5.
+//! Codecs: the compression methods that this program reads and writes itself, each a filter of
+//! HDF5.
 //!
-//! To add one, write a file with an `impl Codec` and add it to [`CODECS`]. Everything else follows from this list: the
-//! words of `--compress` and their help, writing and reading of chunks on all threads, registration with libhdf5, the names
-//! that `info` shows, and the plugin that readers are told to install. The tests in `tests.rs` walk the list.
+//! To add one, write a file with an `impl Codec` and add it to [`CODECS`]. Everything else follows
+//! from this list: the words of `--compress` and their help, writing and reading of chunks on all
+//! threads, registration with libhdf5, the names that `info` shows, and the plugin that readers are
+//! told to install. The tests in `tests.rs` walk the list.
 //!
-//! The rest of the program holds a [`Compression`](super::Compression) and does not know which codec is in it.
+//! The rest of the program holds a [`Compression`](super::Compression) and does not know which
+//! codec is in it.
 
 mod blosc;
 mod callback;

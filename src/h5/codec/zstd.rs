@@ -1,4 +1,5 @@
-//! Zstandard (HDF5 filter 32015): each chunk is one frame of RFC 8878, which states the length of its content.
+//! Zstandard (HDF5 filter 32015): each chunk is one frame of RFC 8878, which states the length of
+//! its content.
 //!
 //! The filter has one parameter, the level. Other programs need a plugin for it.
 

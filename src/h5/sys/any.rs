@@ -1,5 +1,5 @@
-//! Reads elements of any type. Strings and sequences of variable length, to which elements point, get at most
-//! [`MAX_SEQUENCE_BYTES`] in a read of a dataset.
+//! Reads elements of any type. Strings and sequences of variable length, to which elements point,
+//! get at most [`MAX_SEQUENCE_BYTES`] in a read of a dataset.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::{ptr, slice};
@@ -14,10 +14,12 @@ use super::stored_type::StoredType;
 use super::values::{Target, reclaim};
 use crate::error::{Error, Result};
 
-/// Largest number of bytes that the variable-length strings and sequences of one read may take; more is an error.
+/// Largest number of bytes that the variable-length strings and sequences of one read may take;
+/// more is an error.
 const MAX_SEQUENCE_BYTES: usize = 64 << 20;
 
-/// The memory for the strings and sequences of one read, which libhdf5 allocates through a callback.
+/// The memory for the strings and sequences of one read, which libhdf5 allocates through a
+/// callback.
 struct Arena {
     blocks: Vec<Vec<u64>>,
     bytes: usize,
@@ -25,8 +27,8 @@ struct Arena {
     full: bool,
 }
 
-/// The callback by which libhdf5 allocates memory for the strings and sequences that it reads (`H5MM_allocate_t`); null if the
-/// limit of the arena is exceeded.
+/// The callback by which libhdf5 allocates memory for the strings and sequences that it reads
+/// (`H5MM_allocate_t`); null if the limit of the arena is exceeded.
 ///
 /// # Safety
 /// `arena` is an [`Arena`] that nothing else uses during the call.
@@ -45,8 +47,8 @@ unsafe extern "C" fn allocate(size: usize, arena: *mut c_void) -> *mut c_void {
     start.cast()
 }
 
-/// `H5MM_free_t`, by which libhdf5 frees memory. It does nothing: all memory of one read is freed at once, with its
-/// [`Arena`].
+/// `H5MM_free_t`, by which libhdf5 frees memory. It does nothing: all memory of one read is freed
+/// at once, with its [`Arena`].
 unsafe extern "C" fn keep_block(_: *mut c_void, _: *mut c_void) {}
 
 /// Elements that were read, with the strings and sequences they point to.
@@ -64,7 +66,8 @@ enum PointerMemory {
     Arena {
         _arena: Box<Arena>,
     },
-    /// Memory that libhdf5 allocated and must free, for which it needs the dataspace of the elements.
+    /// Memory that libhdf5 allocated and must free, for which it needs the dataspace of the
+    /// elements.
     Library(Dataspace),
 }
 
@@ -84,7 +87,8 @@ impl AnyValues<'_> {
 
     pub(crate) fn visit(&self, visitor: &mut dyn Visitor) {
         for element in self.bytes.chunks_exact(self.stored.element.size.max(1)) {
-            // SAFETY: libhdf5 has filled `bytes` with elements of the type that `element` describes; its pointers live
+            // SAFETY: libhdf5 has filled `bytes` with elements of the type that `element`
+            // describes; its pointers live
             unsafe { visit(&self.stored.element, element, visitor) };
         }
     }
@@ -93,7 +97,8 @@ impl AnyValues<'_> {
 /// Takes an element of the type `element` apart into its values and passes each to `visitor`.
 ///
 /// # Safety
-/// `bytes` is an element of the type, as libhdf5 has it in memory, and what its pointers lead to lives.
+/// `bytes` is an element of the type, as libhdf5 has it in memory, and what its pointers lead to
+/// lives.
 unsafe fn visit(element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
     const WORD: usize = size_of::<usize>();
     let word = |at: usize| -> usize {
@@ -145,7 +150,8 @@ unsafe fn visit(element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
     }
 }
 
-/// Passes the elements of an array to `visitor` as nested lists, one level per axis; `extents` has the slowest axis first.
+/// Passes the elements of an array to `visitor` as nested lists, one level per axis; `extents` has
+/// the slowest axis first.
 ///
 /// # Safety
 /// As [`visit`], for each element of the array.
@@ -164,8 +170,8 @@ unsafe fn visit_array(extents: &[u64], element: &AnyType, bytes: &[u8], visitor:
     visitor.end();
 }
 
-/// Reads all elements of an attribute, or the selected ones of a dataset, without conversion: `stored` is their type in
-/// the file.
+/// Reads all elements of an attribute, or the selected ones of a dataset, without conversion:
+/// `stored` is their type in the file.
 pub(crate) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Result<AnyValues<'a>> {
     let count = target.count()?;
     let bytes = count

@@ -1,5 +1,5 @@
-//! Every call of libhdf5 from Rust: under its lock, with its failures as errors; names and paths as C strings, and the
-//! callback that collects names.
+//! Every call of libhdf5 from Rust: under its lock, with its failures as errors; names and paths as
+//! C strings, and the callback that collects names.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -8,20 +8,23 @@ use hdf5_sys::h5i::hid_t;
 
 use crate::error::{Error, Result};
 
-/// Makes a C call of libhdf5 under the library's global lock; a result that means failure becomes an error.
+/// Makes a C call of libhdf5 under the library's global lock; a result that means failure becomes
+/// an error.
 ///
-/// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the call.
+/// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the
+/// call.
 macro_rules! call {
     ($($call:tt)*) => {
         hdf5::sync::sync(|| {
-            // SAFETY: the lock is held; the arguments are as this macro's doc demands, which its uses show
+            // SAFETY: the lock is held; the arguments are as this macro's doc demands, which its
+            // uses show
             hdf5::h5check(unsafe { $($call)* })
         })
     };
 }
 
-/// Makes a C call of libhdf5 that returns a new identifier, under the global lock, and wraps it in the handle type
-/// `$handle`, which then owns it.
+/// Makes a C call of libhdf5 that returns a new identifier, under the global lock, and wraps it in
+/// the handle type `$handle`, which then owns it.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         hdf5::sync::sync(|| {
@@ -49,8 +52,8 @@ pub(super) fn c_path(path: &Path) -> Result<CString> {
     c_name(path.to_str().ok_or_else(|| Error::usage("the path is not Unicode"))?)
 }
 
-/// The callback of libhdf5's iterations over attributes and links: appends a member's name to the vector `names`; returns
-/// 0, so that the iteration continues.
+/// The callback of libhdf5's iterations over attributes and links: appends a member's name to the
+/// vector `names`; returns 0, so that the iteration continues.
 ///
 /// # Safety
 /// `name` ends with NUL; `names` is a `Vec<String>` that nothing else uses.

@@ -1,4 +1,5 @@
-//! Datasets: creation, growth, fill values, chunks as they are stored, and the sources of virtual ones.
+//! Datasets: creation, growth, fill values, chunks as they are stored, and the sources of virtual
+//! ones.
 
 use std::ffi::{c_char, c_int, c_uint};
 use std::ptr;
@@ -48,14 +49,15 @@ pub(crate) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     Ok(())
 }
 
-/// Drops all that libhdf5 holds in memory of a dataset that another process writes, so that it is read from the file
-/// again.
+/// Drops all that libhdf5 holds in memory of a dataset that another process writes, so that it is
+/// read from the file again.
 pub(crate) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Drefresh(dataset.id())).h5()?;
     Ok(())
 }
 
-/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's header.
+/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's
+/// header.
 const OBJECT_REFERENCE: c_int = 0;
 
 /// Offset of the header from where libhdf5 counts addresses, in bytes.
@@ -74,8 +76,8 @@ pub(crate) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
     Ok(())
 }
 
-/// The bytes of the element that is read where nothing was written, converted to `datatype`; zeros if the file does not
-/// define it.
+/// The bytes of the element that is read where nothing was written, converted to `datatype`; zeros
+/// if the file does not define it.
 pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
     if has_pointers(datatype)? {
         return Err(Error::unsupported("the fill value has a variable length"));
@@ -85,8 +87,8 @@ pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<
     Ok(element)
 }
 
-/// Writes a chunk: `bytes` have passed the filters already, except those set in `filter_mask`; `offset` is the index of
-/// the chunk's first element, slowest axis first.
+/// Writes a chunk: `bytes` have passed the filters already, except those set in `filter_mask`;
+/// `offset` is the index of the chunk's first element, slowest axis first.
 pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), offset.len());
     call!(h5d::H5Dwrite_chunk(
@@ -111,7 +113,8 @@ pub(crate) struct StoredChunk {
     pub(crate) filter_mask: u32,
 }
 
-/// The chunk whose first element has the index `offset`, slowest axis first; `None` if it was never written.
+/// The chunk whose first element has the index `offset`, slowest axis first; `None` if it was never
+/// written.
 pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
     if dataset.ndim() != offset.len() {
         return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
@@ -129,7 +132,8 @@ pub(crate) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     Ok(index)
 }
 
-/// The extents as recorded at the creation, slowest axis first; sources are not opened. `None` without any source.
+/// The extents as recorded at the creation, slowest axis first; sources are not opened. `None`
+/// without any source.
 pub(crate) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
@@ -140,7 +144,8 @@ pub(crate) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64
     Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
 }
 
-/// File name and dataset path of each source, as the file records them; `None` if there are more than `most`.
+/// File name and dataset path of each source, as the file records them; `None` if there are more
+/// than `most`.
 pub(crate) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;

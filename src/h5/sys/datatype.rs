@@ -14,7 +14,8 @@ use super::calls::c_name;
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// The little-endian type of a casacore number, complex or Bool, in files and in this program's buffers.
+/// The little-endian type of a casacore number, complex or Bool, in files and in this program's
+/// buffers.
 pub(crate) fn number_type(element: DataType) -> Result<Datatype> {
     let standard = match element {
         DataType::Bool => return bool_type(),
@@ -34,8 +35,8 @@ pub(crate) fn number_type(element: DataType) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
-/// Number types that this program writes in attributes, counters and dimension scales, but that no casacore type
-/// corresponds to.
+/// Number types that this program writes in attributes, counters and dimension scales, but that no
+/// casacore type corresponds to.
 #[derive(Clone, Copy)]
 pub(crate) enum Foreign {
     Int8,
@@ -174,8 +175,8 @@ pub(crate) fn class(datatype: &Datatype) -> H5T_class_t {
     sync(|| unsafe { h5t::H5Tget_class(datatype.id()) })
 }
 
-/// Whether values are or contain addresses in memory, as strings and sequences of variable length do. References count
-/// as well.
+/// Whether values are or contain addresses in memory, as strings and sequences of variable length
+/// do. References count as well.
 pub(super) fn has_pointers(datatype: &Datatype) -> Result<bool> {
     let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class)).h5()? > 0) };
     if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {

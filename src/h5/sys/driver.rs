@@ -1,5 +1,5 @@
-//! A file driver of HDF5 2 by which libhdf5 reads from a [`ReadAt`]. The machine's libhdf5 may be older:
-//! a program that uses it lacks the driver.
+//! A file driver of HDF5 2 by which libhdf5 reads from a [`ReadAt`]. The machine's libhdf5 may be
+//! older: a program that uses it lacks the driver.
 //!
 //! Most functions are its callbacks, which libhdf5 calls under its lock.
 
@@ -17,8 +17,8 @@ use super::super::error::{Hdf5Result, note_cause};
 use crate::error::{Error, Result};
 use crate::io::ReadAt;
 
-/// `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks the first field, the version.
-/// Null pointers stand for callbacks that a driver lacks.
+/// `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks the first
+/// field, the version. Null pointers stand for callbacks that a driver lacks.
 #[repr(C)]
 struct DriverClass {
     version: c_uint,
@@ -53,7 +53,8 @@ struct DriverClass {
     free_lists: [c_int; 7],
 }
 
-/// An open file of the driver: first `H5FD_t` of HDF5 2, which libhdf5 fills in, then the driver's own fields.
+/// An open file of the driver: first `H5FD_t` of HDF5 2, which libhdf5 fills in, then the driver's
+/// own fields.
 #[repr(C)]
 struct DriverFile {
     driver: hid_t,
@@ -75,12 +76,13 @@ struct DriverFile {
 }
 
 thread_local! {
-    /// The source of the file that this thread is opening, and its file descriptor or -1, which libhdf5 cannot pass to
-    /// the driver; `None` at other times.
+    /// The source of the file that this thread is opening, and its file descriptor or -1, which
+    /// libhdf5 cannot pass to the driver; `None` at other times.
     static OPENING: RefCell<Option<(Arc<dyn ReadAt>, c_int)>> = const { RefCell::new(None) };
 }
 
-/// Calls `open`, which opens a file of this driver with the bytes of `source`, given with its file descriptor or -1.
+/// Calls `open`, which opens a file of this driver with the bytes of `source`, given with its file
+/// descriptor or -1.
 pub(super) fn with_source<T>(source: (Arc<dyn ReadAt>, c_int), open: impl FnOnce() -> T) -> T {
     OPENING.set(Some(source));
     let opened = open();
@@ -94,7 +96,8 @@ pub(super) fn source_driver() -> Result<hid_t> {
     let register = || -> Result<hid_t> {
         let class = DriverClass {
             version: 1,
-            // of the numbers for programs that do not share their files' driver with others: 256 to 511
+            // of the numbers for programs that do not share their files' driver with others: 256 to
+            // 511
             value: 500,
             name: c"h5bridge".as_ptr(),
             max_address: i64::MAX as u64,
@@ -247,11 +250,12 @@ unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).len }
 }
 
-/// Callback `read`: reads `count` bytes at `address`, an offset in bytes;
-/// bytes after the end of the file are zeros, as in libhdf5's own drivers. Returns 0 on success, -1 on failure.
+/// Callback `read`: reads `count` bytes at `address`, an offset in bytes; bytes after the end of
+/// the file are zeros, as in libhdf5's own drivers. Returns 0 on success, -1 on failure.
 ///
 /// # Safety
-/// `file` is an open file of this driver, and nothing else uses it during the call; `buffer` has `count` bytes.
+/// `file` is an open file of this driver, and nothing else uses it during the call; `buffer` has
+/// `count` bytes.
 unsafe extern "C" fn read_driver_file(
     file: *mut DriverFile,
     _: c_int,

@@ -1,7 +1,7 @@
 //! Creating and opening files, and their descriptors.
 //!
-//! Descriptors of files on disk are close-on-exec: child processes would otherwise hold a file's lock
-//! for as long as they run.
+//! Descriptors of files on disk are close-on-exec: child processes would otherwise hold a file's
+//! lock for as long as they run.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -38,7 +38,8 @@ unsafe extern "C" {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
-    /// Opens for reading a file to which another program appends (SWMR), or appended when it was killed.
+    /// Opens for reading a file to which another program appends (SWMR), or appended when it was
+    /// killed.
     ReadLive,
     Write,
     /// Opens for appending a file that others read (SWMR).
@@ -79,12 +80,12 @@ pub(crate) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
     open_driven(&c_name(name)?, (source, -1), Mode::Read, access)
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `source`, at
-/// `path`.
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was
+/// killed: `source`, at `path`.
 ///
-/// The memory of libhdf5 for the file is shared with no other file that this process opens. Of a shared dataset with a
-/// new chunk libhdf5 would give zeros or other rows to all but one, without an error: `H5Drefresh` forgets the chunk
-/// index only of a dataset that is open once.
+/// The memory of libhdf5 for the file is shared with no other file that this process opens. Of a
+/// shared dataset with a new chunk libhdf5 would give zeros or other rows to all but one, without
+/// an error: `H5Drefresh` forgets the chunk index only of a dataset that is open once.
 #[cfg(feature = "static-hdf5")]
 pub(crate) fn open_live(path: &Path, source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
     let descriptor = source.raw(0).map_or(-1, |raw| raw.file.as_raw_fd());
@@ -100,8 +101,8 @@ fn open_driven(name: &CStr, source: (Arc<dyn ReadAt>, c_int), mode: Mode, access
     with_source(source, open).h5()
 }
 
-/// Always fails: the driver that reads from a source exists only for the libhdf5 that the feature `static-hdf5` builds
-/// in.
+/// Always fails: the driver that reads from a source exists only for the libhdf5 that the feature
+/// `static-hdf5` builds in.
 #[cfg(not(feature = "static-hdf5"))]
 pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
     Err(Error::unsupported(
@@ -109,9 +110,10 @@ pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
     ))
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed. Those in one process with
-/// the same driver share what libhdf5 has in memory of the file, and all but one would read wrong rows of new chunks: so the
-/// second gets another driver, and the third is `Unsupported`.
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was
+/// killed. Those in one process with the same driver share what libhdf5 has in memory of the file,
+/// and all but one would read wrong rows of new chunks: so the second gets another driver, and the
+/// third is `Unsupported`.
 #[cfg(not(feature = "static-hdf5"))]
 pub(crate) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
     for is_second in [false, true] {
@@ -119,7 +121,8 @@ pub(crate) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -
             call!(h5p::H5Pset_fapl_log(access.id(), ptr::null(), 0, 0)).h5()?;
         }
         let opened = open_file(path, Mode::ReadLive, access)?;
-        // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
+        // with the lock a restarted writer would have to wait for all readers; file systems without
+        // locks are fine
         let _ = std::fs::File::from(descriptor(&opened)?).unlock();
         // others may have datasets open and no file
         if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL)).h5()? == 1 {

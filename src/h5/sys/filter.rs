@@ -61,8 +61,8 @@ pub(crate) fn is_filter_available(id: i32) -> Result<bool> {
     Ok(call!(h5z::H5Zfilter_avail(id)).h5()? > 0)
 }
 
-/// Registers, once per process, the codecs of this program that libhdf5 lacks, so that it can read and write datasets
-/// that are compressed with them.
+/// Registers, once per process, the codecs of this program that libhdf5 lacks, so that it can read
+/// and write datasets that are compressed with them.
 pub(super) fn register_codecs() -> Result<()> {
     static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
     let register = || -> Result<()> {
@@ -89,7 +89,8 @@ pub(super) fn register_codecs() -> Result<()> {
 
 type Callback = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
 
-/// One callback for each codec, in the order of [`CODECS`]: libhdf5 does not tell a callback which filter is meant.
+/// One callback for each codec, in the order of [`CODECS`]: libhdf5 does not tell a callback which
+/// filter is meant.
 const CALLBACKS: [Callback; 8] = [
     run_codec::<0>,
     run_codec::<1>,
@@ -102,11 +103,12 @@ const CALLBACKS: [Callback; 8] = [
 ];
 const _: () = assert!(CODECS.len() <= CALLBACKS.len(), "a callback for each codec");
 
-/// The callback by which libhdf5 runs a codec of this program on a chunk (`H5Z_func_t`): replaces the buffer and returns the
-/// length of the result in bytes, 0 on failure.
+/// The callback by which libhdf5 runs a codec of this program on a chunk (`H5Z_func_t`): replaces
+/// the buffer and returns the length of the result in bytes, 0 on failure.
 ///
 /// # Safety
-/// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes are the chunk.
+/// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes
+/// are the chunk.
 unsafe extern "C" fn run_codec<const NUMBER: usize>(
     flags: c_uint,
     count: usize,
@@ -131,7 +133,8 @@ unsafe extern "C" fn run_codec<const NUMBER: usize>(
     if new.is_null() {
         return 0;
     }
-    // SAFETY: both have the length, and are different memory; the old buffer is libhdf5's and used no more
+    // SAFETY: both have the length, and are different memory; the old buffer is libhdf5's and used
+    // no more
     unsafe {
         ptr::copy_nonoverlapping(out.as_ptr(), new.cast::<u8>(), out.len());
         h5::H5free_memory(*buffer);

@@ -28,8 +28,8 @@ pub(crate) enum Link {
     UserDefined(c_int),
 }
 
-/// The fields that `H5L_info1_t` and `H5L_info2_t` have in common. The class is a plain number instead of an
-/// enumeration, because a file may contain any value.
+/// The fields that `H5L_info1_t` and `H5L_info2_t` have in common. The class is a plain number
+/// instead of an enumeration, because a file may contain any value.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -37,7 +37,8 @@ struct LinkInfo {
     order_valid: c_uint,
     order: i64,
     charset: c_int,
-    /// A union. Its first word is the size in bytes of the link's value; for a hard link it has another meaning.
+    /// A union. Its first word is the size in bytes of the link's value; for a hard link it has
+    /// another meaning.
     value: [u64; 2],
 }
 
@@ -79,9 +80,11 @@ pub(crate) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     Ok(Link::External { file: text(names), path: text(names.get(split + 1..).unwrap_or_default()) })
 }
 
-/// The names of the members of a group, sorted by the index `order`: by name, or by order of creation.
+/// The names of the members of a group, sorted by the index `order`: by name, or by order of
+/// creation.
 ///
-/// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
+/// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has
+/// there.
 pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
@@ -90,8 +93,8 @@ pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
     Ok(names)
 }
 
-/// Opens the dataset to which a hard link leads; relative names of external storage files are taken from the directory
-/// `prefix`.
+/// Opens the dataset to which a hard link leads; relative names of external storage files are taken
+/// from the directory `prefix`.
 pub(crate) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
     let name = c_name(name)?;
     let access = dataset_access(Some(prefix))?;

@@ -1,9 +1,9 @@
-//! Calls of libhdf5's C functions that the `hdf5` crate lacks or restricts. This folder has the only
-//! `unsafe` code of the crate.
+//! Calls of libhdf5's C functions that the `hdf5` crate lacks or restricts. This folder has the
+//! only `unsafe` code of the crate.
 //!
-//! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
-//! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
-//! slowest axis first.
+//! Every function is safe to call. Each takes the global lock for its calls, owns what it creates
+//! through a handle of the `hdf5` crate, and checks the length of buffers before libhdf5 sees them.
+//! Extents here are in HDF5's order, slowest axis first.
 //!
 //! | file             | calls about                                                                  |
 //! |------------------|------------------------------------------------------------------------------|

@@ -33,8 +33,8 @@ pub(crate) fn attach_scale(dataset: &hdf5::Dataset, scale: &hdf5::Dataset, axis:
     Ok(())
 }
 
-/// Sets the attribute of a dataset that has none: for each axis, slowest first, the reference to its scale, which is
-/// the address of the scale's header.
+/// Sets the attribute of a dataset that has none: for each axis, slowest first, the reference to
+/// its scale, which is the address of the scale's header.
 pub(crate) fn set_dimension_list(dataset: &hdf5::Dataset, scales: &[u64]) -> Result<()> {
     let list = create!(Datatype, h5t::H5Tvlen_create(*H5T_STD_REF_OBJ)).h5()?;
     let space = dataspace(&[scales.len() as u64], false)?;
@@ -42,12 +42,13 @@ pub(crate) fn set_dimension_list(dataset: &hdf5::Dataset, scales: &[u64]) -> Res
         create_attribute(dataset, "DIMENSION_LIST", &list, &space, &AttributeCreate::build().finish().h5()?)?;
     let one = |address: &u64| h5t::hvl_t { len: 1, p: ptr::from_ref(address).cast_mut().cast() };
     let lists: Vec<h5t::hvl_t> = scales.iter().map(one).collect();
-    // SAFETY: one sequence per axis, each of one reference, which is an address of 64 bits; libhdf5 does not write to them
+    // SAFETY: one sequence per axis, each of one reference, which is an address of 64 bits; libhdf5
+    // does not write to them
     unsafe { Target::Attribute(&attribute).write(&list, lists.as_ptr().cast()) }.h5()
 }
 
-/// Sets the attribute of a scale that has none: for each use the reference to the dataset, which is the address of its
-/// header, and the number of the axis, slowest first.
+/// Sets the attribute of a scale that has none: for each use the reference to the dataset, which is
+/// the address of its header, and the number of the axis, slowest first.
 pub(crate) fn set_reference_list(scale: &hdf5::Dataset, users: &[(u64, u32)]) -> Result<()> {
     #[repr(C)]
     struct Use {

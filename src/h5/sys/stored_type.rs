@@ -23,7 +23,8 @@ pub(crate) struct StoredType {
 }
 
 impl StoredType {
-    /// Describes the type in the file of the elements of a dataset or attribute, or a committed type.
+    /// Describes the type in the file of the elements of a dataset or attribute, or a committed
+    /// type.
     pub(crate) fn new(datatype: Datatype) -> Result<Self> {
         let element = any_type(&datatype, 0)?;
         Ok(StoredType { datatype, element })

@@ -1,5 +1,6 @@
-//! Reads and writes the values of attributes and the elements of datasets, numbers and strings. The **values** of a
-//! [`Target`] are all values of an attribute, or the selected elements of a dataset.
+//! Reads and writes the values of attributes and the elements of datasets, numbers and strings. The
+//! **values** of a [`Target`] are all values of an attribute, or the selected elements of a
+//! dataset.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -15,8 +16,8 @@ use super::super::error::Hdf5Result;
 use super::datatype::{Charset, class, has_pointers, string_type};
 use crate::error::{Error, Result};
 
-/// The values of an attribute, or those elements of a dataset that the dataspace `file` selects, laid out in a buffer
-/// as the dataspace `memory` says.
+/// The values of an attribute, or those elements of a dataset that the dataspace `file` selects,
+/// laid out in a buffer as the dataspace `memory` says.
 pub(crate) enum Target<'a> {
     Attribute(&'a hdf5::Attribute),
     Dataset { dataset: &'a hdf5::Dataset, memory: &'a Dataspace, file: &'a Dataspace },
@@ -59,8 +60,8 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Fails unless the values take exactly `bytes` bytes of memory as `datatype`, and this type is free of pointers
-    /// and references.
+    /// Fails unless the values take exactly `bytes` bytes of memory as `datatype`, and this type is
+    /// free of pointers and references.
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
@@ -70,22 +71,24 @@ impl Target<'_> {
     }
 }
 
-/// Reads the values into `out`, converted to `datatype`, whose size is fixed. `out` must have exactly the size of all
-/// values.
+/// Reads the values into `out`, converted to `datatype`, whose size is fixed. `out` must have
+/// exactly the size of all values.
 pub(crate) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
     unsafe { target.read(datatype, out.as_mut_ptr().cast()) }.h5()
 }
 
-/// Writes values of the type `datatype`, whose size is fixed. `bytes` must have exactly the size of all values.
+/// Writes values of the type `datatype`, whose size is fixed. `bytes` must have exactly the size of
+/// all values.
 pub(crate) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
     unsafe { target.write(datatype, bytes.as_ptr().cast()) }.h5()
 }
 
-/// Reads strings, stored as `datatype` with a variable or fixed length, and appends them to `out` without padding.
+/// Reads strings, stored as `datatype` with a variable or fixed length, and appends them to `out`
+/// without padding.
 pub(crate) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
         return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
@@ -116,13 +119,14 @@ pub(crate) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut V
             false => unsafe { CStr::from_ptr(pointer) }.to_bytes().into(),
         }));
     }
-    // SAFETY: the pointers are null or were allocated by libhdf5 in the call above, and are not used after this
+    // SAFETY: the pointers are null or were allocated by libhdf5 in the call above, and are not
+    // used after this
     unsafe { reclaim(datatype, &memory, pointers.as_mut_ptr().cast()) };
     read.h5()
 }
 
-/// Lets libhdf5 free the strings and sequences to which elements of the type `datatype` point, which
-/// fill `buffer` as `space` says.
+/// Lets libhdf5 free the strings and sequences to which elements of the type `datatype` point,
+/// which fill `buffer` as `space` says.
 ///
 /// # Safety
 /// The pointers are null or were allocated by libhdf5, and are not used after this.

@@ -1,5 +1,5 @@
-//! Reads cells of a casacore table with the shapes and string lengths that a live file (HDF5 that is read while it is
-//! written) has for them, and counts those that do not fit.
+//! Reads cells of a casacore table with the shapes and string lengths that a live file (HDF5 that
+//! is read while it is written) has for them, and counts those that do not fit.
 
 use std::ops::Range;
 
@@ -9,21 +9,23 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Least bytes reserved for each string without a declared maximum; twice the longest existing string if that is more.
+/// Least bytes reserved for each string without a declared maximum; twice the longest existing
+/// string if that is more.
 const STRING_BYTES: usize = 64;
 
 /// A column with more cell shapes is left out.
 const MAX_SHAPES: usize = 64;
 
-/// Cells of consecutive rows, with only the shapes and string lengths that the column has in the live file. Others are
-/// replaced.
+/// Cells of consecutive rows, with only the shapes and string lengths that the column has in the
+/// live file. Others are replaced.
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// Index of each cell's shape; `None` for a cell that is undefined or has another shape. Without the vector, all
-    /// cells have one.
+    /// Index of each cell's shape; `None` for a cell that is undefined or has another shape.
+    /// Without the vector, all cells have one.
     shapes: Option<Vec<Option<usize>>>,
-    /// Cells and strings that do not fit: zeros, an empty string or an undefined cell are stored instead.
+    /// Cells and strings that do not fit: zeros, an empty string or an undefined cell are stored
+    /// instead.
     pub(super) misfits: u64,
 }
 
@@ -109,8 +111,8 @@ impl CellBlock {
     }
 }
 
-/// Shapes of the first `rows` cells, or the declared one, `fixed`. `None` without a known shape, for more than 64, or
-/// if one has no elements.
+/// Shapes of the first `rows` cells, or the declared one, `fixed`. `None` without a known shape,
+/// for more than 64, or if one has no elements.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(appendable(&shape).then_some(CellShapes::One(shape)));
@@ -142,8 +144,8 @@ fn appendable(shape: &Shape) -> bool {
     !shape.contains(&0)
 }
 
-/// `declared` if it is not 0, otherwise twice the longest string in the first `rows` rows, at least 64, rounded up to a
-/// multiple of 8.
+/// `declared` if it is not 0, otherwise twice the longest string in the first `rows` rows, at least
+/// 64, rounded up to a multiple of 8.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);

@@ -9,11 +9,12 @@ use crate::live::Writer;
 /// Pause between two steps of [`Following::finish`].
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time after which [`Following::finish`] stops copying last rows and comparing earlier ones. A step that has begun is
-/// completed.
+/// Time after which [`Following::finish`] stops copying last rows and comparing earlier ones. A
+/// step that has begun is completed.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
-/// A casacore table and its subtables that are being copied to a live file; from [`Follow::start`](super::Follow::start).
+/// A casacore table and its subtables that are being copied to a live file; from
+/// [`Follow::start`](super::Follow::start).
 #[derive(Debug)]
 pub struct Following {
     writer: Writer,
@@ -24,20 +25,21 @@ pub struct Following {
     rewritten: u64,
 }
 
-/// Summary of copying a casacore table, while another program wrote it, to an HDF5 file that others read (a live file).
-/// From [`Follow::run`](super::Follow::run) or [`Following::finish`], when the copying has ended.
+/// Summary of copying a casacore table, while another program wrote it, to an HDF5 file that others
+/// read (a live file). From [`Follow::run`](super::Follow::run) or [`Following::finish`], when the
+/// copying has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowSummary {
     /// Name (`MAIN`, `ANTENNA`, `A/B`) and number of rows of each table in the live HDF5 file.
     pub tables: Vec<(String, u64)>,
-    /// Sentences for the user, as from [`Following::notes`], about content of the casacore table that is not in the live
-    /// HDF5 file, and rows that were not compared at the end.
+    /// Sentences for the user, as from [`Following::notes`], about content of the casacore table
+    /// that is not in the live HDF5 file, and rows that were not compared at the end.
     pub notes: Vec<String>,
     /// Number of commits that added rows to the live HDF5 file.
     pub commits: u64,
-    /// Number of blocks (4096 rows of a column, or fewer) that were overwritten in the live HDF5 file because cells of
-    /// the casacore table had changed.
+    /// Number of blocks (4096 rows of a column, or fewer) that were overwritten in the live HDF5
+    /// file because cells of the casacore table had changed.
     pub rewritten: u64,
 }
 
@@ -46,12 +48,14 @@ impl Following {
         Following { writer, tables, missing, resumed, commits: 0, rewritten: 0 }
     }
 
-    /// Copies the new rows of the casacore table and its subtables to the live HDF5 file, overwrites cells there that
-    /// have changed in the tables, and commits: readers then see the rows.
+    /// Copies the new rows of the casacore table and its subtables to the live HDF5 file,
+    /// overwrites cells there that have changed in the tables, and commits: readers then see the
+    /// rows.
     ///
     /// # Errors
-    /// Those of reading the tables, and of [`Writer::commit`](crate::live::Writer::commit); `Unsupported` if rows or
-    /// columns were removed; `NotFound` if a table was removed or made again.
+    /// Those of reading the tables, and of [`Writer::commit`](crate::live::Writer::commit);
+    /// `Unsupported` if rows or columns were removed; `NotFound` if a table was removed or made
+    /// again.
     pub fn step(&mut self) -> Result<Activity> {
         let mut all = Activity::default();
         for table in &mut self.tables {
@@ -73,9 +77,9 @@ impl Following {
         Ok(all)
     }
 
-    /// Whether another program has the casacore table or one of its subtables open. After this call, other programs no
-    /// longer see the tables as opened by this one, so that two programs that copy a table do not wait for each other
-    /// to end.
+    /// Whether another program has the casacore table or one of its subtables open. After this
+    /// call, other programs no longer see the tables as opened by this one, so that two programs
+    /// that copy a table do not wait for each other to end.
     ///
     /// # Errors
     /// `Io`.
@@ -89,16 +93,16 @@ impl Following {
         self.resumed
     }
 
-    /// Name (`MAIN`, `ANTENNA`, `A/B`) and number of committed rows, which readers see, of each table in the live HDF5
-    /// file.
+    /// Name (`MAIN`, `ANTENNA`, `A/B`) and number of committed rows, which readers see, of each
+    /// table in the live HDF5 file.
     pub fn committed_rows(&self) -> Vec<(String, u64)> {
         let rows = |table: &Followed| (table.name.clone(), self.writer.committed_rows(&table.name));
         self.tables.iter().map(rows).collect()
     }
 
-    /// Sentences for the user: warnings about the live HDF5 file, and content of the casacore tables that it does not
-    /// store (unsuitable columns, cells that do not fit, later keywords). [`Finalize::source`](crate::live::Finalize::source)
-    /// copies that.
+    /// Sentences for the user: warnings about the live HDF5 file, and content of the casacore
+    /// tables that it does not store (unsuitable columns, cells that do not fit, later keywords).
+    /// [`Finalize::source`](crate::live::Finalize::source) copies that.
     pub fn notes(&self) -> Vec<String> {
         let counted = |table: &Followed| {
             let name = table.name.clone();
@@ -112,8 +116,8 @@ impl Following {
         warnings.chain(self.tables.iter().flat_map(counted)).collect()
     }
 
-    /// Copies the remaining rows of the casacore tables to the live HDF5 file, as far as the tables can be read now,
-    /// and closes the file. Stops after about 10 s, even if rows remain.
+    /// Copies the remaining rows of the casacore tables to the live HDF5 file, as far as the tables
+    /// can be read now, and closes the file. Stops after about 10 s, even if rows remain.
     ///
     /// # Errors
     /// As [`step`](Self::step).

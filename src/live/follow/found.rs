@@ -18,8 +18,8 @@ use crate::value::DataType;
 /// Pause between two attempts to read a table that is being changed.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time during which a failed read is repeated, because a subtable may be just being created. Later errors, and
-/// `Unsupported`, are returned at once.
+/// Time during which a failed read is repeated, because a subtable may be just being created. Later
+/// errors, and `Unsupported`, are returned at once.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
 /// The tables to be copied, as [`Follow::start`](super::Follow::start) reads them.
@@ -93,8 +93,8 @@ impl FoundTables {
     }
 }
 
-/// Calls `read` until no other program wrote during the call, or two consecutive results agree. Fails with `Locked`
-/// after `timeout`.
+/// Calls `read` until no other program wrote during the call, or two consecutive results agree.
+/// Fails with `Locked` after `timeout`.
 pub(super) fn wait(
     watch: &mut Watch,
     timeout: Duration,
@@ -150,7 +150,8 @@ pub(super) fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Opens a live file to append rows. Fails with `Exists` if it was not made from the tables `found`.
+/// Opens a live file to append rows. Fails with `Exists` if it was not made from the tables
+/// `found`.
 pub(super) fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

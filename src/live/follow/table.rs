@@ -1,5 +1,5 @@
-//! Follows one casacore table: copies its new rows to a live file, an HDF5 file that others read while rows are
-//! appended, and copied rows again if they were overwritten in the table.
+//! Follows one casacore table: copies its new rows to a live file, an HDF5 file that others read
+//! while rows are appended, and copied rows again if they were overwritten in the table.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,8 +27,8 @@ const COMPARED_ROWS: u64 = 4096;
 /// Longest time for which copies are compared before the table is polled again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
-/// A table that is copied while another program writes it: its state at the last poll, and the copies that are still to
-/// be compared with it.
+/// A table that is copied while another program writes it: its state at the last poll, and the
+/// copies that are still to be compared with it.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// Name in the live file: `MAIN`, `ANTENNA`, `A/B`.
@@ -38,13 +38,15 @@ pub(super) struct Followed {
     columns: Vec<FollowedColumn>,
     /// Columns that the live file cannot store, so that they are not reported as new.
     absent: Vec<BString>,
-    /// Sentences about content that the live file does not have, each with its number of occurrences.
+    /// Sentences about content that the live file does not have, each with its number of
+    /// occurrences.
     pub(super) notes: BTreeMap<String, u64>,
     /// Change counters at the last poll.
     seen: Option<Sync>,
     /// New rows read at a time.
     batch: u64,
-    /// New rows read while a write may have been in progress, copied only if a second read returns the same.
+    /// New rows read while a write may have been in progress, copied only if a second read returns
+    /// the same.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
     /// Columns whose copies may be outdated, with the rows to compare.
     suspects: BTreeMap<usize, Suspect>,
@@ -91,8 +93,8 @@ struct FollowedColumn {
 
 /// Rows of a column whose copies may be outdated: first those in `now`, then those in `later`.
 ///
-/// A restarted comparison continues at the row that it had reached, so that a column that is overwritten all the time
-/// is still compared completely.
+/// A restarted comparison continues at the row that it had reached, so that a column that is
+/// overwritten all the time is still compared completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Suspect {
     now: Range<u64>,
@@ -100,8 +102,8 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Plans to compare the rows before `all`, from the row on that an unfinished comparison `before` had reached, then
-    /// from 0 up to that row.
+    /// Plans to compare the rows before `all`, from the row on that an unfinished comparison
+    /// `before` had reached, then from 0 up to that row.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
@@ -137,22 +139,23 @@ impl FollowedColumn {
     }
 }
 
-/// Amounts that one call of [`Following::step`](super::Following::step) has copied from casacore tables to the live file, an
-/// HDF5 file that others read while rows are appended.
+/// Amounts that one call of [`Following::step`](super::Following::step) has copied from casacore
+/// tables to the live file, an HDF5 file that others read while rows are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of rows that the call of [`Following::step`](super::Following::step) has appended to the live HDF5 file, in all
-    /// tables.
+    /// Number of rows that the call of [`Following::step`](super::Following::step) has appended to
+    /// the live HDF5 file, in all tables.
     pub rows: u64,
-    /// Number of blocks (4096 rows of a column, or fewer) that the call of [`Following::step`](super::Following::step) has
-    /// overwritten in the live HDF5 file, because cells of the casacore table had changed.
+    /// Number of blocks (4096 rows of a column, or fewer) that the call of
+    /// [`Following::step`](super::Following::step) has overwritten in the live HDF5 file, because
+    /// cells of the casacore table had changed.
     pub rewritten: u64,
     /// Whether rows of the casacore table are still to be copied or compared, so that
     /// [`Following::step`](super::Following::step) should be called again at once.
     pub more: bool,
-    /// Whether another program is writing to the casacore table and has not yet completed its write, so that new rows
-    /// may soon follow.
+    /// Whether another program is writing to the casacore table and has not yet completed its
+    /// write, so that new rows may soon follow.
     pub waiting: bool,
 }
 
@@ -212,7 +215,8 @@ impl Followed {
         !self.suspects.is_empty()
     }
 
-    /// Copies new rows. Then compares, for about 20 ms, copies that may be outdated, and overwrites those that differ.
+    /// Copies new rows. Then compares, for about 20 ms, copies that may be outdated, and overwrites
+    /// those that differ.
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
         let Some(sync) = self.watch.sync()? else { return Ok(activity) };
@@ -234,8 +238,8 @@ impl Followed {
         Ok(activity)
     }
 
-    /// Marks columns that were written since the last poll, by the counters in `sync`. False, with nothing marked, if
-    /// another program may have written during the call.
+    /// Marks columns that were written since the last poll, by the counters in `sync`. False, with
+    /// nothing marked, if another program may have written during the call.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);
@@ -256,7 +260,8 @@ impl Followed {
         Ok(true)
     }
 
-    /// Fails with `Unsupported` if copied rows or columns are gone: they cannot be removed from the live file.
+    /// Fails with `Unsupported` if copied rows or columns are gone: they cannot be removed from the
+    /// live file.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -289,8 +294,8 @@ impl Followed {
         news
     }
 
-    /// Marks columns that an engine computes, and all others unless the counters show that their data manager has not
-    /// written.
+    /// Marks columns that an engine computes, and all others unless the counters show that their
+    /// data manager has not written.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -306,8 +311,8 @@ impl Followed {
         }
     }
 
-    /// Copies rows before `end` and returns their number; 0 if another program may have written during the read, which
-    /// is then repeated by the next call.
+    /// Copies rows before `end` and returns their number; 0 if another program may have written
+    /// during the read, which is then repeated by the next call.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them
@@ -318,8 +323,9 @@ impl Followed {
             Snapshot::Consistent(blocks) => blocks,
             Snapshot::WriterActive => return Ok(0),
             Snapshot::Unconfirmed(read) => {
-                // a program that writes all the time leaves no time to look; twice the same is hardly a mixture, and if
-                // it was one after all, the counters change and the rows are compared
+                // a program that writes all the time leaves no time to look; twice the same is
+                // hardly a mixture, and if it was one after all, the counters change and the rows
+                // are compared
                 match (read, again) {
                     (Ok(blocks), Some((_, before))) if all.iter().all(|&i| blocks[i].same(&before[i])) => blocks,
                     (Ok(blocks), None) => {
@@ -346,7 +352,8 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares copies for about 20 ms, and overwrites those that differ; returns the number of overwritten blocks.
+    /// Compares copies for about 20 ms, and overwrites those that differ; returns the number of
+    /// overwritten blocks.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -457,7 +464,8 @@ mod tests {
         }
     }
 
-    /// A row written during its comparison is compared again, from where the comparison has come to.
+    /// A row written during its comparison is compared again, from where the comparison has come
+    /// to.
     #[test]
     fn a_circle_leaves_no_gap() {
         let rows = 3 * COMPARED_ROWS + 5;

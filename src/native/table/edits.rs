@@ -1,5 +1,5 @@
-//! The attributes of a table and its columns that a user has edited, found by comparing them with those that the file
-//! was written with.
+//! The attributes of a table and its columns that a user has edited, found by comparing them with
+//! those that the file was written with.
 
 use bstr::{BStr, ByteSlice};
 
@@ -13,9 +13,9 @@ use crate::table::ColumnInfo;
 use crate::value::Values;
 
 impl NativeTable {
-    /// Sentences for the user: edits since the file was made, and those parts of it that no table has. `coordinates`
-    /// gives those of the axes of the table, with the role of each axis; the values of other dimension scales are not
-    /// compared.
+    /// Sentences for the user: edits since the file was made, and those parts of it that no table
+    /// has. `coordinates` gives those of the axes of the table, with the role of each axis; the
+    /// values of other dimension scales are not compared.
     ///
     /// # Errors
     /// Those of reading attributes, also when the table was opened.
@@ -86,7 +86,8 @@ impl NativeTable {
         Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &|stored| self.path_of(stored))
     }
 
-    /// The path of the group of the subtable that a keyword stores as `stored`; `stored` if the file lacks it.
+    /// The path of the group of the subtable that a keyword stores as `stored`; `stored` if the
+    /// file lacks it.
     fn path_of(&self, stored: &BStr) -> String {
         self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string())
     }

@@ -1,7 +1,8 @@
-//! A table of a native HDF5 file: its keywords and its cells. `open.rs` opens it, `edits.rs` finds edited attributes,
-//! `storage.rs` tells how cells are stored. docs/layout.md. Columns and rows are numbered from 0. The **source** is the
-//! table of the conversion that made the file, the **rows of the source** are recorded in the dimension scale of rows.
-//! A **live** file is read while it is written.
+//! A table of a native HDF5 file: its keywords and its cells. `open.rs` opens it, `edits.rs` finds
+//! edited attributes, `storage.rs` tells how cells are stored. docs/layout.md. Columns and rows are
+//! numbered from 0. The **source** is the table of the conversion that made the file, the **rows of
+//! the source** are recorded in the dimension scale of rows. A **live** file is read while it is
+//! written.
 
 mod edits;
 pub(super) mod open;
@@ -48,17 +49,21 @@ pub(crate) struct NativeTable {
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
-    /// Number of columns that the group `_ctds` describes, the first ones; a user has added the others.
+    /// Number of columns that the group `_ctds` describes, the first ones; a user has added the
+    /// others.
     described: usize,
     forms: Vec<StoredForm>,
-    /// The last path component of each subtable, `ANTENNA`, by the reference that keywords store, `././ANTENNA`.
+    /// The last path component of each subtable, `ANTENNA`, by the reference that keywords store,
+    /// `././ANTENNA`.
     table_names: HashMap<BString, String>,
-    /// The path of the group of each subtable that is in the file, by the reference that keywords store.
+    /// The path of the group of each subtable that is in the file, by the reference that keywords
+    /// store.
     groups: HashMap<BString, String>,
     layout: Layout,
     /// `None` if the name of the group is that of the table, and for the main table.
     exact_name: Option<BString>,
-    /// Columns that were added or removed after the file was written, and parts of the table that cannot be used.
+    /// Columns that were added or removed after the file was written, and parts of the table that
+    /// cannot be used.
     notes: Notes,
     /// `None` without edits. An error is one of reading attributes.
     written: Result<Option<Written>>,
@@ -69,15 +74,17 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    /// Makes a reader for a dataset that holds `part` of a column. In a live file the dataset must have the table's
-    /// rows as its slowest axis. Elements of a type that the part does not have are converted.
+    /// Makes a reader for a dataset that holds `part` of a column. In a live file the dataset must
+    /// have the table's rows as its slowest axis. Elements of a type that the part does not have
+    /// are converted.
     fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {
         let wanted = part.element(self.columns[index].data_type());
         match dataset.data_type() {
             Ok(found) if found == wanted => {}
             _ => return Reader::converting(dataset, wanted, part),
         }
-        // the number of committed rows does not tell which cells of a hypercube are complete: libhdf5 reads them
+        // the number of committed rows does not tell which cells of a hypercube are complete:
+        // libhdf5 reads them
         if self.live && matches!(part, Part::Cube(_)) { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
 
@@ -92,25 +99,26 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset.
+    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number
+    /// in the dataset.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
-    /// Path from the root of each object in the group of the table, or of a subtable that cannot be one, that is left
-    /// out, and why.
+    /// Path from the root of each object in the group of the table, or of a subtable that cannot be
+    /// one, that is left out, and why.
     pub(crate) fn left_out(&self) -> &[(String, String)] {
         &self.notes.left_out
     }
 
-    /// The parts of the source, in any of its tables, that could not be read and are not in the file; empty except in
-    /// the main table of a salvaged conversion.
+    /// The parts of the source, in any of its tables, that could not be read and are not in the
+    /// file; empty except in the main table of a salvaged conversion.
     pub(crate) fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Fails unless a dataset has the expected number of rows. It may have more in a live file, where rows may not be
-    /// committed yet.
+    /// Fails unless a dataset has the expected number of rows. It may have more in a live file,
+    /// where rows may not be committed yet.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -135,8 +143,8 @@ impl NativeTable {
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The row of the source of each row; `None` without a scale, or if the scale of a file that is not live has
-    /// another number of rows.
+    /// The row of the source of each row; `None` without a scale, or if the scale of a file that is
+    /// not live has another number of rows.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         // rows that a user has added have no numbers
         if !self.group.has(&self.row) || self.rows > self.written_rows && !self.live {
@@ -170,7 +178,8 @@ impl NativeTable {
         &self.columns
     }
 
-    /// The error of reading a column without cells in the file, with the reason; `None` if its cells are in the file.
+    /// The error of reading a column without cells in the file, with the reason; `None` if its
+    /// cells are in the file.
     pub(crate) fn missing(&self, index: usize) -> Option<Error> {
         let form = &self.forms[index];
         (form.kind == FormKind::Missing).then(|| form.open(0, |_| Ok(())).err()).flatten()
@@ -212,8 +221,8 @@ impl NativeTable {
         }
     }
 
-    /// Makes a reader of a column that is one dataset: a dense column, whose cells have one shape, or records as JSON
-    /// strings. `flags` tells which cells are defined, `None`: all.
+    /// Makes a reader of a column that is one dataset: a dense column, whose cells have one shape,
+    /// or records as JSON strings. `flags` tells which cells are defined, `None`: all.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.part_reader(index, Part::Data, data)?;
@@ -233,8 +242,9 @@ impl NativeTable {
         Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
     }
 
-    /// Returns `reader` of a dataset of a column that is a group, or an error if it does not have the rows of the
-    /// table. More are allowed in a live table, and rows that a user has added to the table may be missing.
+    /// Returns `reader` of a dataset of a column that is a group, or an error if it does not have
+    /// the rows of the table. More are allowed in a live table, and rows that a user has added to
+    /// the table may be missing.
     fn rows_of(&self, form: &StoredForm, reader: Reader) -> Result<Reader> {
         let is_short = self.written_rows < self.rows && reader.rows() == self.written_rows;
         if !is_short {
@@ -265,8 +275,8 @@ impl NativeTable {
     }
 }
 
-/// The number of rows of each dataset of a column that has an axis of rows, by its path in the group of the table; none
-/// for a column without cells in the file.
+/// The number of rows of each dataset of a column that has an axis of rows, by its path in the
+/// group of the table; none for a column without cells in the file.
 fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
     if form.kind == FormKind::Missing {
         return Ok(Vec::new());
@@ -283,7 +293,8 @@ fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
 /// Most names that a message lists for each number of rows.
 const LISTED: usize = 20;
 
-/// A sentence about columns with different numbers of rows: all numbers, and the columns that have each.
+/// A sentence about columns with different numbers of rows: all numbers, and the columns that have
+/// each.
 fn unequal(lengths: impl IntoIterator<Item = (String, u64)>) -> String {
     let mut by_rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (name, rows) in lengths {

@@ -1,5 +1,5 @@
-//! Opens the tables of a native HDF5 file: those that the group `_ctds` describes, with the rows and columns
-//! that a user has added or removed, and those that a user has made.
+//! Opens the tables of a native HDF5 file: those that the group `_ctds` describes, with the rows
+//! and columns that a user has added or removed, and those that a user has made.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -44,8 +44,8 @@ pub(crate) struct NativeEntry {
     pub(crate) table: Result<NativeTable>,
 }
 
-/// Opens all tables of a native HDF5 file, the main table first. The entry of a damaged table holds the error in place
-/// of the table.
+/// Opens all tables of a native HDF5 file, the main table first. The entry of a damaged table holds
+/// the error in place of the table.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let (file, source) = File::open_with_source(path)?;
     let file = if options.follow_external { file.follow()? } else { file };
@@ -69,8 +69,8 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
     open().context(&place)
 }
 
-/// Opens a table that the group `_ctds` describes and adds it to `tables`; `known` are the paths of the groups of all such
-/// tables.
+/// Opens a table that the group `_ctds` describes and adds it to `tables`; `known` are the paths of
+/// the groups of all such tables.
 fn add_described(
     root: &Group,
     described: &DescribedTable,
@@ -79,7 +79,8 @@ fn add_described(
     tables: &mut Vec<NativeEntry>,
 ) {
     let path = &described.path;
-    // the group's name differs where the table's was taken; a damaged document shows when the table is opened
+    // the group's name differs where the table's was taken; a damaged document shows when the table
+    // is opened
     let name = described.name().unwrap_or_else(|| table_of_path(path).to_owned());
     let parent = match name.rsplit_once('/') {
         _ if name == MAIN_TABLE => None,
@@ -90,8 +91,9 @@ fn add_described(
     tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
-/// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does not describe, and adds
-/// them to `tables`. A group that cannot be a table is noted in the table that it would be a subtable of.
+/// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does not
+/// describe, and adds them to `tables`. A group that cannot be a table is noted in the table that
+/// it would be a subtable of.
 fn find_more_tables(
     root: &Group,
     known: &HashSet<String>,
@@ -109,7 +111,8 @@ fn find_more_tables(
     let mut next = 0;
     while next < tables.len() {
         let (name, path) = (tables[next].name.clone(), tables[next].group.clone());
-        // groups of subtables of the main table lie beside it; those of other tables lie inside their parents
+        // groups of subtables of the main table lie beside it; those of other tables lie inside
+        // their parents
         let inside = |group: &Group, prefix: &str| -> Result<Vec<String>> {
             Ok(undescribed::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}")).collect())
         };
@@ -158,7 +161,8 @@ fn leads_back(root: &Group, path: &str) -> Result<bool> {
 }
 
 impl NativeTable {
-    /// Opens a table that the group `_ctds` describes; `tables` are the paths of the groups of all such tables.
+    /// Opens a table that the group `_ctds` describes; `tables` are the paths of the groups of all
+    /// such tables.
     fn open(
         root: &Group,
         described: &DescribedTable,
@@ -242,8 +246,9 @@ impl NativeTable {
         Ok(())
     }
 
-    /// Opens the table that a user has made in the group at `path`, for example with h5py. The group `_ctds` has no
-    /// description of it: columns, rows and keywords are taken from the datasets and attributes of the group.
+    /// Opens the table that a user has made in the group at `path`, for example with h5py. The
+    /// group `_ctds` has no description of it: columns, rows and keywords are taken from the
+    /// datasets and attributes of the group.
     ///
     /// # Errors
     /// `Unsupported` if its datasets have different numbers of rows, as columns never have.
@@ -315,7 +320,8 @@ impl NativeTable {
     }
 }
 
-/// The number of rows that the document of a table states or, of a live table, that its counter has.
+/// The number of rows that the document of a table states or, of a live table, that its counter
+/// has.
 fn stated_rows(group: &Group, document: &TableDocument) -> Result<u64> {
     match (&document.committed, document.rows) {
         (Some(name), _) => group.dataset(name)?.read_counter(),
@@ -349,9 +355,10 @@ fn exact_name(path: &str, document: &TableDocument) -> Option<BString> {
     (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into())
 }
 
-/// Adds the subtables to which `keywords` refer to `found`: the reference as a keyword stores it, and the path of the
-/// subtable's group, which the attribute of the keyword shows (`Table: /ANTENNA`). `attributes` are those made from the
-/// keywords, `read` reads one from the file.
+/// Adds the subtables to which `keywords` refer to `found`: the reference as a keyword stores it,
+/// and the path of the subtable's group, which the attribute of the keyword shows
+/// (`Table: /ANTENNA`). `attributes` are those made from the keywords, `read` reads one from the
+/// file.
 fn add_groups(
     keywords: &Record,
     attributes: &Attributes,
@@ -378,8 +385,9 @@ fn names_table(record: &Record) -> bool {
     })
 }
 
-/// Finds the datasets that tell which cells of dense columns are defined, where no document records them: those of
-/// older files, or that a user has added. They are called `LINK__defined`, and no column's.
+/// Finds the datasets that tell which cells of dense columns are defined, where no document records
+/// them: those of older files, or that a user has added. They are called `LINK__defined`, and no
+/// column's.
 fn find_flags(group: &Group, forms: &mut [StoredForm]) {
     let claimed: HashSet<&str> =
         forms.iter().flat_map(|form| std::iter::once(form.link.as_str()).chain(form.flags.as_deref())).collect();
@@ -394,9 +402,9 @@ fn find_flags(group: &Group, forms: &mut [StoredForm]) {
     }
 }
 
-/// The number of rows of a table, if a user has added rows to all columns, or removed rows from all; `None` if nothing
-/// was changed, or not in all columns alike. Columns that are groups need not have the added rows. Columns that cannot
-/// be opened do not count.
+/// The number of rows of a table, if a user has added rows to all columns, or removed rows from
+/// all; `None` if nothing was changed, or not in all columns alike. Columns that are groups need
+/// not have the added rows. Columns that cannot be opened do not count.
 fn edited_rows(group: &Group, forms: &[StoredForm], written: u64) -> Option<u64> {
     let counts = |is_group: bool| {
         let forms = forms.iter().filter(move |form| form.has_group() == is_group);

@@ -1,5 +1,5 @@
-//! How the columns of a table are stored: datasets, chunks, blocks and filters. A dense column is one dataset, whose
-//! cells have one shape.
+//! How the columns of a table are stored: datasets, chunks, blocks and filters. A dense column is
+//! one dataset, whose cells have one shape.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// The path of the dataset from the root, and the byte range in the file of each chunk that has cells of `rows`.
-    /// `None` unless the column is dense and has chunks.
+    /// The path of the dataset from the root, and the byte range in the file of each chunk that has
+    /// cells of `rows`. `None` unless the column is dense and has chunks.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         if *kind != FormKind::Dense {
@@ -49,8 +49,8 @@ impl NativeTable {
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
-    /// The hypercubes of the column, if the chunks of each are plain little-endian elements in one contiguous block of
-    /// the file; else empty. A dense column counts as one hypercube.
+    /// The hypercubes of the column, if the chunks of each are plain little-endian elements in one
+    /// contiguous block of the file; else empty. A dense column counts as one hypercube.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if self.live {
@@ -110,8 +110,8 @@ impl NativeTable {
         self.datasets(index)?.into_iter().map(describe).collect()
     }
 
-    /// Group, name in that group, and path from the table's group of each dataset of the column. If the column's group
-    /// is in another file, the list holds only that group.
+    /// Group, name in that group, and path from the table's group of each dataset of the column. If
+    /// the column's group is in another file, the list holds only that group.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
         let whole = |path: String| (self.group.clone(), path.clone(), path);
@@ -140,45 +140,48 @@ pub(crate) struct StoredBlock {
     pub(crate) cube: LinkedCube,
 }
 
-/// How a dataset of a native HDF5 file is stored. Shapes are in casacore's order, first axis fastest.
+/// How a dataset of a native HDF5 file is stored. Shapes are in casacore's order, first axis
+/// fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
     /// Path of the dataset in the native HDF5 file, relative to the group of its table.
     pub name: String,
-    /// Shape of the dataset, first axis fastest. Empty if the elements are in another file that is not read: all
-    /// properties except the name, `elsewhere` and `index` (`none`) are then empty, false or 0.
+    /// Shape of the dataset, first axis fastest. Empty if the elements are in another file that is
+    /// not read: all properties except the name, `elsewhere` and `index` (`none`) are then empty,
+    /// false or 0.
     pub shape: Shape,
     /// Shape of the chunks in elements, first axis fastest; `None` if the dataset is not chunked.
     pub chunk: Option<Shape>,
-    /// Kind of the index by which HDF5 finds the dataset's chunks in the file: `fixed_array`, `extensible_array`,
-    /// `btree_v2`, `btree_v1`, `single`, `implicit`, `none` if it is not chunked, or `unknown_N` for the number N of
-    /// another kind.
+    /// Kind of the index by which HDF5 finds the dataset's chunks in the file: `fixed_array`,
+    /// `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit`, `none` if it is not
+    /// chunked, or `unknown_N` for the number N of another kind.
     pub index: String,
     /// Whether the dataset can grow along its rows, the slowest axis.
     pub appendable: bool,
-    /// Names of the dataset's filters, with the levels of codecs, in the order in which a writer applies them; empty without
-    /// filters.
+    /// Names of the dataset's filters, with the levels of codecs, in the order in which a writer
+    /// applies them; empty without filters.
     pub filters: Vec<String>,
     /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
     pub plugins: Vec<Plugin>,
-    /// Size in bytes of the dataset's elements as stored in the file, after filters, without the text of strings of variable
-    /// length.
+    /// Size in bytes of the dataset's elements as stored in the file, after filters, without the
+    /// text of strings of variable length.
     pub stored_bytes: u64,
-    /// Where the elements of the dataset are if it does not hold them itself; `None` for all datasets that this program writes.
+    /// Where the elements of the dataset are if it does not hold them itself; `None` for all
+    /// datasets that this program writes.
     pub elsewhere: Option<Elsewhere>,
 }
 
-/// A reference from a native HDF5 file to another file, or between its own datasets: external storage, a virtual
-/// dataset, an external or user-defined link. References to other files are followed only if
-/// [`OpenOptions::follow_external`](crate::OpenOptions::follow_external) is set.
+/// A reference from a native HDF5 file to another file, or between its own datasets: external
+/// storage, a virtual dataset, an external or user-defined link. References to other files are
+/// followed only if [`OpenOptions::follow_external`](crate::OpenOptions::follow_external) is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Kind of the reference out of a native HDF5 file: `external storage`, `virtual dataset`, `external link` or
-    /// `user-defined link`.
+    /// Kind of the reference out of a native HDF5 file: `external storage`, `virtual dataset`,
+    /// `external link` or `user-defined link`.
     pub kind: &'static str,
-    /// The files that the reference leads to, as the native HDF5 file names them: `raw.bin`, or with the path of an
-    /// object in the file, `other.h5:/MAIN/DATA`. The file `.` is the native HDF5 file itself. For a user-defined link,
-    /// the number of its class: `class 100`.
+    /// The files that the reference leads to, as the native HDF5 file names them: `raw.bin`, or
+    /// with the path of an object in the file, `other.h5:/MAIN/DATA`. The file `.` is the native
+    /// HDF5 file itself. For a user-defined link, the number of its class: `class 100`.
     pub targets: Vec<String>,
     /// The reference out of a native HDF5 file in words, for the user: its kind (external storage,
     /// virtual dataset, external or user-defined link) and at most three targets, such as `external

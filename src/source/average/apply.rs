@@ -1,5 +1,5 @@
-//! Averages an opened MeasurementSet: its main table and SPECTRAL_WINDOW are replaced by views that compute averages when they
-//! are read.
+//! Averages an opened MeasurementSet: its main table and SPECTRAL_WINDOW are replaced by views that
+//! compute averages when they are read.
 
 use std::ops::Range;
 
@@ -15,25 +15,28 @@ use crate::source::content::Content;
 use crate::source::row_set::RowSet;
 use crate::source::selected::Selected;
 
-/// Summary of averaging a MeasurementSet: numbers of rows and channels before and after, and the columns that were not
-/// averaged.
+/// Summary of averaging a MeasurementSet: numbers of rows and channels before and after, and the
+/// columns that were not averaged.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Averaged {
-    /// The averaging that was requested: the length of a time bin in seconds and the number of channels that become one.
+    /// The averaging that was requested: the length of a time bin in seconds and the number of
+    /// channels that become one.
     pub averaging: Averaging,
     /// Number of rows of the main table before averaging.
     pub rows_before: u64,
     /// Number of rows of the main table after averaging.
     pub rows: u64,
-    /// Name of the column with the weights of samples (WEIGHT_SPECTRUM or WEIGHT); `None`: all samples count the same.
+    /// Name of the column with the weights of samples (WEIGHT_SPECTRUM or WEIGHT); `None`: all
+    /// samples count the same.
     pub weights: Option<String>,
-    /// Names of columns whose values cannot be averaged: an averaged row has the value of the first row of its time bin.
+    /// Names of columns whose values cannot be averaged: an averaged row has the value of the first
+    /// row of its time bin.
     pub first_values: Vec<String>,
     /// Names of columns that have no defined cell after averaging, such as FLAG_CATEGORY.
     pub left_undefined: Vec<String>,
-    /// The number of channels of each row of SPECTRAL_WINDOW, before and after averaging; empty if channels are not averaged,
-    /// or without CHAN_FREQ.
+    /// The number of channels of each row of SPECTRAL_WINDOW, before and after averaging; empty if
+    /// channels are not averaged, or without CHAN_FREQ.
     pub channels: Vec<(u64, u64)>,
 }
 
@@ -55,12 +58,12 @@ impl Averaged {
 }
 
 impl Source {
-    /// Replaces the main table, and SPECTRAL_WINDOW if channels are averaged, by views that compute averages when they
-    /// are read. Only `rows` of the main table are used.
+    /// Replaces the main table, and SPECTRAL_WINDOW if channels are averaged, by views that compute
+    /// averages when they are read. Only `rows` of the main table are used.
     ///
     /// # Errors
-    /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes
-    /// are needed to find the bins; `Interrupted`; those of reading.
+    /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than
+    /// `max_memory` bytes are needed to find the bins; `Interrupted`; those of reading.
     pub(crate) fn average(
         &mut self,
         averaging: Averaging,

@@ -7,10 +7,12 @@ use crate::error::{Error, Result};
 use crate::suggest::similar;
 use crate::value::Shape;
 
-/// How the visibilities of a MeasurementSet are averaged: over how many seconds, over how many channels.
+/// How the visibilities of a MeasurementSet are averaged: over how many seconds, over how many
+/// channels.
 ///
-/// The rows of a baseline become one where their times are in the same bin and their other numbers (DATA_DESC_ID, FIELD_ID,
-/// SCAN_NUMBER, STATE_ID …) are equal. Samples count by their weights, flagged ones not at all.
+/// The rows of a baseline become one where their times are in the same bin and their other numbers
+/// (DATA_DESC_ID, FIELD_ID, SCAN_NUMBER, STATE_ID …) are equal. Samples count by their weights,
+/// flagged ones not at all.
 ///
 /// ```
 /// use ctds_hdf5::convert::Averaging;
@@ -31,19 +33,21 @@ pub struct Averaging {
 const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 impl Averaging {
-    /// Makes a request without any averaging, until [`time`](Self::time) or [`channels`](Self::channels) is set.
+    /// Makes a request without any averaging, until [`time`](Self::time) or
+    /// [`channels`](Self::channels) is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the length of a time bin to `seconds`, a positive number. The rows of each baseline in a bin become one row.
+    /// Sets the length of a time bin to `seconds`, a positive number. The rows of each baseline in
+    /// a bin become one row.
     pub fn time(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
         self
     }
 
-    /// Sets how many neighbouring channels become one: 2 or more. The last averaged channel of a spectral window is the
-    /// mean of fewer channels if their number is not a multiple of `count`.
+    /// Sets how many neighbouring channels become one: 2 or more. The last averaged channel of a
+    /// spectral window is the mean of fewer channels if their number is not a multiple of `count`.
     pub fn channels(mut self, count: u64) -> Self {
         self.channels = Some(count);
         self
@@ -85,8 +89,8 @@ pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
 impl FromStr for Averaging {
     type Err = Error;
 
-    /// `time=10s`, `chan=4` or both, separated by a comma. Units of time are ms, s, min (or m) and h; a number without
-    /// a unit is in seconds.
+    /// `time=10s`, `chan=4` or both, separated by a comma. Units of time are ms, s, min (or m) and
+    /// h; a number without a unit is in seconds.
     ///
     /// # Errors
     /// `Usage` if the text is not such a list.

@@ -1,5 +1,5 @@
-//! Reads the input of averaging: the cells of a column in the rows of given time bins, with the rows' flags and weights, in row
-//! order.
+//! Reads the input of averaging: the cells of a column in the rows of given time bins, with the
+//! rows' flags and weights, in row order.
 
 use std::ops::Range;
 
@@ -47,7 +47,8 @@ pub(super) enum Weights<'b> {
 }
 
 impl Weights<'_> {
-    /// `sample` is a flat index in `[corr, chan]`; 0 if the weight is missing or not a positive number.
+    /// `sample` is a flat index in `[corr, chan]`; 0 if the weight is missing or not a positive
+    /// number.
     pub(super) fn of(self, sample: usize, correlations: usize) -> f64 {
         let weight = match self {
             Weights::One => return 1.0,
@@ -174,7 +175,8 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// Index of the first element in `values`, and shape, fastest axis first; `None` for an undefined cell.
+    /// Index of the first element in `values`, and shape, fastest axis first; `None` for an
+    /// undefined cell.
     Each(Vec<Option<(usize, Shape)>>),
 }
 

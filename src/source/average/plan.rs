@@ -1,5 +1,5 @@
-//! The plan by which the main table of a MeasurementSet is averaged: which rows become one, how each column is computed, where
-//! flags and weights are.
+//! The plan by which the main table of a MeasurementSet is averaged: which rows become one, how
+//! each column is computed, where flags and weights are.
 
 use super::averaging::{Averaging, fewer_channels};
 use super::input::Input;
@@ -14,7 +14,8 @@ use crate::value::Shape;
 
 const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
 
-/// A function that opens the cells of a column of the table to be averaged, by the column's number from 0.
+/// A function that opens the cells of a column of the table to be averaged, by the column's number
+/// from 0.
 pub(super) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
 
 /// Time bins, the rule for each column, and the columns of flags and weights.
@@ -34,8 +35,8 @@ pub(super) struct AveragePlan {
 }
 
 impl AveragePlan {
-    /// Fails with `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins need more than
-    /// `max_memory` bytes; `Interrupted`; those of reading.
+    /// Fails with `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins
+    /// need more than `max_memory` bytes; `Interrupted`; those of reading.
     pub(super) fn new<'a>(
         averaging: Averaging,
         infos: &[ColumnInfo],
@@ -143,7 +144,8 @@ impl AveragePlan {
         Some(String::from_utf8_lossy(&self.columns[index].desc.name).into_owned())
     }
 
-    /// The averaged cells of a column, by its number from 0; `open` opens the cells of the original table.
+    /// The averaged cells of a column, by its number from 0; `open` opens the cells of the original
+    /// table.
     pub(super) fn cells<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let (rule, factor) = (self.rules[index], self.averaging.channel_factor());
         let data_type = self.columns[index].data_type();

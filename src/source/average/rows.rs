@@ -1,4 +1,5 @@
-//! Averages columns whose cells have no channels (TIME, UVW, EXPOSURE …) over the rows of each time bin.
+//! Averages columns whose cells have no channels (TIME, UVW, EXPOSURE …) over the rows of each time
+//! bin.
 
 use std::ops::Range;
 

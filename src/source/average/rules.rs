@@ -13,14 +13,16 @@ const PROBED_ROWS: u64 = 4096;
 /// How a column is computed from the rows of a time bin, and from their channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The integer that all rows of a bin have; `of_baseline` if it identifies a baseline (ANTENNA1, FEED1 …).
+    /// The integer that all rows of a bin have; `of_baseline` if it identifies a baseline
+    /// (ANTENNA1, FEED1 …).
     Key {
         of_baseline: bool,
     },
     /// The cell of the first row.
     First,
-    /// Weighted mean of unflagged samples, for each correlation and averaged channel. If none has a positive weight:
-    /// that of the flagged samples; if no sample at all has one: the plain mean of all.
+    /// Weighted mean of unflagged samples, for each correlation and averaged channel. If none has a
+    /// positive weight: that of the flagged samples; if no sample at all has one: the plain mean of
+    /// all.
     Mean,
     Flag,
     FlagRow,
@@ -28,15 +30,16 @@ pub(super) enum Rule {
     WeightSpectrum,
     /// Standard deviation: 1 / sqrt(weight) of `WeightSpectrum`; -1 if that is 0.
     SigmaSpectrum,
-    /// Mean over the averaged channels of `WeightSpectrum`. Flagged ones do not count, unless all are flagged.
+    /// Mean over the averaged channels of `WeightSpectrum`. Flagged ones do not count, unless all
+    /// are flagged.
     Weight,
     /// Standard deviation: 1 / sqrt(weight) of `Weight`; -1 if that is 0.
     Sigma,
-    /// Middle of the bin, in s: between the start of the earliest row and the end of the latest, of all baselines that
-    /// share the bin.
+    /// Middle of the bin, in s: between the start of the earliest row and the end of the latest, of
+    /// all baselines that share the bin.
     Time,
-    /// Mean of the rows, each weighted by the sum of the weights of its unflagged samples; unweighted if all these are
-    /// 0.
+    /// Mean of the rows, each weighted by the sum of the weights of its unflagged samples;
+    /// unweighted if all these are 0.
     RowMean,
     /// Sum of all rows: INTERVAL.
     Interval,
@@ -88,8 +91,9 @@ impl Rule {
         })
     }
 
-    /// `cells` are pairs of shapes: of a cell and of the visibilities in its row. Complex columns with equal shapes are
-    /// averaged; columns with an axis as long as that of channels are left out if `factor` exceeds 1.
+    /// `cells` are pairs of shapes: of a cell and of the visibilities in its row. Complex columns
+    /// with equal shapes are averaged; columns with an axis as long as that of channels are left
+    /// out if `factor` exceeds 1.
     pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
         if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {
@@ -102,8 +106,8 @@ impl Rule {
     }
 }
 
-/// Shapes of defined cells and of the samples in their rows, fastest axis first, of up to 4096 rows, spread evenly;
-/// consecutive repeats are left out.
+/// Shapes of defined cells and of the samples in their rows, fastest axis first, of up to 4096
+/// rows, spread evenly; consecutive repeats are left out.
 pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));

@@ -1,5 +1,5 @@
-//! Averages columns with a cell `[corr, chan]` in each row (visibilities, FLAG …), and computes FLAG_ROW, WEIGHT and SIGMA from
-//! flags and weights.
+//! Averages columns with a cell `[corr, chan]` in each row (visibilities, FLAG …), and computes
+//! FLAG_ROW, WEIGHT and SIGMA from flags and weights.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -18,7 +18,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Averaged samples in memory at a time, approximately: whole bins are added until it is reached.
 const BLOCK_SAMPLES: u64 = 1 << 18;
 
-/// A value for each correlation and channel, or one computed from flags and weights (FLAG_ROW, WEIGHT, SIGMA).
+/// A value for each correlation and channel, or one computed from flags and weights (FLAG_ROW,
+/// WEIGHT, SIGMA).
 pub(super) struct AveragedSamples<'a> {
     input: Input<'a>,
     rule: Rule,

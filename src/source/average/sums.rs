@@ -1,4 +1,5 @@
-//! Weighted sums of samples, from which the averaged samples (one for each correlation and averaged channel) are computed.
+//! Weighted sums of samples, from which the averaged samples (one for each correlation and averaged
+//! channel) are computed.
 
 use num_complex::{Complex32, Complex64};
 
@@ -35,8 +36,8 @@ impl Sums {
         }
     }
 
-    /// Keeps samples of the highest [`Rank`] only; others are skipped, or dropped when one of higher rank comes.
-    /// `value`: real and imaginary part (0 for real numbers).
+    /// Keeps samples of the highest [`Rank`] only; others are skipped, or dropped when one of
+    /// higher rank comes. `value`: real and imaginary part (0 for real numbers).
     pub(super) fn add(&mut self, to: usize, is_flagged: bool, weight: f64, value: (f64, f64)) {
         let (rank, weight) = match (is_flagged, weight > 0.0) {
             (_, false) => (Rank::WithoutWeight, 1.0),

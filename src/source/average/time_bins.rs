@@ -1,4 +1,5 @@
-//! Finds the time bins of a main table: the rows of one baseline in one bin are averaged to one row.
+//! Finds the time bins of a main table: the rows of one baseline in one bin are averaged to one
+//! row.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +17,8 @@ const MAX_COMBINATIONS: usize = 1 << 20;
 const BYTES_PER_ROW: u64 = 20;
 /// The same, not in the order of time.
 const BYTES_PER_UNORDERED_ROW: u64 = 48;
-/// A row nearer to the end of a bin than this fraction of its INTERVAL belongs to the next, since times are rounded.
+/// A row nearer to the end of a bin than this fraction of its INTERVAL belongs to the next, since
+/// times are rounded.
 const TOLERANCE: f64 = 1e-3;
 
 /// Bins in the order of the averaged rows.
@@ -109,14 +111,14 @@ pub(super) struct Numbers<'a> {
     pub(super) data_type: DataType,
 }
 
-/// A bin of all baselines, before it is divided among them. Times are in s as TIME (in a MeasurementSet since MJD 0,
-/// 1858-11-17).
+/// A bin of all baselines, before it is divided among them. Times are in s as TIME (in a
+/// MeasurementSet since MJD 0, 1858-11-17).
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
     /// TIME of the earliest row.
     first: f64,
-    /// A row is in a later bin if its TIME is this or later, or at most a thousandth of its INTERVAL earlier; those
-    /// with the TIME of the earliest row are always in this one.
+    /// A row is in a later bin if its TIME is this or later, or at most a thousandth of its
+    /// INTERVAL earlier; those with the TIME of the earliest row are always in this one.
     limit: f64,
     /// Least TIME - INTERVAL / 2.
     start: f64,
@@ -127,8 +129,8 @@ struct SharedBin {
 /// Bins of length `seconds`, with the rows of each baseline.
 ///
 /// # Errors
-/// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than `max_memory` bytes;
-/// `Interrupted`; those of reading.
+/// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than
+/// `max_memory` bytes; `Interrupted`; those of reading.
 pub(super) fn find(
     keys: &KeyCells<'_>,
     rows: u64,
@@ -178,8 +180,9 @@ pub(super) fn find(
 
 /// Puts a row into a bin of `shared`, and returns its index. Rows come in ascending order of TIME.
 ///
-/// `frame` is the row's combination of field, scan …; `open` has the last bin of each frame, `u32::MAX` before its
-/// first. A row past the end of the last bin begins a new one, `seconds` s long, at `time - interval / 2`.
+/// `frame` is the row's combination of field, scan …; `open` has the last bin of each frame,
+/// `u32::MAX` before its first. A row past the end of the last bin begins a new one, `seconds` s
+/// long, at `time - interval / 2`.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
@@ -197,8 +200,8 @@ fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f6
     open[frame]
 }
 
-/// Divides each shared bin into one for each baseline, in the order of their first rows. `bin_of` and `baseline_of` are
-/// by row; `order` has the rows in the order of TIME, if the table has not.
+/// Divides each shared bin into one for each baseline, in the order of their first rows. `bin_of`
+/// and `baseline_of` are by row; `order` has the rows in the order of TIME, if the table has not.
 fn gather(
     shared: &[SharedBin],
     bin_of: &[u32],
@@ -308,7 +311,8 @@ fn undefined(rows: &Range<u64>, found: usize) -> Error {
     Error::format(format!("rows {start}..{end} of a column of scalars have {found} values"))
 }
 
-/// Numbers combinations of integers (such as the antennas of a baseline) in the order in which they first occur.
+/// Numbers combinations of integers (such as the antennas of a baseline) in the order in which they
+/// first occur.
 #[derive(Default)]
 struct Numbering(HashMap<Box<[i64]>, u32>);
 
@@ -396,7 +400,8 @@ mod tests {
 
     #[test]
     fn rows_of_a_baseline_within_the_time_become_one() {
-        // the bin begins at 98: 108 is after its end, although it is less than 10 s after the first time
+        // the bin begins at 98: 108 is after its end, although it is less than 10 s after the first
+        // time
         let rows = [(100.0, 7, 1), (100.0, 8, 1), (104.0, 7, 1), (107.9, 8, 1), (108.0, 7, 1), (108.0, 7, 2)];
         let expected = [(vec![0, 2], 103.95), (vec![1, 3], 103.95), (vec![4], 108.0), (vec![5], 108.0)];
         assert_eq!(bins(&rows, 1 << 20).unwrap(), expected);

@@ -54,8 +54,8 @@ impl WindowPlan {
         &self.columns
     }
 
-    /// The averaged cells of the column of SPECTRAL_WINDOW with number `index`, from 0 in the order of its columns; `open` opens the original
-    /// cells.
+    /// The averaged cells of the column of SPECTRAL_WINDOW with number `index`, from 0 in the order
+    /// of its columns; `open` opens the original cells.
     pub(super) fn cells<'a>(&self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let rule = self.rules[index];
         if rule == WindowRule::Same {

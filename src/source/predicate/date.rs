@@ -30,7 +30,8 @@ fn number(text: &str) -> Option<i64> {
     is_number.then(|| text.parse().ok())?
 }
 
-/// Number of seconds since midnight for `10:30` or `10:30:00.5`; `None` if the text is not a time of day.
+/// Number of seconds since midnight for `10:30` or `10:30:00.5`; `None` if the text is not a time
+/// of day.
 fn time_of_day(text: &str) -> Option<f64> {
     let mut parts = text.split(':');
     let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);

@@ -25,7 +25,8 @@ impl Source {
     /// Reduces the main table to those of `rows` that satisfy `predicate`.
     ///
     /// # Errors
-    /// `Usage` if the predicate does not fit the table or `rows` exceed it; `Interrupted`; those of reading columns.
+    /// `Usage` if the predicate does not fit the table or `rows` exceed it; `Interrupted`; those of
+    /// reading columns.
     pub(crate) fn select(
         &mut self,
         predicate: &Predicate,

@@ -1,4 +1,5 @@
-//! Conditions on scalar columns, by which rows are selected: `DATA_DESC_ID == 1 && FIELD_ID == "3C286"`.
+//! Conditions on scalar columns, by which rows are selected:
+//! `DATA_DESC_ID == 1 && FIELD_ID == "3C286"`.
 //!
 //! | file          | purpose                                                          |
 //! |---------------|------------------------------------------------------------------|
@@ -31,11 +32,13 @@ use crate::error::{Error, Result};
 /// | Bool column | `FLAG_ROW` |
 /// | `&&` (`and`), `\|\|` (`or`), `!` (`not`), parentheses | `!FLAG_ROW && (SCAN_NUMBER == 1 \|\| SCAN_NUMBER == 4)` |
 ///
-/// Text is in quotes, double or single. For a number of rows of a subtable it is a name there: `FIELD_ID == "3C286"`
-/// (FIELD/NAME), `ANTENNA1 in ["DV01", "DV02"]` (ANTENNA/NAME), `STATE_ID == "ON_SOURCE"` (STATE/OBS_MODE). For an epoch it is a
-/// date: `TIME > "2014-04-22T10:30:00"`, in the time system of the column.
+/// Text is in quotes, double or single. For a number of rows of a subtable it is a name there:
+/// `FIELD_ID == "3C286"` (FIELD/NAME), `ANTENNA1 in ["DV01", "DV02"]` (ANTENNA/NAME),
+/// `STATE_ID == "ON_SOURCE"` (STATE/OBS_MODE). For an epoch it is a date:
+/// `TIME > "2014-04-22T10:30:00"`, in the time system of the column.
 ///
-/// A comparison with an undefined cell is neither true nor false, and its row is selected only if the rest decides.
+/// A comparison with an undefined cell is neither true nor false, and its row is selected only if
+/// the rest decides.
 ///
 /// ```
 /// use ctds_hdf5::convert::Predicate;

@@ -1,5 +1,5 @@
-//! Prepares a condition for the rows of one table: finds its columns, and replaces names (of fields, antennas …) and dates by
-//! numbers.
+//! Prepares a condition for the rows of one table: finds its columns, and replaces names (of
+//! fields, antennas …) and dates by numbers.
 
 use bstr::{BString, ByteSlice};
 
@@ -18,15 +18,16 @@ const COMPARED: usize = 1000;
 /// Names of a subtable's rows; the first that exists is used.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
 
-/// A condition to evaluate: columns by index in [`Resolved::columns`]; names of fields, antennas … and dates are
-/// numbers.
+/// A condition to evaluate: columns by index in [`Resolved::columns`]; names of fields, antennas …
+/// and dates are numbers.
 #[derive(Debug, PartialEq)]
 pub(super) enum Test {
     Any(Vec<Test>),
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// At least the second operand, and less than (`Order::Less`) or at most (`Order::LessEqual`) the third.
+    /// At least the second operand, and less than (`Order::Less`) or at most (`Order::LessEqual`)
+    /// the third.
     Between(Operand, Operand, Order, Operand),
 }
 
@@ -57,7 +58,8 @@ pub(super) struct Resolved {
 /// Finds the columns in the main table, and replaces names and dates by numbers.
 ///
 /// # Errors
-/// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading subtables.
+/// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading
+/// subtables.
 pub(super) fn resolve(condition: &Condition, source: &Source) -> Result<Resolved> {
     let content = source.tables[0].content()?;
     let mut resolver = Resolver { source, content, columns: Vec::new() };
@@ -187,8 +189,8 @@ impl Resolver<'_> {
         Ok((Operand::Column(number), class))
     }
 
-    /// Converts to the unit (s or d) of the floating-point column; `None` for another type. Fails if the text is not a
-    /// date, or the column has no such unit.
+    /// Converts to the unit (s or d) of the floating-point column; `None` for another type. Fails
+    /// if the text is not a date, or the column has no such unit.
     fn date(&self, column: &str, text: &str) -> Result<Option<f64>> {
         let (_, info) = self.info(column)?;
         if !matches!(info.data_type(), DataType::Double | DataType::Float) {
@@ -205,7 +207,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Rows called `name` in the subtable of an integer column, such as FIELD for FIELD_ID; fails if there are none.
+    /// Rows called `name` in the subtable of an integer column, such as FIELD for FIELD_ID; fails
+    /// if there are none.
     fn rows_named(&self, column: &str, name: &str) -> Result<Option<Vec<i64>>> {
         let (_, info) = self.info(column)?;
         let is_integer = matches!(

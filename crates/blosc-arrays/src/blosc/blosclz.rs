@@ -1,4 +1,5 @@
-//! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes. Lengths are in bytes.
+//! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes. Lengths are in
+//! bytes.
 
 /// References at least this far back have a distance field that is two bytes longer.
 const FAR: usize = 8192;
@@ -8,14 +9,16 @@ const MAX_LITERALS: usize = 32;
 /// Bytes that a reference copies at a time, if source and target do not overlap.
 const PIECE: usize = 16;
 
-/// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
+/// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer
+/// than `out`.
 pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     let Some((first, mut rest)) = data.split_first() else { return Some(0) };
     let (mut control, mut end) = (usize::from(first & 31), 0);
     loop {
         if control < 32 {
             let (literals, after) = rest.split_at_checked(control + 1)?;
-            // a copy of a fixed length is a few instructions, and later ones overwrite what is too much of it
+            // a copy of a fixed length is a few instructions, and later ones overwrite what is too
+            // much of it
             match (rest.first_chunk::<MAX_LITERALS>(), out.get_mut(end..)?.first_chunk_mut()) {
                 (Some(from), Some(to)) => *to = *from,
                 _ => out.get_mut(end..end + literals.len())?.copy_from_slice(literals),

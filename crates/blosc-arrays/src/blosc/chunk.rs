@@ -1,5 +1,6 @@
-//! Decodes one Blosc chunk: blocks that are split, compressed, and shuffled. A split block has one part for each byte
-//! of an element, each a compressed stream; another block has a single part. docs/formats/blz.md, "A Blosc chunk".
+//! Decodes one Blosc chunk: blocks that are split, compressed, and shuffled. A split block has one
+//! part for each byte of an element, each a compressed stream; another block has a single part.
+//! docs/formats/blz.md, "A Blosc chunk".
 
 use std::cell::RefCell;
 
@@ -87,14 +88,15 @@ impl ChunkHeader {
         self.flags & COPIED != 0
     }
 
-    /// Number of the chunk's codec in the parameters of Blosc's HDF5 filter; `None` if the codec is unknown.
+    /// Number of the chunk's codec in the parameters of Blosc's HDF5 filter; `None` if the codec is
+    /// unknown.
     pub fn compressor(&self) -> Option<u32> {
         // 2 is the slow LZ4, whose chunks are as those of the fast one
         [0, 1, 3, 4, 5].get(usize::from(self.flags >> 5)).copied()
     }
 
-    /// How the bytes of the chunk are shuffled, in the numbering of Blosc's HDF5 filter: 0 not at all, 1 by bytes, 2 by
-    /// bits.
+    /// How the bytes of the chunk are shuffled, in the numbering of Blosc's HDF5 filter: 0 not at
+    /// all, 1 by bytes, 2 by bits.
     pub fn shuffle(&self) -> u32 {
         match (self.flags & SHUFFLED, self.flags & BIT_SHUFFLED) {
             (0, 0) => 0,
@@ -170,7 +172,8 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl ChunkHeader {
-    /// Number of parts of a block of `len` decoded bytes. A shorter last block of a chunk, `is_rest`, is not split.
+    /// Number of parts of a block of `len` decoded bytes. A shorter last block of a chunk,
+    /// `is_rest`, is not split.
     fn parts(&self, len: usize, is_rest: bool) -> usize {
         let typesize = usize::from(self.typesize).max(1);
         let is_split =
@@ -187,7 +190,8 @@ fn whole(chunk: &[u8]) -> Result<(ChunkHeader, &[u8])> {
     Ok((header, chunk))
 }
 
-/// Checks that all blocks of a Blosc chunk are present and their codec is known, without decoding them.
+/// Checks that all blocks of a Blosc chunk are present and their codec is known, without decoding
+/// them.
 ///
 /// # Errors
 /// `Format` if it is damaged.
@@ -207,7 +211,8 @@ thread_local! {
     static PLAIN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Decodes a Blosc chunk and appends its bytes to `out`; `most` is the largest accepted number of decoded bytes.
+/// Decodes a Blosc chunk and appends its bytes to `out`; `most` is the largest accepted number of
+/// decoded bytes.
 ///
 /// # Errors
 /// `Format` if it is damaged or longer than `most`.
@@ -241,7 +246,8 @@ pub fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// Decompresses the parts of a block of `len` decoded bytes into `out` from index `start` on; the bytes stay shuffled.
+/// Decompresses the parts of a block of `len` decoded bytes into `out` from index `start` on; the
+/// bytes stay shuffled.
 fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize, out: &mut Vec<u8>) -> Result<()> {
     let part_bytes = len / parts.count;
     for (number, part) in parts.enumerate() {

@@ -1,4 +1,5 @@
-//! Encodes Blosc chunks in the format of the Blosc 1 library, about as small as the chunks that the library writes.
+//! Encodes Blosc chunks in the format of the Blosc 1 library, about as small as the chunks that the
+//! library writes.
 
 use std::cell::RefCell;
 use std::str::FromStr;
@@ -57,8 +58,9 @@ impl BloscCodec {
 impl FromStr for BloscCodec {
     type Err = Error;
 
-    /// Returns the codec with which to write chunks of an array whose metadata names the codec `name`. `lz4hc` is written as
-    /// LZ4, which has the same decoder, and `blosclz` as LZ4, which every Blosc 1 since 2014 can decode.
+    /// Returns the codec with which to write chunks of an array whose metadata names the codec
+    /// `name`. `lz4hc` is written as LZ4, which has the same decoder, and `blosclz` as LZ4, which
+    /// every Blosc 1 since 2014 can decode.
     ///
     /// # Errors
     /// `Format` for any other name.
@@ -80,14 +82,16 @@ pub struct ChunkSettings {
     pub codec: BloscCodec,
     /// Compression level from 0, plain copies, to 9.
     pub level: u8,
-    /// Whether the bytes of elements are sorted by their position in the element before they are compressed.
+    /// Whether the bytes of elements are sorted by their position in the element before they are
+    /// compressed.
     pub shuffle: bool,
     /// Size of an element in bytes, for shuffling; Blosc stores at most 255.
     pub typesize: usize,
 }
 
 impl ChunkSettings {
-    /// The element size in bytes as headers of Blosc chunks store it, in one byte: 1 if the size exceeds 255.
+    /// The element size in bytes as headers of Blosc chunks store it, in one byte: 1 if the size
+    /// exceeds 255.
     pub fn typesize(&self) -> u8 {
         u8::try_from(self.typesize).unwrap_or(1).max(1)
     }

@@ -10,7 +10,8 @@ pub fn plain_chunk(bytes: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// Makes a Blosc chunk with one block, whose `data` is already compressed by the codec of this number.
+/// Makes a Blosc chunk with one block, whose `data` is already compressed by the codec of this
+/// number.
 pub fn one_block(codec: u8, flags: u8, typesize: u8, len: usize, data: &[u8]) -> Vec<u8> {
     let mut chunk = vec![2, 1, codec << 5 | flags | 16, typesize];
     for number in [len as u32, len as u32, data.len() as u32 + 24, 20, data.len() as u32] {
@@ -20,7 +21,8 @@ pub fn one_block(codec: u8, flags: u8, typesize: u8, len: usize, data: &[u8]) ->
     chunk
 }
 
-/// Compresses bytes by each codec but BloscLZ; returns the numbers of the codecs and the compressed bytes.
+/// Compresses bytes by each codec but BloscLZ; returns the numbers of the codecs and the compressed
+/// bytes.
 pub fn compressed(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let snappy = snap::raw::Encoder::new().compress_vec(bytes).unwrap_or_default();
     let mut zlib = vec![0; bytes.len() + 100];

@@ -16,7 +16,8 @@ fn every_codec_decodes() {
     for (codec, data) in compressed(&bytes) {
         let chunk = one_block(codec, 0, 1, bytes.len(), &data);
         assert_eq!(decode(&chunk).unwrap(), bytes, "{codec}");
-        // every length but the whole one, and every flipped byte of the header, is an error or other bytes
+        // every length but the whole one, and every flipped byte of the header, is an error or
+        // other bytes
         for len in 0..chunk.len() {
             assert!(decode(&chunk[..len]).is_err(), "{codec}: {len}");
         }

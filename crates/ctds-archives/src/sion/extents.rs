@@ -1,4 +1,5 @@
-//! The stream of a task as a list of extents: contiguous byte ranges of the SION file, in the order of the stream.
+//! The stream of a task as a list of extents: contiguous byte ranges of the SION file, in the order
+//! of the stream.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ impl Extents {
         }
     }
 
-    /// Offset in the SION file of byte `offset` of the stream, and the number of bytes that are contiguous there, this
-    /// byte included; `None` after the end of the stream.
+    /// Offset in the SION file of byte `offset` of the stream, and the number of bytes that are
+    /// contiguous there, this byte included; `None` after the end of the stream.
     fn find(&self, offset: u64) -> Option<(u64, u64)> {
         let next = self.starts.partition_point(|&(start, _)| start <= offset);
         let (start, position) = *self.starts.get(next.checked_sub(1)?)?;
@@ -31,8 +32,9 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Divides `count` bytes of the stream, from byte `offset` on, into contiguous pieces, and calls `each` for every
-    /// piece with its offset in the SION file and its range within the `count` bytes.
+    /// Divides `count` bytes of the stream, from byte `offset` on, into contiguous pieces, and
+    /// calls `each` for every piece with its offset in the SION file and its range within the
+    /// `count` bytes.
     fn pieces(
         &self,
         offset: u64,

@@ -1,5 +1,5 @@
-//! The header of a SION file, META1, at its start. docs/formats/sion.md has the table of its fields. `file_format` is
-//! the version of the format, 2 to 5.
+//! The header of a SION file, META1, at its start. docs/formats/sion.md has the table of its
+//! fields. `file_format` is the version of the format, 2 to 5.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 use ctds::io::{ReadAt, read_bytes};
@@ -13,15 +13,15 @@ const PREFIX_BYTES: usize = 1024;
 /// First version of the format with two flag words, and the number of the file in its SION set.
 const WITH_FILE_NUMBER: i32 = 3;
 
-/// First version of the format whose chunk sizes are the space that chunks occupy; in older files they are rounded up
-/// to whole blocks.
+/// First version of the format whose chunk sizes are the space that chunks occupy; in older files
+/// they are rounded up to whole blocks.
 const STORED_SPACES: i32 = 4;
 
 /// First version of the format that states whether the streams consist of key-value records.
 const WITH_KEY_VALUES: i32 = 5;
 
-/// Length of META1 without its 16 bytes for each task, as SIONlib assumes in all versions of the format to compute the
-/// offset of the first chunk.
+/// Length of META1 without its 16 bytes for each task, as SIONlib assumes in all versions of the
+/// format to compute the offset of the first chunk.
 const NOMINAL_BYTES: u64 = 1088;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +37,16 @@ pub(super) struct Meta1 {
     /// Number of physical files in the SION set.
     pub(super) files: i32,
     pub(super) file_number: i32,
-    /// The upper 32 bits tell, in version 5 of the format, whether the streams consist of key-value records.
+    /// The upper 32 bits tell, in version 5 of the format, whether the streams consist of key-value
+    /// records.
     pub(super) flag1: i64,
     pub(super) flag2: i64,
     /// The name that was given to SIONlib, without zero padding.
     pub(super) prefix: Vec<u8>,
     /// Global rank of each task.
     pub(super) ranks: Vec<i64>,
-    /// Chunk size of each task as stored, which is not always the space of a chunk: see [`Self::spaces`].
+    /// Chunk size of each task as stored, which is not always the space of a chunk: see
+    /// [`Self::spaces`].
     pub(super) chunk_bytes: Vec<u64>,
     /// Number of blocks, each with one chunk of every task; 0 until the file is closed.
     pub(super) blocks: u32,
@@ -81,8 +83,8 @@ impl Numbers<'_> {
 
 /// Byte order of the metadata, as bytes 4 to 7 of the file (`word`) state it.
 ///
-/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as
-/// the integer 1 in the order of the machine; then only one of them is 1.
+/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents
+/// describe the word as the integer 1 in the order of the machine; then only one of them is 1.
 pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     match word {
         [0, data, same, 0] if data == same && data <= 1 => Ok(ByteOrder::Little),
@@ -229,8 +231,8 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Offset at which SIONlib normally places the first chunk: 1088 bytes and 16 for each task, rounded up to whole
-    /// blocks.
+    /// Offset at which SIONlib normally places the first chunk: 1088 bytes and 16 for each task,
+    /// rounded up to whole blocks.
     pub(super) fn nominal_start(&self) -> u64 {
         (NOMINAL_BYTES + 16 * self.ranks.len() as u64).next_multiple_of(self.block_bytes.max(1) as u64)
     }

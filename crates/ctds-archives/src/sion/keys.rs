@@ -1,5 +1,6 @@
-//! The key-value records in a stream of a SION file: key and length, 8 bytes each in the byte order of the file's
-//! metadata, then the value. The stream `TASK3` is read as the container `TASK3.keys`.
+//! The key-value records in a stream of a SION file: key and length, 8 bytes each in the byte order
+//! of the file's metadata, then the value. The stream `TASK3` is read as the container
+//! `TASK3.keys`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Reads the key and length of each record. The values of records with the same key are joined, in their order.
+    /// Reads the key and length of each record. The values of records with the same key are joined,
+    /// in their order.
     ///
     /// # Errors
     /// `Format` if a record is longer than the stream.

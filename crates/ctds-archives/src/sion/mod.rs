@@ -1,5 +1,5 @@
-//! SION files, a container of SIONlib: streams of the tasks (processes) of a parallel program in one file, or in a few.
-//! docs/formats/sion.md.
+//! SION files, a container of SIONlib: streams of the tasks (processes) of a parallel program in
+//! one file, or in a few. docs/formats/sion.md.
 //!
 //! ```text
 //!  0        data_start                                                  META2
@@ -9,8 +9,9 @@
 //!            block 0: one chunk of each task  block 1
 //! ```
 //!
-//! The virtual file `TASK<n>` is the stream of logical task `n`: the bytes written to its chunks, in order. Files that this
-//! program packs have an index of names in task 0 (`names.rs`); their virtual files have these names.
+//! The virtual file `TASK<n>` is the stream of logical task `n`: the bytes written to its chunks,
+//! in order. Files that this program packs have an index of names in task 0 (`names.rs`); their
+//! virtual files have these names.
 //!
 //! | file         | purpose                                                                |
 //! |--------------|------------------------------------------------------------------------|

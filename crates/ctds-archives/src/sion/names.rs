@@ -1,10 +1,12 @@
-//! The index of file names that this program can store as the stream of task 0 in a SION file: the format itself
-//! identifies streams only by the numbers of tasks.
+//! The index of file names that this program can store as the stream of task 0 in a SION file: the
+//! format itself identifies streams only by the numbers of tasks.
 //!
-//! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i` is that of the file
-//! that task `i + 1` holds; paths that end in `/`, after all others, are containers without files.
+//! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i`
+//! is that of the file that task `i + 1` holds; paths that end in `/`, after all others, are
+//! containers without files.
 //!
-//! Tasks are logical tasks, counted from 0. Without an index the virtual files are `TASK0`, `TASK1` …
+//! Tasks are logical tasks, counted from 0. Without an index the virtual files are `TASK0`, `TASK1`
+//! …
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +85,8 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// Encodes the index of the files that will be written; `None` if the files are named by their tasks.
+    /// Encodes the index of the files that will be written; `None` if the files are named by their
+    /// tasks.
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
         let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();
@@ -110,7 +113,8 @@ fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &m
 }
 
 impl Growing {
-    /// The folder at a path, created if it is missing; `None` if a part of the path is the name of a file.
+    /// The folder at a path, created if it is missing; `None` if a part of the path is the name of
+    /// a file.
     fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
         let mut folder = self;
         for (depth, name) in path.enumerate() {

@@ -1,5 +1,6 @@
-//! One physical file of a SION set: its metadata, and where the chunks of each task are. Tasks are those of this file,
-//! counted from 0, as blocks are; a block has one chunk of each task. Offsets are those in the file.
+//! One physical file of a SION set: its metadata, and where the chunks of each task are. Tasks are
+//! those of this file, counted from 0, as blocks are; a block has one chunk of each task. Offsets
+//! are those in the file.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ pub(super) struct Physical {
     /// Length of the stream of each task.
     lens: Vec<u64>,
     written: Written,
-    /// File number, and task number in that file, of each logical task. If the list is empty or missing, logical tasks
-    /// are numbered file by file.
+    /// File number, and task number in that file, of each logical task. If the list is empty or
+    /// missing, logical tasks are numbered file by file.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
     /// Byte count that META2 stores for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
@@ -105,8 +106,8 @@ impl Physical {
         Ok(opened)
     }
 
-    /// Opens a file without META2, because its writer did not close it: every chunk within the file counts as written,
-    /// with all its space.
+    /// Opens a file without META2, because its writer did not close it: every chunk within the file
+    /// counts as written, with all its space.
     ///
     /// # Errors
     /// `Format` if META1 is damaged.
@@ -135,7 +136,8 @@ impl Physical {
     /// The file by META1 alone: its streams are empty so far.
     fn new(file: Arc<dyn ReadAt>, meta1: Meta1) -> Result<Self> {
         let skip = Places::new(&meta1, 0)?.skip;
-        // some builds of the library reserve more for META1; then only META2 tells where the first chunk is
+        // some builds of the library reserve more for META1; then only META2 tells where the first
+        // chunk is
         let told = skip.checked_mul(meta1.blocks.into()).and_then(|bytes| meta1.meta2.checked_sub(bytes));
         let told = if meta1.is_closed() && meta1.blocks > 0 { Some(told) } else { None };
         let first = told.unwrap_or_else(|| Some(meta1.nominal_start())).filter(|&first| first >= meta1.len());
@@ -160,7 +162,8 @@ impl Physical {
         })
     }
 
-    /// Reads number of chunks and length of the stream of each task, and the mapping of logical tasks.
+    /// Reads number of chunks and length of the stream of each task, and the mapping of logical
+    /// tasks.
     fn read_meta2(&mut self, end: u64) -> Result<()> {
         let (tasks, blocks) = (self.tasks() as u64, u64::from(self.meta1.blocks));
         let numbers = (blocks + 1).checked_mul(tasks).filter(|&numbers| numbers <= (end - self.meta1.meta2) / 8);
@@ -210,7 +213,8 @@ impl Physical {
                 Error::format(message)
             })?,
         };
-        // the chunk ends before META2: `new` has found the first one by that. The sum is at most the length of the file.
+        // the chunk ends before META2: `new` has found the first one by that. The sum is at most
+        // the length of the file.
         self.lens[task] += written;
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Reading a SION set as a container: the virtual files are the streams of all tasks or, with an index of names in task
-//! 0, the files in one folder of the index.
+//! Reading a SION set as a container: the virtual files are the streams of all tasks or, with an
+//! index of names in task 0, the files in one folder of the index.
 
 use std::sync::{Arc, OnceLock};
 
@@ -146,7 +146,8 @@ impl Container for Sion {
     }
 }
 
-/// The stream of a logical task. The lengths of its chunks are read on the first access to its bytes.
+/// The stream of a logical task. The lengths of its chunks are read on the first access to its
+/// bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

@@ -1,5 +1,5 @@
-//! The physical files of a SION set, and which of them holds each logical task: a task numbered across all files. All
-//! indices and numbers count from 0.
+//! The physical files of a SION set, and which of them holds each logical task: a task numbered
+//! across all files. All indices and numbers count from 0.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ impl Set {
         Self::open_by(inside, name, Physical::open)
     }
 
-    /// Opens a damaged set: files without META2 are read as far as possible. Also returns an error that describes the
-    /// damage.
+    /// Opens a damaged set: files without META2 are read as far as possible. Also returns an error
+    /// that describes the damage.
     ///
     /// # Errors
     /// `Format` if META1 of a file is damaged, or a file is missing.
@@ -87,8 +87,8 @@ pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// Follows the mapping that the first file stores. If it stores none, the tasks of the first file come first, then
-/// those of the second, and so on.
+/// Follows the mapping that the first file stores. If it stores none, the tasks of the first file
+/// come first, then those of the second, and so on.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {
@@ -112,7 +112,8 @@ fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     stored.iter().enumerate().map(place).collect()
 }
 
-/// Names of the other files of the set whose first file is `name`, and of the copies that SIONlib made.
+/// Names of the other files of the set whose first file is `name`, and of the copies that SIONlib
+/// made.
 pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
     let is_part = |other: &String| {
         let rest = other.strip_prefix(name);

@@ -83,7 +83,8 @@ fn a_stream_has_the_announced_length() {
     assert_eq!(container.create("TASK9").map(drop).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Changes each byte of the metadata to some other values: the streams are read, or a short error is returned.
+/// Changes each byte of the metadata to some other values: the streams are read, or a short error
+/// is returned.
 #[test]
 fn changed_metadata_is_an_error_or_other_streams() {
     let bytes = packed(TASKS, 512);

@@ -1,9 +1,9 @@
-//! Writes a SION set serially: each virtual file becomes the stream of one task. The lengths of all streams are known
-//! before the first byte is written.
+//! Writes a SION set serially: each virtual file becomes the stream of one task. The lengths of all
+//! streams are known before the first byte is written.
 //!
-//! Streams that came from a SION set, with its properties, are laid out as in that set: the new files equal the old
-//! ones, except for bytes that belong to no stream. Otherwise each stream is one chunk, its space rounded up to whole
-//! blocks.
+//! Streams that came from a SION set, with its properties, are laid out as in that set: the new
+//! files equal the old ones, except for bytes that belong to no stream. Otherwise each stream is
+//! one chunk, its space rounded up to whole blocks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use super::names::Folder;
 use super::physical::Places;
 use super::set::member_name;
 
-/// SIONlib 1.7, like whose files the written ones are: 1000 times the major number plus the minor one, and the patch
-/// number.
+/// SIONlib 1.7, like whose files the written ones are: 1000 times the major number plus the minor
+/// one, and the patch number.
 const VERSION: (i32, i32) = (1007, 6);
 
 /// The newest version of the format.
@@ -117,7 +117,8 @@ impl SionMut {
     }
 }
 
-/// Lists all files that will be written, with their paths, in the order of their tasks, and the paths of the folders.
+/// Lists all files that will be written, with their paths, in the order of their tasks, and the
+/// paths of the folders.
 fn collect<'a>(
     files: &'a Announced,
     prefix: &str,
@@ -138,7 +139,8 @@ fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
     Ok(path.with_file_name(member_name(name, number)))
 }
 
-/// Plans a single file with one chunk for each stream, and one for the index of names if there is one.
+/// Plans a single file with one chunk for each stream, and one for the index of names if there is
+/// one.
 fn new_plan(
     path: &Path,
     index: Option<&[u8]>,
@@ -190,15 +192,15 @@ fn new_plan(
     })
 }
 
-/// Physical file and task number in it that a stream had in the SION set from which it is copied; `None` if its
-/// properties do not tell.
+/// Physical file and task number in it that a stream had in the SION set from which it is copied;
+/// `None` if its properties do not tell.
 fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     Some((number("sion_file")?, number("sion_local_task")?))
 }
 
-/// Plans files like those of the SION set from which the streams are copied; `None` if the properties are incomplete or
-/// do not fit the streams.
+/// Plans files like those of the SION set from which the streams are copied; `None` if the
+/// properties are incomplete or do not fit the streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
     let formats = properties.ints("sion_file_format")?;
     let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());
@@ -336,7 +338,8 @@ impl ContainerMut for SionMut {
         Ok(Arc::new(SionMut { shared: self.shared.clone(), prefix }))
     }
 
-    /// Writes META2 and then META1, without which the file is not a SION file; does nothing for a nested container.
+    /// Writes META2 and then META1, without which the file is not a SION file; does nothing for a
+    /// nested container.
     fn commit(&self) -> Result<()> {
         if !self.prefix.is_empty() {
             return Ok(());

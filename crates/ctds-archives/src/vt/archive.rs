@@ -1,11 +1,12 @@
-//! Archive files (`.vt`) of the Python package cs.vt: a line for each saved state of a directory, the last one is the
-//! current.
+//! Archive files (`.vt`) of the Python package cs.vt: a line for each saved state of a directory,
+//! the last one is the current.
 //!
 //! ```text
 //! 2020-09-13T12:26:40.500000+00:00 1600000000.5 D{"my.ms":meta:M{…},block:B{…}} comment
 //! ```
 //!
-//! Empty lines and those that begin with `#` are skipped. The last line ends with a line feed: else it is incomplete.
+//! Empty lines and those that begin with `#` are skipped. The last line ends with a line feed: else
+//! it is incomplete.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 
@@ -24,8 +25,8 @@ pub(super) struct Line {
     pub(super) entry: Result<Dirent>,
 }
 
-/// Date and time, seconds since 1970, and the rest of a line: the root, and a comment. `None` if the line has fewer
-/// parts.
+/// Date and time, seconds since 1970, and the rest of a line: the root, and a comment. `None` if
+/// the line has fewer parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -54,7 +55,8 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
 /// Parses all lines of a vt archive, the current state last.
 ///
 /// # Errors
-/// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be parsed.
+/// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be
+/// parsed.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Line>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         Error::format("the text is not UTF-8").context(Context::offset("archive", error.valid_up_to() as u64))

@@ -1,4 +1,5 @@
-//! A store without an archive, as a container: data files alone do not tell which blocks make up which file.
+//! A store without an archive, as a container: data files alone do not tell which blocks make up
+//! which file.
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ impl BareStore {
 }
 
 impl Container for BareStore {
-    /// Always empty, because a store has blocks, not files. Archives in the directory of the store are nested
-    /// containers.
+    /// Always empty, because a store has blocks, not files. Archives in the directory of the store
+    /// are nested containers.
     fn names(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -62,7 +63,8 @@ impl Container for BareStore {
         check::check(&self.store, &*self.directory).map(Some)
     }
 
-    /// Reads and decodes every block; returns the error of an incomplete or damaged one, and never false.
+    /// Reads and decodes every block; returns the error of an incomplete or damaged one, and never
+    /// false.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {

@@ -1,7 +1,8 @@
-//! Compares the blocks of a store with the hashes that name them: those in its index file, and those in the archives in
-//! its directory and beside it.
+//! Compares the blocks of a store with the hashes that name them: those in its index file, and
+//! those in the archives in its directory and beside it.
 //!
-//! A block that was damaged has another hash, which nothing names, and the one that is named is missing.
+//! A block that was damaged has another hash, which nothing names, and the one that is named is
+//! missing.
 
 use std::collections::HashSet;
 
@@ -19,7 +20,8 @@ use super::tree::{self, is_archive};
 /// The blocks of one kind of hash, as a scan of the data files has found them, sorted by hash.
 struct Scanned {
     blocks: Vec<Block>,
-    /// Hashes of blocks that were compared at the place that an index names, where the scan did not come.
+    /// Hashes of blocks that were compared at the place that an index names, where the scan did not
+    /// come.
     elsewhere: HashSet<HashKey>,
 }
 

@@ -1,5 +1,5 @@
-//! Cuts files into blocks: at boundaries that depend on their content, so that bytes inserted into a file change few
-//! blocks. The content is seen through a rolling hash. Lengths are in bytes.
+//! Cuts files into blocks: at boundaries that depend on their content, so that bytes inserted into
+//! a file change few blocks. The content is seen through a rolling hash. Lengths are in bytes.
 
 /// Length that a block must exceed before it can end at a boundary in the content.
 const SMALLEST: usize = 2048;
@@ -7,8 +7,8 @@ const SMALLEST: usize = 2048;
 /// Largest block that is cut by content, as in the original program, the Python package cs.vt.
 pub(super) const LARGEST: usize = 16_383;
 
-/// Bits of the rolling hash that are all zero where a block ends; on average this happens 8 KiB after the smallest
-/// length.
+/// Bits of the rolling hash that are all zero where a block ends; on average this happens 8 KiB
+/// after the smallest length.
 const MASK: u64 = 0x1fff << 40;
 
 /// The rule by which files are cut.
@@ -46,8 +46,8 @@ impl Cut {
         }
     }
 
-    /// Length of the block at the beginning of `data`, which must have at least as many bytes as the largest block, or
-    /// reach the end of the file.
+    /// Length of the block at the beginning of `data`, which must have at least as many bytes as
+    /// the largest block, or reach the end of the file.
     pub(super) fn first(self, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.largest())];
         if self != Cut::Content || data.len() <= SMALLEST {

@@ -1,5 +1,6 @@
-//! Reads data that are given by references: follows these to the blocks of a store. `depth` is the level at which a
-//! reference is nested in other references, 0 for the outermost; a level above 40 is an error.
+//! Reads data that are given by references: follows these to the blocks of a store. `depth` is the
+//! level at which a reference is nested in other references, 0 for the outermost; a level above 40
+//! is an error.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,8 @@ use super::wire::Cursor;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// The lists that were decoded last, the oldest first, each with the hash of the block that it was read from.
+    /// The lists that were decoded last, the oldest first, each with the hash of the block that it
+    /// was read from.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
@@ -49,8 +51,8 @@ struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Byte range of the block in the archived file; `None` if that is not known, or the block is part of a directory
-    /// or of a list of references.
+    /// Byte range of the block in the archived file; `None` if that is not known, or the block is
+    /// part of a directory or of a list of references.
     place: Option<InFile>,
     out: &'o mut [u8],
 }
@@ -73,7 +75,8 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data, such as the entries of a directory; fails if they exceed 64 MiB, the largest block.
+    /// Reads all data, such as the entries of a directory; fails if they exceed 64 MiB, the largest
+    /// block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {
@@ -85,8 +88,8 @@ impl Reader {
         Ok(data)
     }
 
-    /// Adds the hashes of all blocks that the data are made of to `found`. A list that `found` already has is not read
-    /// again.
+    /// Adds the hashes of all blocks that the data are made of to `found`. A list that `found`
+    /// already has is not read again.
     pub(super) fn named_blocks(&self, block: &BlockRef, found: &mut HashSet<BlockHash>, depth: usize) -> Result<()> {
         limits::depth(depth, "block references")?;
         match block {
@@ -125,8 +128,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with data from byte `offset` on. `position` is the offset of the bytes in an archived file, for
-    /// error messages; `None` if they belong, for example, to a directory.
+    /// Fills `out` with data from byte `offset` on. `position` is the offset of the bytes in an
+    /// archived file, for error messages; `None` if they belong, for example, to a directory.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -136,8 +139,8 @@ impl Reader {
         }
     }
 
-    /// Finds the blocks that hold the bytes to be read into `out`, and adds a request for each to `wanted`. Literals
-    /// and repeated bytes are filled in at once.
+    /// Finds the blocks that hold the bytes to be read into `out`, and adds a request for each to
+    /// `wanted`. Literals and repeated bytes are filled in at once.
     fn collect<'o>(
         &self,
         block: &BlockRef,

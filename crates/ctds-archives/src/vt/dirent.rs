@@ -1,5 +1,5 @@
-//! Entries of directories in a vt archive (list of saved states of a directory, of cs.vt): a file, directory or link
-//! each. Their binary form:
+//! Entries of directories in a vt archive (list of saved states of a directory, of cs.vt): a file,
+//! directory or link each. Their binary form:
 //!
 //! ```text
 //! bsuint type      0 file, 1 directory, 2 symbolic link, 3 hard link to the entry with the same UUID
@@ -45,13 +45,13 @@ pub(super) struct Dirent {
     pub(super) earlier: Option<BlockRef>,
 }
 
-/// Metadata as values by short keys: `m` modification time, `a` access rights, `u` and `g` owner, `x` extended
-/// attributes.
+/// Metadata as values by short keys: `m` modification time, `a` access rights, `u` and `g` owner,
+/// `x` extended attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// JSON or `key:value;key:value`: as the encoded entry has it, or JSON made from `fields` if the entry is in a line
-    /// of the archive, which lists them one by one.
+    /// JSON or `key:value;key:value`: as the encoded entry has it, or JSON made from `fields` if
+    /// the entry is in a line of the archive, which lists them one by one.
     text: String,
 }
 
@@ -102,8 +102,8 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends an entry in binary form: `block` is the encoded reference to the data, `meta` the metadata as JSON or as
-    /// `key:value;key:value`.
+    /// Appends an entry in binary form: `block` is the encoded reference to the data, `meta` the
+    /// metadata as JSON or as `key:value;key:value`.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });
@@ -142,8 +142,8 @@ impl Meta {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
-    /// Metadata text `a:access;m:seconds`. `modified` is in seconds and nanoseconds since 1970; `mode` has the
-    /// permission bits.
+    /// Metadata text `a:access;m:seconds`. `modified` is in seconds and nanoseconds since 1970;
+    /// `mode` has the permission bits.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {
@@ -177,7 +177,8 @@ impl Meta {
         }
     }
 
-    /// Unix permission bits as the access list grants them, with the set-user-ID and set-group-ID bits.
+    /// Unix permission bits as the access list grants them, with the set-user-ID and set-group-ID
+    /// bits.
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {

@@ -1,7 +1,9 @@
-//! Where the blocks of a content-addressed (vt) store are: an index with 24 bytes for each block, sorted by hash.
+//! Where the blocks of a content-addressed (vt) store are: an index with 24 bytes for each block,
+//! sorted by hash.
 //!
-//! An entry has the first 16 bytes of a hash; the block that it leads to is compared with the whole one when it is read.
-//! 10⁷ blocks take 240 MB, in memory if the store was scanned, in a file of the store ([`IndexFile`]) if this program wrote it.
+//! An entry has the first 16 bytes of a hash; the block that it leads to is compared with the whole
+//! one when it is read. 10⁷ blocks take 240 MB, in memory if the store was scanned, in a file of
+//! the store ([`IndexFile`]) if this program wrote it.
 //!
 //! ```text
 //! index-sha1.h5bridge, little-endian
@@ -202,7 +204,8 @@ impl IndexFile {
         &self.files
     }
 
-    /// Replaces the numbers by which the entries refer to data files: file i of the list becomes file `numbers[i]`.
+    /// Replaces the numbers by which the entries refer to data files: file i of the list becomes
+    /// file `numbers[i]`.
     pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
         self.numbers = numbers;
     }
@@ -272,8 +275,9 @@ impl IndexFile {
     }
 }
 
-/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data files that they
-/// refer to. If a block has two or more entries, only the first is written, in the order of `old` and then `added`.
+/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data
+/// files that they refer to. If a block has two or more entries, only the first is written, in the
+/// order of `old` and then `added`.
 pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
@@ -314,8 +318,8 @@ const MAX_RECENT: usize = 1 << 18;
 /// Number of runs at which they are merged to one.
 const MAX_RUNS: usize = 8;
 
-/// An index of blocks that are added one by one, with bounded memory: the newest entries are in memory, the others in
-/// runs, which are unnamed files with sorted entries.
+/// An index of blocks that are added one by one, with bounded memory: the newest entries are in
+/// memory, the others in runs, which are unnamed files with sorted entries.
 #[derive(Debug)]
 pub(super) struct Growing {
     /// Directory of the runs.
@@ -326,16 +330,17 @@ pub(super) struct Growing {
     most_recent: usize,
 }
 
-/// A Bloom filter of hashes: a hash that it does not contain was certainly not added. With 10⁷ hashes added, it falsely
-/// contains one in 25 of all other hashes. Its memory is allocated when the first hash is added.
+/// A Bloom filter of hashes: a hash that it does not contain was certainly not added. With 10⁷
+/// hashes added, it falsely contains one in 25 of all other hashes. Its memory is allocated when
+/// the first hash is added.
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// The four bits of the filter that stand for a key, one chosen by every 4 bytes of the key: index of a word of the
-    /// filter, and a mask with one bit.
+    /// The four bits of the filter that stand for a key, one chosen by every 4 bytes of the key:
+    /// index of a word of the filter, and a mask with one bit.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -383,8 +388,8 @@ impl Growing {
         self.recent.contains_key(&key_of(hash))
     }
 
-    /// Adds the block whose record begins at byte `offset` of the data file that is being written. If a block is added
-    /// twice, one of the entries is kept.
+    /// Adds the block whose record begins at byte `offset` of the data file that is being written.
+    /// If a block is added twice, one of the entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key_of(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {

@@ -1,5 +1,5 @@
-//! The format of vt (the Python package cs.vt): content-addressed stores of blocks, and archives that record which blocks make
-//! up a tree of files. docs/formats/vt.md.
+//! The format of vt (the Python package cs.vt): content-addressed stores of blocks, and archives
+//! that record which blocks make up a tree of files. docs/formats/vt.md.
 //!
 //! ```text
 //!   my.vt                 archive: a line for each state of a tree           [`archive`] [`text`]
@@ -10,12 +10,14 @@
 //!   store/data/…          or ordinary files, of which blocks are ranges      [`plain`]
 //! ```
 //!
-//! An archive does not say where its store is: every directory beside the archive that has `data/*.vtd` is one, and the
-//! directory of the archive itself. A store with ordinary files is a Platonic store, as the original calls it.
+//! An archive does not say where its store is: every directory beside the archive that has
+//! `data/*.vtd` is one, and the directory of the archive itself. A store with ordinary files is a
+//! Platonic store, as the original calls it.
 //!
-//! - An **archive** is a text file `.vt`: each line is a saved state, the root directory with a reference to its data.
-//! - A **block** is a piece of data that a store has once, under its hash; its **record** in a data file, `.vtd`, is a
-//!   header and the data.
+//! - An **archive** is a text file `.vt`: each line is a saved state, the root directory with a
+//!   reference to its data.
+//! - A **block** is a piece of data that a store has once, under its hash; its **record** in a data
+//!   file, `.vtd`, is a header and the data.
 //! - An **entry** is a file, directory or link: a name, metadata and a reference.
 
 mod archive;
@@ -57,15 +59,16 @@ pub static FORMAT: Format = Format {
     ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
 };
 
-/// The container format of a vt store without an archive, which would tell the files that its blocks make up. It is a
-/// directory, recognised by its data files, `data/*.vtd`.
+/// The container format of a vt store without an archive, which would tell the files that its
+/// blocks make up. It is a directory, recognised by its data files, `data/*.vtd`.
 pub static STORE: Format = Format {
     is_directory: true,
     ..Format::read_only(bare::STORE_NAME, bare::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
 };
 
-/// Makes, for tests, a vt archive of `files`, with their bytes in the archive itself, and a data file for its store. The
-/// first file is also a block in the data file, which the additional entry `block` of the archive refers to.
+/// Makes, for tests, a vt archive of `files`, with their bytes in the archive itself, and a data
+/// file for its store. The first file is also a block in the data file, which the additional entry
+/// `block` of the archive refers to.
 #[cfg(any(test, feature = "internals"))]
 pub fn archive_of(files: &[(String, Vec<u8>)]) -> [Vec<u8>; 2] {
     let (mut directory, mut data) = (Vec::new(), Vec::new());

@@ -1,8 +1,9 @@
-//! Reads blocks of Platonic stores of vt: these have no copies of blocks, which are byte ranges of ordinary files.
+//! Reads blocks of Platonic stores of vt: these have no copies of blocks, which are byte ranges of
+//! ordinary files.
 //!
-//! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is:
-//! at its position in the archived file, first in the files of the store that have the length of that file, then in the
-//! others, which may have grown. The hash decides.
+//! The original finds them through an LMDB index. Here a block is looked for where the reference to
+//! it says that it is: at its position in the archived file, first in the files of the store that
+//! have the length of that file, then in the others, which may have grown. The hash decides.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -59,8 +60,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// The block with this hash, or `None` if no file has it. Files are read at the offset of `place`, those with the
-    /// length of the archived file first.
+    /// The block with this hash, or `None` if no file has it. Files are read at the offset of
+    /// `place`, those with the length of the archived file first.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

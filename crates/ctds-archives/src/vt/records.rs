@@ -5,8 +5,8 @@
 //! bsdata data
 //! ```
 //!
-//! A file that was cut off in a record, by a writer that was killed, is good up to there. Sizes and offsets are in
-//! bytes.
+//! A file that was cut off in a record, by a writer that was killed, is good up to there. Sizes and
+//! offsets are in bytes.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 use ctds::io::ReadAt;
@@ -16,8 +16,8 @@ use super::zlib::{self, InflateError};
 
 const COMPRESSED: u64 = 1;
 
-/// Largest block that is read. Blocks of files have at most 16 KiB by default; a directory is one block, however large
-/// it is.
+/// Largest block that is read. Blocks of files have at most 16 KiB by default; a directory is one
+/// block, however large it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
@@ -25,7 +25,8 @@ const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 /// How much is read for the data of a record before their length is known.
 const GUESS: u64 = 4 << 10;
 
-/// Minimum size of the first buffer into which a block is decompressed, as its length is not stored.
+/// Minimum size of the first buffer into which a block is decompressed, as its length is not
+/// stored.
 const INFLATED_GUESS: usize = 16 << 10;
 
 /// How much is read at a time by a scan; more if a record is larger.
@@ -56,7 +57,8 @@ pub(super) struct ScanEnd {
     pub(super) end: u64,
     /// `None` if the scan reached the end of the file.
     pub(super) damage: Option<Error>,
-    /// Whether the file ends in the middle of a record, because its writer was killed or is still writing.
+    /// Whether the file ends in the middle of a record, because its writer was killed or is still
+    /// writing.
     pub(super) is_cut_off: bool,
 }
 
@@ -116,8 +118,8 @@ fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Scans the records from byte `start` on, where a record begins, and passes them to `visit`, many at a time; returns
-/// where and why it ended.
+/// Scans the records from byte `start` on, where a record begins, and passes them to `visit`, many
+/// at a time; returns where and why it ended.
 ///
 /// # Errors
 /// Those of reading the file and of `visit`; damage is in the result.

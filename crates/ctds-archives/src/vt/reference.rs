@@ -1,5 +1,5 @@
-//! References to the data of a file or directory, and their binary form: the hash of a block, the data themselves, or a
-//! rule that makes them. Spans are lengths in bytes.
+//! References to the data of a file or directory, and their binary form: the hash of a block, the
+//! data themselves, or a rule that makes them. Spans are lengths in bytes.
 //!
 //! ```text
 //! bsdata of:  bsuint flags    1 INDIRECT, 2 a type follows, 4 flags of the type follow
@@ -12,8 +12,8 @@
 //!             part:     bsuint offset, a reference
 //! ```
 //!
-//! Bytes after these are for later versions and skipped. With INDIRECT the rest describes a block whose data are references,
-//! one after the other; the data of those make up the data of this one.
+//! Bytes after these are for later versions and skipped. With INDIRECT the rest describes a block
+//! whose data are references, one after the other; the data of those make up the data of this one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub(super) enum BlockRef {
     Literal(Arc<[u8]>),
     /// A part of the data that another reference leads to, from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// `block` leads to a list of references, the joined data of which are meant. Without a `span` the list has to be
-    /// read to know their length.
+    /// `block` leads to a list of references, the joined data of which are meant. Without a `span`
+    /// the list has to be read to know their length.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 
@@ -88,8 +88,8 @@ impl BlockRef {
         })
     }
 
-    /// Appends a reference to the data of a block or, with `is_indirect`, to the joined data of the references in that
-    /// block; `span` is the length of the data.
+    /// Appends a reference to the data of a block or, with `is_indirect`, to the joined data of the
+    /// references in that block; `span` is the length of the data.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });
@@ -118,7 +118,8 @@ impl BlockRef {
     }
 }
 
-/// The text form in the lines of archives, such as `B{hash:H{sha1:…},span:428}`; equal references have equal text.
+/// The text form in the lines of archives, such as `B{hash:H{sha1:…},span:428}`; equal references
+/// have equal text.
 impl fmt::Display for BlockRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

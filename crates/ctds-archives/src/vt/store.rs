@@ -1,5 +1,6 @@
-//! The data files of the stores beside an archive, and the blocks in them. An index file says where the blocks of data
-//! files are; data files, or ends of them, that no index file covers are scanned. Data files are numbered from 0.
+//! The data files of the stores beside an archive, and the blocks in them. An index file says where
+//! the blocks of data files are; data files, or ends of them, that no index file covers are
+//! scanned. Data files are numbered from 0.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -21,7 +22,8 @@ pub(super) const DATA: &str = "data";
 
 const SUFFIX: &str = ".vtd";
 
-/// Maximum bytes of decoded blocks that are kept in memory; the block read last is kept even if it is larger.
+/// Maximum bytes of decoded blocks that are kept in memory; the block read last is kept even if it
+/// is larger.
 const CACHE_BYTES: usize = 8 << 20;
 
 /// Name of the index file that this program keeps in a store.
@@ -42,8 +44,9 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// Finds the stores for the archives in `inside`: that directory itself, and the directories in it. Returns the name of
-/// each with a slash at its end (empty for `inside` itself), and its data directory.
+/// Finds the stores for the archives in `inside`: that directory itself, and the directories in it.
+/// Returns the name of each with a slash at its end (empty for `inside` itself), and its data
+/// directory.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     if is_store(inside)? {
@@ -60,7 +63,8 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
-/// Finds the Platonic stores beside archives in `inside`. Returns the path and data directory of each.
+/// Finds the Platonic stores beside archives in `inside`. Returns the path and data directory of
+/// each.
 fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
@@ -101,7 +105,8 @@ struct DataFile {
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// Where the blocks with one kind of hash are, as index files and scans say; with the damage that the scans found.
+/// Where the blocks with one kind of hash are, as index files and scans say; with the damage that
+/// the scans found.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,
@@ -112,11 +117,13 @@ struct Found {
     ends: Vec<u64>,
     /// Damaged records.
     damage: Vec<Error>,
-    /// Data files that end in the middle of a record: their writers were killed, or are still writing.
+    /// Data files that end in the middle of a record: their writers were killed, or are still
+    /// writing.
     cut_off: Vec<Error>,
 }
 
-/// The sources of a new index file: the existing index, and entries of blocks that it does not cover.
+/// The sources of a new index file: the existing index, and entries of blocks that it does not
+/// cover.
 pub(super) struct Known {
     found: Arc<Found>,
     /// Each data file with the number of bytes that were scanned or indexed.
@@ -144,8 +151,8 @@ struct Cache {
     bytes: usize,
 }
 
-/// The stores that are open in this process, by path and lengths of data files. They are shared, because the tables of
-/// a MeasurementSet are opened one by one.
+/// The stores that are open in this process, by path and lengths of data files. They are shared,
+/// because the tables of a MeasurementSet are opened one by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
@@ -200,8 +207,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Number of distinct blocks with hashes of this kind, as index files and a scan say. Also returns an error for
-    /// each damaged record that the scan found.
+    /// Number of distinct blocks with hashes of this kind, as index files and a scan say. Also
+    /// returns an error for each damaged record that the scan found.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
@@ -232,15 +239,15 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// Number of distinct blocks, each of which is read and hashed: index files are not used. Also returns an error for
-    /// each damaged or incomplete record.
+    /// Number of distinct blocks, each of which is read and hashed: index files are not used. Also
+    /// returns an error for each damaged or incomplete record.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
-    /// Reads and hashes all blocks and passes the hash and length of each to `each`. Returns the errors of damaged or
-    /// incomplete records.
+    /// Reads and hashes all blocks and passes the hash and length of each to `each`. Returns the
+    /// errors of damaged or incomplete records.
     pub(super) fn each_block(&self, kind: HashKind, each: &mut dyn FnMut(&BlockHash, u64)) -> Result<Vec<Error>> {
         let ends = self.scan_records(kind, &vec![0; self.files.len()], &mut |hash, _, bytes| each(hash, bytes))?;
         Ok([ends.damage, ends.cut_off].concat())
@@ -256,7 +263,8 @@ impl Store {
         self.files[number].len
     }
 
-    /// Reads the block at `place` and compares it with the beginning of its hash; returns its length.
+    /// Reads the block at `place` and compares it with the beginning of its hash; returns its
+    /// length.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -386,8 +394,9 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files for this kind of hash that fit: their data files exist and have at least the indexed
-    /// length. `starts` is set to the number of bytes of each data file that the index files cover.
+    /// Opens the index files for this kind of hash that fit: their data files exist and have at
+    /// least the indexed length. `starts` is set to the number of bytes of each data file that the
+    /// index files cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -415,8 +424,8 @@ impl Store {
         Ok(Found { in_files, scanned: Index::new(entries), is_complete, ends, damage, cut_off })
     }
 
-    /// Reads and hashes the blocks of each data file from the byte of `starts` on, and passes hash, place and length of
-    /// each to `each`.
+    /// Reads and hashes the blocks of each data file from the byte of `starts` on, and passes hash,
+    /// place and length of each to `each`.
     fn scan_records(
         &self,
         kind: HashKind,
@@ -457,8 +466,8 @@ struct Ends {
     cut_off: Vec<Error>,
 }
 
-/// Applies `f` to each record, on all processors. It starts its own threads: a thread of the shared pool that waits may
-/// begin other work, which would wait for the lock that the caller holds.
+/// Applies `f` to each record, on all processors. It starts its own threads: a thread of the shared
+/// pool that waits may begin other work, which would wait for the lock that the caller holds.
 fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = records.len().div_ceil(threads).max(MIN_SHARE);

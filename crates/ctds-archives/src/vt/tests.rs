@@ -1,5 +1,5 @@
-//! Tests with archives that the original program wrote, if they lie beside the project, and with hostile ones made
-//! here.
+//! Tests with archives that the original program wrote, if they lie beside the project, and with
+//! hostile ones made here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ fn sha256(file: &dyn ReadAt) -> Result<(u64, String)> {
     Ok((len, digits))
 }
 
-/// Lists every file below a container, with its length and SHA-256; names of directories end in a slash.
+/// Lists every file below a container, with its length and SHA-256; names of directories end in a
+/// slash.
 fn tree(container: &dyn Container, prefix: &str, found: &mut BTreeMap<String, (u64, String)>) -> Result<()> {
     for name in container.names()? {
         found.insert(format!("{prefix}{name}"), sha256(&*container.open(&name)?)?);
@@ -57,7 +58,8 @@ fn tree(container: &dyn Container, prefix: &str, found: &mut BTreeMap<String, (u
     Ok(())
 }
 
-/// Lists the files that a test's manifest expects, as `tree` does; hard links are followed, symbolic ones left out.
+/// Lists the files that a test's manifest expects, as `tree` does; hard links are followed,
+/// symbolic ones left out.
 fn expected_tree(entries: &serde_json::Map<String, Value>) -> BTreeMap<String, (u64, String)> {
     let mut found = BTreeMap::new();
     let file = |entry: &Value| (entry["size"].as_u64().unwrap(), entry["sha256"].as_str().unwrap().to_owned());
@@ -268,7 +270,8 @@ fn inconsistent_references_are_refused() {
     assert_eq!(read_all(&archive.open("f").unwrap()).unwrap(), [65; 40]);
 }
 
-/// A few bytes that stand for very many are read where they are wanted, without all of them in memory.
+/// A few bytes that stand for very many are read where they are wanted, without all of them in
+/// memory.
 #[test]
 fn repetitions_take_no_memory() {
     let mut made = Made::default();
@@ -459,7 +462,8 @@ fn check_names_the_file_of_a_changed_byte() {
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Format, "{error}");
                 let text = error.to_string();
-                // a record whose first bytes are damaged is found before it is known which block was wanted
+                // a record whose first bytes are damaged is found before it is known which block
+                // was wanted
                 let of_record = ["the flags of a block are 0x", "an integer exceeds 64 bits"];
                 let is_named = text.contains("block sha1:") || of_record.iter().any(|words| text.contains(words));
                 assert!(is_named && text.contains("block at byte"), "{text}");
@@ -472,8 +476,8 @@ fn check_names_the_file_of_a_changed_byte() {
     assert!(named + 64 > bytes.len(), "{named} of {}", bytes.len());
 }
 
-/// Blocks and lines left by a process that was killed at any moment do not keep the next one from packing, which adds
-/// those that are missing.
+/// Blocks and lines left by a process that was killed at any moment do not keep the next one from
+/// packing, which adds those that are missing.
 #[test]
 fn pack_continues_after_a_killed_one() {
     let folder = tempfile::tempdir().unwrap();

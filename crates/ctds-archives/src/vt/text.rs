@@ -1,5 +1,6 @@
-//! Reads and writes the lines of an archive, each a saved state of a directory. A line has that directory as text: its
-//! name, its metadata, and a reference to the blocks of the store that have its entries.
+//! Reads and writes the lines of an archive, each a saved state of a directory. A line has that
+//! directory as text: its name, its metadata, and a reference to the blocks of the store that have
+//! its entries.
 //!
 //! ```text
 //! D{"name":meta:M{a:"o:rwx-",m:1.5},block:B{hash:H{sha1:…},span:428}}     F{…}  SymLink{…}  Indirect{…}
@@ -23,7 +24,8 @@ pub(super) struct Text<'a> {
     at: usize,
 }
 
-/// The optional parts of an entry or a reference, between the braces; `None` for those that are missing.
+/// The optional parts of an entry or a reference, between the braces; `None` for those that are
+/// missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -41,7 +43,8 @@ impl<'a> Text<'a> {
         Text { text, at: 0 }
     }
 
-    /// The text that is not parsed yet; after the root directory, the comment at the end of the line.
+    /// The text that is not parsed yet; after the root directory, the comment at the end of the
+    /// line.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -192,7 +195,8 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// Parses a value in metadata that is a number, or a word of Python or JSON such as `True` or `null`.
+    /// Parses a value in metadata that is a number, or a word of Python or JSON such as `True` or
+    /// `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());

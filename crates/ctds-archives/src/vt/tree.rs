@@ -51,8 +51,8 @@ struct Tree {
 /// Entries of the files in one saved state; hard links refer to their UUIDs.
 type ByUuid = HashMap<[u8; 16], Dirent>;
 
-/// Maximum number of entries in one saved state that are read to find the files that hard links lead to; more are an
-/// error.
+/// Maximum number of entries in one saved state that are read to find the files that hard links
+/// lead to; more are an error.
 const MAX_ENTRIES: usize = 1 << 24;
 
 impl Archive {
@@ -92,8 +92,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// Root directory of the state with the date `name`; if no line has this date, that of the last line whose root
-    /// directory is called `name`. `None` without either.
+    /// Root directory of the state with the date `name`; if no line has this date, that of the last
+    /// line whose root directory is called `name`. `None` without either.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
@@ -212,7 +212,8 @@ impl Folder {
     }
 }
 
-/// Entries of a directory. If `dirent` is a file that was saved by itself, the list has only the file's entry.
+/// Entries of a directory. If `dirent` is a file that was saved by itself, the list has only the
+/// file's entry.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -227,8 +228,8 @@ fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     }
 }
 
-/// Adds the hashes of all blocks that the tree below `root` is made of to `found`. Directories whose block `found` already has
-/// are not read again: their trees are the same.
+/// Adds the hashes of all blocks that the tree below `root` is made of to `found`. Directories
+/// whose block `found` already has are not read again: their trees are the same.
 pub(super) fn named_blocks(reader: &Reader, root: Dirent, found: &mut HashSet<BlockHash>) -> Result<()> {
     let mut pending = vec![(root, 0)];
     while let Some((entry, depth)) = pending.pop() {
@@ -324,8 +325,8 @@ impl Container for Folder {
     }
 }
 
-/// Maximum bytes of the text that identifies the content of a file: the reference to its data, or the SHA-256 of a
-/// longer one.
+/// Maximum bytes of the text that identifies the content of a file: the reference to its data, or
+/// the SHA-256 of a longer one.
 const LONGEST_CONTENT: usize = 256;
 
 /// Identity of the content, metadata, time of modification and permissions.

@@ -1,6 +1,6 @@
-//! Binary encoding in the files of the Python package cs.vt. Integers have variable length: 7 bits in each byte, the
-//! most significant first; the high bit of a byte is set if another byte follows. Bytes and text are preceded by their
-//! length in bytes, such an integer.
+//! Binary encoding in the files of the Python package cs.vt. Integers have variable length: 7 bits
+//! in each byte, the most significant first; the high bit of a byte is set if another byte follows.
+//! Bytes and text are preceded by their length in bytes, such an integer.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 
@@ -25,7 +25,8 @@ impl<'a> Cursor<'a> {
         self.at == self.bytes.len()
     }
 
-    /// The current position as the context of an error: name of the structure, and offset in bytes from its start.
+    /// The current position as the context of an error: name of the structure, and offset in bytes
+    /// from its start.
     pub(super) fn place(&self) -> Context {
         Context::offset(self.structure, self.at as u64)
     }
@@ -68,8 +69,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Decodes the integer at the beginning of `bytes`; returns its value and its encoded length in bytes, or `None` if
-/// `bytes` ends within it.
+/// Decodes the integer at the beginning of `bytes`; returns its value and its encoded length in
+/// bytes, or `None` if `bytes` ends within it.
 pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     let mut value: u64 = 0;
     for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {

@@ -1,12 +1,14 @@
-//! Writes the files of a directory into a store, and adds a line to the archive, which names the blocks that they are
-//! stored in.
+//! Writes the files of a directory into a store, and adds a line to the archive, which names the
+//! blocks that they are stored in.
 //!
-//! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process
-//! leaves that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the
-//! archive, which is the last step, after all blocks are durable. Processes that write to one store concurrently have a
-//! data file each; the archive is locked (`flock`) while a line is appended.
+//! Blocks are appended to a data file that the process made for itself, and are never changed. So
+//! whatever a process leaves that is killed are blocks that the next one finds; nothing refers to
+//! them until a line is appended to the archive, which is the last step, after all blocks are
+//! durable. Processes that write to one store concurrently have a data file each; the archive is
+//! locked (`flock`) while a line is appended.
 //!
-//! A file is read into a window, whose bytes are cut into blocks; the original is the Python package cs.vt.
+//! A file is read into a window, whose bytes are cut into blocks; the original is the Python
+//! package cs.vt.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -39,11 +41,12 @@ use super::zlib;
 /// The only hash that every version of the original reads.
 const KIND: HashKind = HashKind::Sha1;
 
-/// Largest data in bytes that are written into the reference to them, in place of the hash of a block.
+/// Largest data in bytes that are written into the reference to them, in place of the hash of a
+/// block.
 const LITERAL_BYTES: usize = 32;
 
-/// Maximum size in bytes of a list of references that is written as one block: that of the largest block of a file. A
-/// longer list is split into several blocks, listed on the next level.
+/// Maximum size in bytes of a list of references that is written as one block: that of the largest
+/// block of a file. A longer list is split into several blocks, listed on the next level.
 const REFERENCES_BYTES: usize = 16_383;
 
 /// Bytes of a file in a window.
@@ -52,12 +55,12 @@ const WINDOW: usize = 4 << 20;
 /// Name of the store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Fixed sizes in bytes that a caller can choose for blocks; without a choice, the content of a file decides where its
-/// blocks end.
+/// Fixed sizes in bytes that a caller can choose for blocks; without a choice, the content of a
+/// file decides where its blocks end.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
-/// Writes the files of `source` into the store beside `target`, and appends a line to the archive `target`, which is
-/// created if it is missing.
+/// Writes the files of `source` into the store beside `target`, and appends a line to the archive
+/// `target`, which is created if it is missing.
 pub(crate) fn write_tree(
     source: &dyn Container,
     target: &Path,
@@ -79,7 +82,8 @@ pub(crate) fn write_tree(
     let store_path = store_beside(&files, &directory)?;
     fs::create_dir_all(store_path.join(DATA))?;
     let store = Store::open(&files)?;
-    // the store in which blocks are looked for is the one that is written to, whose damage ends the call here
+    // the store in which blocks are looked for is the one that is written to, whose damage ends the
+    // call here
     let (_, damage) = store.survey(KIND)?;
     let mut writer = Writer::new(store, store_path, cut, progress);
     let data = writer.directory(source, "", 0)?;
@@ -117,7 +121,8 @@ fn check_target(target: &Path) -> Result<()> {
     }
 }
 
-/// Path of the store beside an archive in `directory`, existing or not; two or more stores are an error.
+/// Path of the store beside an archive in `directory`, existing or not; two or more stores are an
+/// error.
 fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
     match (stores.next(), stores.next()) {
@@ -149,7 +154,8 @@ struct DataFile {
     bytes: u64,
     /// Encoded records that are not yet written.
     buffer: Vec<u8>,
-    /// Offsets in `buffer` at which it is divided into separate writes: of whole records, about 1 MiB each.
+    /// Offsets in `buffer` at which it is divided into separate writes: of whole records, about 1
+    /// MiB each.
     ends: Vec<usize>,
     /// Asks the system early to write the file to the disk.
     growth: Growth,
@@ -196,9 +202,9 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes all files of `source`, and of the directories below it; returns its encoded entries. `table` is the path
-    /// of `source` from the root, empty for the root itself, for progress reports. `depth` counts the directories
-    /// around `source`, at most 40.
+    /// Writes all files of `source`, and of the directories below it; returns its encoded entries.
+    /// `table` is the path of `source` from the root, empty for the root itself, for progress
+    /// reports. `depth` counts the directories around `source`, at most 40.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -234,7 +240,8 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// Stores data as one block, or in the reference itself if they are short; returns the encoded reference.
+    /// Stores data as one block, or in the reference itself if they are short; returns the encoded
+    /// reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -246,7 +253,8 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file in blocks; returns the encoded reference to it. `table` and `name` are for progress reports.
+    /// Writes a file in blocks; returns the encoded reference to it. `table` and `name` are for
+    /// progress reports.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -281,8 +289,9 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks. They begin with `rest`,
-    /// the bytes before offset `read` that are not in a block yet; the others are read from offset `read` on.
+    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks. They
+    /// begin with `rest`, the bytes before offset `read` that are not in a block yet; the others
+    /// are read from offset `read` on.
     fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
         window.bytes.resize(rest.len() + count as usize, 0);
@@ -329,8 +338,8 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all written blocks durable and updates the index; returns the number of bytes that were added to the data
-    /// files.
+    /// Makes all written blocks durable and updates the index; returns the number of bytes that
+    /// were added to the data files.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
@@ -373,7 +382,8 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Modification time and permissions as metadata text; empty without a path, or if they cannot be read.
+/// Modification time and permissions as metadata text; empty without a path, or if they cannot be
+/// read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -382,9 +392,9 @@ fn metadata(path: Option<PathBuf>) -> String {
     })
 }
 
-/// References to the blocks of a file in levels, of which level 0 has those to the blocks with the file's bytes. When a
-/// level has as many as fit in a block, they are written as a block, and a reference to this block is added to the next
-/// level.
+/// References to the blocks of a file in levels, of which level 0 has those to the blocks with the
+/// file's bytes. When a level has as many as fit in a block, they are written as a block, and a
+/// reference to this block is added to the next level.
 #[derive(Default)]
 struct Levels(Vec<Level>);
 
@@ -417,7 +427,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references of `level` as one block, and adds a reference to this block to the next level.
+    /// Writes the references of `level` as one block, and adds a reference to this block to the
+    /// next level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -426,7 +437,8 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Writes the remaining references as blocks, until one reference leads to all; returns it, encoded.
+    /// Writes the remaining references as blocks, until one reference leads to all; returns it,
+    /// encoded.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -491,8 +503,8 @@ impl DataFile {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffered records, about 1 MiB at a time. After an error those that were written stay in the data
-    /// file, and the others are dropped.
+    /// Writes the buffered records, about 1 MiB at a time. After an error those that were written
+    /// stay in the data file, and the others are dropped.
     fn flush(&mut self) -> Result<()> {
         let mut start = 0;
         let mut write = |end: usize| {
@@ -514,26 +526,27 @@ impl DataFile {
     }
 }
 
-/// Writes the buffered records even after an error: a later attempt to write the same files then finds these blocks
-/// stored.
+/// Writes the buffered records even after an error: a later attempt to write the same files then
+/// finds these blocks stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Inverse of the share of unindexed bytes from which on a store gets a new index file; unindexed bytes have to be read
-/// whenever the store is opened.
+/// Inverse of the share of unindexed bytes from which on a store gets a new index file; unindexed
+/// bytes have to be read whenever the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the store at `path`, if it has none, or if at least 1/16 of the store or 1 GiB is not
-/// indexed.
+/// Writes a new index file for the store at `path`, if it has none, or if at least 1/16 of the
+/// store or 1 GiB is not indexed.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
     if lock.try_lock().is_err() {
-        // another process writes the index; blocks missing from it are read when the store is opened
+        // another process writes the index; blocks missing from it are read when the store is
+        // opened
         return Ok(());
     }
     let known = store.known(KIND)?;
@@ -569,9 +582,9 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Creates the lock file. The caller holds `flock` on the archive, so a lock file with this program's mark is left
-    /// from a killed process, and is replaced. A lock file without the mark belongs to another program: waits at most
-    /// `wait` until it is removed.
+    /// Creates the lock file. The caller holds `flock` on the archive, so a lock file with this
+    /// program's mark is left from a killed process, and is replaced. A lock file without the mark
+    /// belongs to another program: waits at most `wait` until it is removed.
     ///
     /// # Errors
     /// `Locked` if the lock file of another program still exists after `wait`.
@@ -581,7 +594,8 @@ impl ArchiveLock {
         let path = PathBuf::from(path);
         let until = Instant::now() + wait;
         loop {
-            // written before it gets its name, so that no process sees the lock file without its mark
+            // written before it gets its name, so that no process sees the lock file without its
+            // mark
             let mut marked = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
             marked.write_all(LOCK_MARK)?;
             match marked.persist_noclobber(&path) {
@@ -612,8 +626,8 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to the archive. If the last line has no line end, one is added if the line can be parsed; otherwise
-/// the last line is cut off, and a warning is returned.
+/// Appends a line to the archive. If the last line has no line end, one is added if the line can be
+/// parsed; otherwise the last line is cut off, and a warning is returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;

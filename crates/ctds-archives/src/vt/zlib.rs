@@ -1,5 +1,5 @@
-//! zlib streams of blocks: by libdeflate, with the feature of that name, or by zlib-rs. Each reads the streams of the other;
-//! the bytes that they compress to differ.
+//! zlib streams of blocks: by libdeflate, with the feature of that name, or by zlib-rs. Each reads
+//! the streams of the other; the bytes that they compress to differ.
 
 #[cfg(feature = "libdeflate")]
 pub(super) use by_libdeflate::{deflate, inflate};
@@ -35,7 +35,8 @@ mod by_libdeflate {
         })
     }
 
-    /// Compresses `block` into the beginning of `out`; returns the number of bytes, `None` if they do not fit.
+    /// Compresses `block` into the beginning of `out`; returns the number of bytes, `None` if they
+    /// do not fit.
     pub(in super::super) fn deflate(block: &[u8], out: &mut [u8]) -> Option<usize> {
         COMPRESSOR.with_borrow_mut(|compressor| compressor.zlib_compress(block, out)).ok()
     }
@@ -59,7 +60,8 @@ pub(super) mod by_zlib_rs {
         }
     }
 
-    /// Compresses `block` into the beginning of `out`; returns the number of bytes, `None` if they do not fit.
+    /// Compresses `block` into the beginning of `out`; returns the number of bytes, `None` if they
+    /// do not fit.
     pub(in super::super) fn deflate(block: &[u8], out: &mut [u8]) -> Option<usize> {
         let (deflated, ended) = compress_slice(out, block, DeflateConfig::new(LEVEL));
         (ended == ReturnCode::Ok).then_some(deflated.len())

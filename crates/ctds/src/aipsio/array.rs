@@ -33,7 +33,8 @@ impl Decoder<'_> {
             .collect()
     }
 
-    /// Decodes an AipsIO object `Array`, or one with any name that starts with `Array<`: its shape and elements.
+    /// Decodes an AipsIO object `Array`, or one with any name that starts with `Array<`: its shape
+    /// and elements.
     ///
     /// | field  | type      | meaning                                     |
     /// |--------|-----------|---------------------------------------------|

@@ -1,4 +1,5 @@
-//! Writes AipsIO streams (casacore's framing of typed, versioned objects): the inverse of [`Decoder`](super::Decoder).
+//! Writes AipsIO streams (casacore's framing of typed, versioned objects): the inverse of
+//! [`Decoder`](super::Decoder).
 
 use super::MAGIC;
 use crate::error::{Error, Result};
@@ -8,7 +9,8 @@ use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values, bits};
 /// Type code of a field that is itself a record, in `RecordDesc`.
 const RECORD_CODE: i32 = 25;
 
-/// Writes an AipsIO stream into memory. Every object that is started is ended before [`into_bytes`](Self::into_bytes).
+/// Writes an AipsIO stream into memory. Every object that is started is ended before
+/// [`into_bytes`](Self::into_bytes).
 #[derive(Debug)]
 pub struct Encoder {
     order: ByteOrder,
@@ -86,7 +88,8 @@ impl Encoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Encodes elements one after the other, without a count; Bools are packed to bits, strings have their own lengths.
+    /// Encodes elements one after the other, without a count; Bools are packed to bits, strings
+    /// have their own lengths.
     ///
     /// # Errors
     /// `Usage` for records, which have no plain form.
@@ -169,15 +172,16 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes a `TableRecord` at the start of a stream, after the magic, the form of a cell that holds a record. Fails
-    /// as [`record`](Self::record).
+    /// Encodes a `TableRecord` at the start of a stream, after the magic, the form of a cell that
+    /// holds a record. Fails as [`record`](Self::record).
     pub fn root_record(&mut self, record: &Record) -> Result<()> {
         self.u32(MAGIC);
         self.record("TableRecord", record)
     }
 
-    /// Encodes an AipsIO object `Record` or `TableRecord`, marked as one whose fields may change. The description of a
-    /// nested record is stored with the nested record, and left empty in the description of the outer one.
+    /// Encodes an AipsIO object `Record` or `TableRecord`, marked as one whose fields may change.
+    /// The description of a nested record is stored with the nested record, and left empty in the
+    /// description of the outer one.
     ///
     /// | field       | type         |                       |
     /// |-------------|--------------|-----------------------|
@@ -239,8 +243,8 @@ fn record_code(data_type: DataType) -> Result<i32> {
     }
 }
 
-/// Object name of an array in a record, such as `Array<float>`, the names of casacore before 2000. formats/table.md
-/// 1.3.
+/// Object name of an array in a record, such as `Array<float>`, the names of casacore before 2000.
+/// formats/table.md 1.3.
 fn array_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::UChar => "Array<uChar>",

@@ -1,5 +1,5 @@
-//! Decodes keywords as written before 1995: AipsIO objects `ScalarKeywordSet`, `ArrayKeywordSet`, `TableKeywordSet`.
-//! formats/table.md 1.11.
+//! Decodes keywords as written before 1995: AipsIO objects `ScalarKeywordSet`, `ArrayKeywordSet`,
+//! `TableKeywordSet`. formats/table.md 1.11.
 
 use bstr::BString;
 
@@ -7,7 +7,8 @@ use super::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Types of keyword values in stored order: all values of the first type, then all of the second, and so on.
+/// Types of keyword values in stored order: all values of the first type, then all of the second,
+/// and so on.
 const TYPES: [DataType; 8] = [
     DataType::Bool,
     DataType::Int,

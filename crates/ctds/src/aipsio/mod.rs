@@ -1,7 +1,8 @@
-//! AipsIO, casacore's framing of typed and versioned objects: decoders and encoders of the common objects.
+//! AipsIO, casacore's framing of typed and versioned objects: decoders and encoders of the common
+//! objects.
 //!
-//! formats/table.md section 1. A stream is a sequence of objects. An object that is not inside another is preceded
-//! by the magic `BE BE BE BE`; then come
+//! formats/table.md section 1. A stream is a sequence of objects. An object that is not inside
+//! another is preceded by the magic `BE BE BE BE`; then come
 //!
 //! | type   | meaning                                                                  |
 //! |--------|--------------------------------------------------------------------------|
@@ -10,8 +11,9 @@
 //! | u32    | version                                                                  |
 //! | …      | the fields, unaligned                                                    |
 //!
-//! [`Decoder`] reads a stream of either byte order from any [`ReadAt`], knows the absolute offset of everything it
-//! reads, and refuses counts that the remaining bytes cannot hold. [`Encoder`] writes streams.
+//! [`Decoder`] reads a stream of either byte order from any [`ReadAt`], knows the absolute offset
+//! of everything it reads, and refuses counts that the remaining bytes cannot hold. [`Encoder`]
+//! writes streams.
 
 mod array;
 mod encoder;
@@ -34,8 +36,8 @@ pub const MAGIC: u32 = 0xbebe_bebe;
 
 const WINDOW_BYTES: u64 = 1 << 16;
 
-/// Decodes an AipsIO stream. Positions are byte offsets in the source that has the stream. The parameter `field` of the
-/// methods names the value in error messages; the stream does not have it.
+/// Decodes an AipsIO stream. Positions are byte offsets in the source that has the stream. The
+/// parameter `field` of the methods names the value in error messages; the stream does not have it.
 pub struct Decoder<'a> {
     source: &'a dyn ReadAt,
     order: ByteOrder,
@@ -58,7 +60,8 @@ struct Object {
 }
 
 impl<'a> Decoder<'a> {
-    /// Starts at the byte `position`; `outside` names in error messages the bytes outside of all objects.
+    /// Starts at the byte `position`; `outside` names in error messages the bytes outside of all
+    /// objects.
     pub fn new(source: &'a dyn ReadAt, position: u64, order: ByteOrder, outside: &'static str) -> Result<Self> {
         let len = source.len()?;
         Ok(Decoder { source, order, position, len, window: Vec::new(), window_start: 0, open: Vec::new(), outside })
@@ -68,7 +71,8 @@ impl<'a> Decoder<'a> {
         self.position
     }
 
-    /// Starts an object that must follow the magic, be named `name` and have one of `versions`; returns its version.
+    /// Starts an object that must follow the magic, be named `name` and have one of `versions`;
+    /// returns its version.
     pub fn root(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let magic = self.u32("magic").map_err(|error| error.context(format!("{name} header")))?;
@@ -80,7 +84,8 @@ impl<'a> Decoder<'a> {
         self.start(name, versions)
     }
 
-    /// Starts an object inside another, which must be named `name` and have one of `versions`; returns its version.
+    /// Starts an object inside another, which must be named `name` and have one of `versions`;
+    /// returns its version.
     pub fn start(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let (found, version) = self.start_any()?;
@@ -139,7 +144,8 @@ impl<'a> Decoder<'a> {
         self.error_at(self.position, message)
     }
 
-    /// Bytes up to the end of the innermost object, or of the file if none is open or its end is not known.
+    /// Bytes up to the end of the innermost object, or of the file if none is open or its end is
+    /// not known.
     pub fn remaining(&self) -> u64 {
         let end = match self.open.last() {
             // lengths wrap in files beyond 4 GiB and bound nothing there
@@ -149,8 +155,8 @@ impl<'a> Decoder<'a> {
         end.saturating_sub(self.position)
     }
 
-    /// Checks, before memory is allocated, that `count` items of at least `bytes` bytes each fit into the innermost
-    /// object.
+    /// Checks, before memory is allocated, that `count` items of at least `bytes` bytes each fit
+    /// into the innermost object.
     fn check_count(&self, field: &str, count: u64, bytes: u64) -> Result<()> {
         let remaining = self.remaining();
         match count.checked_mul(bytes) {
@@ -159,8 +165,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes; fails if the innermost object ends earlier. For short fields only: all bytes are
-    /// in memory at once.
+    /// Returns the next `count` bytes; fails if the innermost object ends earlier. For short fields
+    /// only: all bytes are in memory at once.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -244,7 +250,8 @@ impl<'a> Decoder<'a> {
         Ok(bytes)
     }
 
-    /// Decodes elements stored one after the other; Bools are packed to bits, strings have their own lengths.
+    /// Decodes elements stored one after the other; Bools are packed to bits, strings have their
+    /// own lengths.
     pub fn values(&mut self, field: &str, data_type: DataType, count: u64) -> Result<Values> {
         let mut values = Values::new(data_type);
         match &mut values {
@@ -282,8 +289,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes a `Block` of numbers of `N` bytes each, 1024 at a time: the bucket index of a storage manager may have a
-    /// million.
+    /// Decodes a `Block` of numbers of `N` bytes each, 1024 at a time: the bucket index of a
+    /// storage manager may have a million.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;

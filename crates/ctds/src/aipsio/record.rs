@@ -38,7 +38,8 @@ enum Kind {
 }
 
 impl Decoder<'_> {
-    /// Decodes the object of a keyword set or record cell: `TableRecord`, `Record`, or a keyword set from before 1995.
+    /// Decodes the object of a keyword set or record cell: `TableRecord`, `Record`, or a keyword
+    /// set from before 1995.
     pub fn record(&mut self) -> Result<Record> {
         self.nested_record(0)
     }

@@ -29,8 +29,8 @@ impl Directory {
 }
 
 impl Directory {
-    /// Sorted names of the subdirectories or of the regular files, symbolic links followed; names that are not UTF-8
-    /// are skipped.
+    /// Sorted names of the subdirectories or of the regular files, symbolic links followed; names
+    /// that are not UTF-8 are skipped.
     fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {

@@ -7,18 +7,20 @@ use super::{Announced, Container, ContainerMut, Damage, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Answers a question about the container in the file `name` of the directory or container `inside`, or opens it.
+/// Answers a question about the container in the file `name` of the directory or container
+/// `inside`, or opens it.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
 /// Creates an empty container as the file `path`, in place of an existing one.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
-/// Writes all files of `source`, nested containers included, to a new container. Decides what an existing target means,
-/// and leaves nothing half-written under a final name.
+/// Writes all files of `source`, nested containers included, to a new container. Decides what an
+/// existing target means, and leaves nothing half-written under a final name.
 pub type WriteTree =
     fn(source: &dyn Container, target: &Path, options: &WriteOptions, progress: &dyn Progress) -> Result<Written>;
 
-/// Options for writing all files of a directory, or of another container, to a new container at once.
+/// Options for writing all files of a directory, or of another container, to a new container at
+/// once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriteOptions {
     /// `None` for the default of the format.
@@ -28,20 +30,23 @@ pub struct WriteOptions {
 /// Result of writing all files of a directory, or of another container, to a new container at once.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
-    /// Growth of the file system in bytes; less than the files have in a format that stores equal blocks once.
+    /// Growth of the file system in bytes; less than the files have in a format that stores equal
+    /// blocks once.
     pub stored_bytes: u64,
     pub warnings: Vec<String>,
 }
 
-/// Function of a container format that creates a container in the file `path` for `files`, whose names and lengths are
-/// announced before the first is written. The caller then writes exactly these files, in their order.
+/// Function of a container format that creates a container in the file `path` for `files`, whose
+/// names and lengths are announced before the first is written. The caller then writes exactly
+/// these files, in their order.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
 /// A damaged container, opened as far as it can be read, and the error that describes its defects.
 pub(super) type Salvaged = (Arc<dyn Container>, Error);
 
-/// A container format. A container is known by one file (or directory); `parts` lists its other files, in the same
-/// directory. Written formats have at least one of `create`, `create_for` and `write_tree`.
+/// A container format. A container is known by one file (or directory); `parts` lists its other
+/// files, in the same directory. Written formats have at least one of `create`, `create_for` and
+/// `write_tree`.
 pub struct Format {
     /// Name on the command line and in listings.
     pub name: &'static str,
@@ -51,7 +56,8 @@ pub struct Format {
     pub recognise: OfFile<bool>,
     /// The other files of a container.
     pub parts: OfFile<Vec<String>>,
-    /// Ranges that do not match the format's checksums of whole container files, if it has such checksums.
+    /// Ranges that do not match the format's checksums of whole container files, if it has such
+    /// checksums.
     pub damage: OfFile<Vec<Damage>>,
     pub open: OfFile<Arc<dyn Container>>,
     /// Opens as much as possible of a container that [`open`](Self::open) refuses as damaged.
@@ -117,8 +123,8 @@ impl Format {
     /// Creates an empty container, in place of an existing file.
     ///
     /// # Errors
-    /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it lacks; `Io`,
-    /// `NoSpace`.
+    /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it
+    /// lacks; `Io`, `NoSpace`.
     pub fn create(&self, path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>> {
         match self.create {
             Some(create) => create(path, options),

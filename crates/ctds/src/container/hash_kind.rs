@@ -11,8 +11,8 @@ pub enum HashKind {
     /// BLAKE3, as `b3sum` prints it: fast on every processor, and on all threads at once.
     #[default]
     Blake3,
-    /// SHA-256, as `sha256sum` prints it: for archives whose rules ask for it. Slow on processors without instructions
-    /// for it.
+    /// SHA-256, as `sha256sum` prints it: for archives whose rules ask for it. Slow on processors
+    /// without instructions for it.
     Sha256,
 }
 
@@ -28,8 +28,8 @@ impl HashKind {
         }
     }
 
-    /// Name of the fingerprints of tables that are computed with this hash: `CTFP-2` with BLAKE3, `CTFP-1` with SHA-256.
-    /// Both hash the same bytes.
+    /// Name of the fingerprints of tables that are computed with this hash: `CTFP-2` with BLAKE3,
+    /// `CTFP-1` with SHA-256. Both hash the same bytes.
     pub fn fingerprint(self) -> &'static str {
         match self {
             HashKind::Blake3 => "CTFP-2",

@@ -10,8 +10,8 @@ use crate::lfs;
 use crate::limits;
 use crate::suggest::instead;
 
-/// Opens the directory or container at `path`; containers inside containers are opened without being unpacked. A
-/// missing directory is reported when one of its files is opened.
+/// Opens the directory or container at `path`; containers inside containers are opened without
+/// being unpacked. A missing directory is reported when one of its files is opened.
 ///
 /// # Errors
 /// `Format` if `path` is another kind of file; those of opening the container.
@@ -22,7 +22,8 @@ pub fn locate(path: &Path, formats: Formats) -> Result<Arc<dyn Container>> {
     }
 }
 
-/// Like [`locate`]; a damaged container is opened as far as its format can, with the error that describes the damage.
+/// Like [`locate`]; a damaged container is opened as far as its format can, with the error that
+/// describes the damage.
 pub fn locate_damaged(path: &Path, formats: Formats) -> Result<(Arc<dyn Container>, Option<Error>)> {
     match outermost(path, formats)? {
         Some(found) if found.below.as_os_str().is_empty() => {
@@ -123,7 +124,8 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens a damaged container as far as it can be read, with the error that describes the damage.
+    /// Opens a damaged container as far as it can be read, with the error that describes the
+    /// damage.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {
@@ -135,7 +137,8 @@ impl Outermost<'_> {
     }
 }
 
-/// Opens a nested container, or a virtual file that is one; `None` for other virtual files, `NotFound` for neither.
+/// Opens a nested container, or a virtual file that is one; `None` for other virtual files,
+/// `NotFound` for neither.
 fn enter(container: &dyn Container, name: &str, formats: Formats) -> Result<Option<Arc<dyn Container>>> {
     match container.enter(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => match recognise(container, name, formats) {
@@ -179,8 +182,9 @@ fn recognise_as(
     Ok(None)
 }
 
-/// Opens the container with the storage managers' files of a table, of the format that table.dat names. `None` if there
-/// is none: casacore creates none for managers that cannot be in a container, whatever table.dat says.
+/// Opens the container with the storage managers' files of a table, of the format that table.dat
+/// names. `None` if there is none: casacore creates none for managers that cannot be in a
+/// container, whatever table.dat says.
 pub fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {
     let Some((format, casacore)) = format.and_then(|format| Some((format, format.casacore?))) else { return Ok(None) };
     let name = casacore.file_name;

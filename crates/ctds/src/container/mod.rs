@@ -1,8 +1,9 @@
-//! Containers of named virtual files: a table's files, in a directory, a container file or an archive.
+//! Containers of named virtual files: a table's files, in a directory, a container file or an
+//! archive.
 //!
-//! A kind of container is a file here that exports its [`Format`], and a line in [`Formats`]. Everything above sees
-//! [`Container`] and [`ContainerMut`] only. A format that is only read needs three functions; `toy.rs`, which the tests
-//! use, is an example.
+//! A kind of container is a file here that exports its [`Format`], and a line in [`Formats`].
+//! Everything above sees [`Container`] and [`ContainerMut`] only. A format that is only read needs
+//! three functions; `toy.rs`, which the tests use, is an example.
 
 mod directory;
 mod format;
@@ -37,10 +38,11 @@ pub use multifile::{MultiFile, MultiFileMut};
 pub use properties::{Announced, AnnouncedFile};
 pub use properties::{Properties, Property};
 
-/// A container: named virtual files, such as those of a table. Each file is read as [`ReadAt`], like one of the file system,
-/// so a file can itself be a container.
+/// A container: named virtual files, such as those of a table. Each file is read as [`ReadAt`],
+/// like one of the file system, so a file can itself be a container.
 pub trait Container: Debug + Send + Sync {
-    /// Names of all files of the container, in the order of the container if its format has one, else sorted.
+    /// Names of all files of the container, in the order of the container if its format has one,
+    /// else sorted.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -52,8 +54,8 @@ pub trait Container: Debug + Send + Sync {
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
 
-    /// Names of the containers nested in this one, sorted: subdirectories, for instance. They are not among
-    /// [`names`](Self::names). A format without nested containers has none.
+    /// Names of the containers nested in this one, sorted: subdirectories, for instance. They are
+    /// not among [`names`](Self::names). A format without nested containers has none.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -69,14 +71,15 @@ pub trait Container: Debug + Send + Sync {
         Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
-    /// Path in the file system of the file `name`; `None` if the container is not a directory, so that its files have no
-    /// paths of their own.
+    /// Path in the file system of the file `name`; `None` if the container is not a directory, so
+    /// that its files have no paths of their own.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }
 
-    /// Names of the recorded states (snapshots) of the container, oldest first, the present one last; [`enter`](Self::enter) opens them, but
-    /// [`nested`](Self::nested) does not list them. Empty for a format without a history.
+    /// Names of the recorded states (snapshots) of the container, oldest first, the present one
+    /// last; [`enter`](Self::enter) opens them, but [`nested`](Self::nested) does not list them.
+    /// Empty for a format without a history.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -84,8 +87,8 @@ pub trait Container: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Entries of the container that are neither files nor containers, as pairs of name and description: symbolic links, for
-    /// instance.
+    /// Entries of the container that are neither files nor containers, as pairs of name and
+    /// description: symbolic links, for instance.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -112,7 +115,8 @@ pub trait Container: Debug + Send + Sync {
         Ok(Properties::default())
     }
 
-    /// Properties of the file `name` that only the format of the container has; empty for most formats.
+    /// Properties of the file `name` that only the format of the container has; empty for most
+    /// formats.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -120,8 +124,9 @@ pub trait Container: Debug + Send + Sync {
         Ok(Properties::default())
     }
 
-    /// Verifies the structure of the container (all bytes that do not belong to a file), as far as opening it has not done
-    /// so. Returns true if checksums protect the structure, or if the format has no structure that could be damaged.
+    /// Verifies the structure of the container (all bytes that do not belong to a file), as far as
+    /// opening it has not done so. Returns true if checksums protect the structure, or if the
+    /// format has no structure that could be damaged.
     ///
     /// # Errors
     /// `Format` if they are damaged, or their checksums are cut off.
@@ -129,8 +134,8 @@ pub trait Container: Debug + Send + Sync {
         Ok(self.describe().checksum.is_some())
     }
 
-    /// Compares the blocks of a container that has blocks instead of files with the hashes that name them; `None` for every
-    /// other container.
+    /// Compares the blocks of a container that has blocks instead of files with the hashes that
+    /// name them; `None` for every other container.
     ///
     /// # Errors
     /// Those of reading the blocks; damage is in the result.
@@ -161,20 +166,24 @@ pub struct ContainerInfo {
     pub version: Option<u32>,
     /// Size of a block of the container in bytes; `None` for a format without blocks.
     pub block_bytes: Option<u64>,
-    /// Number of blocks in the container, those of the header and free ones included; `None` for a format without blocks.
+    /// Number of blocks in the container, those of the header and free ones included; `None` for a
+    /// format without blocks.
     pub blocks: Option<u64>,
     /// Number of blocks in the container that are not in use; `None` for a format without blocks.
     pub free_blocks: Option<u64>,
-    /// How often the header of the container was written, by the counter in it; `None` for a format without such a counter.
+    /// How often the header of the container was written, by the counter in it; `None` for a format
+    /// without such a counter.
     pub changes: Option<u64>,
-    /// Kind of checksum that protects the bytes of the container: `crc32`, `fletcher32`; `None` without checksums.
+    /// Kind of checksum that protects the bytes of the container: `crc32`, `fletcher32`; `None`
+    /// without checksums.
     pub checksum: Option<&'static str>,
 }
 
 /// A range of bytes of a container that do not match the container's checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Virtual file, with the names of the containers around it; `None` for the container's own structure.
+    /// Virtual file, with the names of the containers around it; `None` for the container's own
+    /// structure.
     pub file: Option<String>,
     /// Half-open, in the file of the container.
     pub bytes: Range<u64>,
@@ -194,25 +203,28 @@ pub struct FileLayout {
     pub stored_bytes: u64,
     /// Size of the virtual file's blocks in bytes; `None` if it is not stored in blocks.
     pub block_bytes: Option<u64>,
-    /// Number of blocks that hold the virtual file; 0 if it is not stored in blocks, but 1 for an HDF5 dataset without chunks.
+    /// Number of blocks that hold the virtual file; 0 if it is not stored in blocks, but 1 for an
+    /// HDF5 dataset without chunks.
     pub blocks: u64,
-    /// Numbers of the blocks that hold the virtual file, as half-open ranges in the order of its bytes; empty if the format
-    /// does not number blocks.
+    /// Numbers of the blocks that hold the virtual file, as half-open ranges in the order of its
+    /// bytes; empty if the format does not number blocks.
     pub block_numbers: Vec<Range<u64>>,
-    /// Kind of checksum that is verified when the virtual file is read: `crc32`, `fletcher32`; `None` without checksums.
+    /// Kind of checksum that is verified when the virtual file is read: `crc32`, `fletcher32`;
+    /// `None` without checksums.
     pub checksum: Option<&'static str>,
-    /// Names of the filters that were applied to the virtual file's bytes on writing, first applied first.
+    /// Names of the filters that were applied to the virtual file's bytes on writing, first applied
+    /// first.
     pub filters: Vec<String>,
-    /// Kind of the index with which HDF5 finds the chunks of the virtual file's dataset: `btree_v1`, `fixed_array` …;
-    /// `None` if the file is not stored as a chunked dataset.
+    /// Kind of the index with which HDF5 finds the chunks of the virtual file's dataset:
+    /// `btree_v1`, `fixed_array` …; `None` if the file is not stored as a chunked dataset.
     pub index: Option<String>,
-    /// Hash that the container records for the virtual file: its kind, and the text that should be its hexadecimal digits;
-    /// `None` if it does not record one.
+    /// Hash that the container records for the virtual file: its kind, and the text that should be
+    /// its hexadecimal digits; `None` if it does not record one.
     pub hash: Option<(HashKind, String)>,
 }
 
-/// Refuses, with `Format` because names come from files, a name that leads elsewhere when a container is unpacked.
-/// Containers list whatever names they hold; every writer asks here.
+/// Refuses, with `Format` because names come from files, a name that leads elsewhere when a
+/// container is unpacked. Containers list whatever names they hold; every writer asks here.
 pub fn check_name(name: &str) -> Result<()> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
         return Err(Error::format(format!("{name:?} cannot be the name of a file")));
@@ -220,10 +232,11 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A container that is open for writing: virtual files can be created, changed and removed, and changes committed.
+/// A container that is open for writing: virtual files can be created, changed and removed, and
+/// changes committed.
 ///
-/// Written files are sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
-/// the last commit left, or what the next one would have.
+/// Written files are sure to be found again after [`commit`](Self::commit); a process killed at any
+/// moment leaves what the last commit left, or what the next one would have.
 pub trait ContainerMut: Container {
     /// Creates a virtual file in the container, or empties the one that has this name.
     ///
@@ -231,8 +244,9 @@ pub trait ContainerMut: Container {
     /// `Io` or `NoSpace`; `Format` if no file can have this name.
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
-    /// Whether the file `name` is complete before anything is written to it, because its container was told of all files in
-    /// advance and already has a file of the same content. Nothing must be written to such a file.
+    /// Whether the file `name` is complete before anything is written to it, because its container
+    /// was told of all files in advance and already has a file of the same content. Nothing must be
+    /// written to such a file.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -272,14 +286,16 @@ pub struct FormatOptions {
     pub block_bytes: u64,
     /// Whether each block of the new container has a checksum.
     pub checksums: bool,
-    /// Compression of each block of the new container: number of the HDF5 filter, and level. MultiHDF5 only.
+    /// Compression of each block of the new container: number of the HDF5 filter, and level.
+    /// MultiHDF5 only.
     pub compression: Option<(i32, u8)>,
-    /// Whether the new container may hold more than casacore reads: all files of the table, subtables, their hashes.
+    /// Whether the new container may hold more than casacore reads: all files of the table,
+    /// subtables, their hashes.
     pub archive: bool,
     /// Hash that an archive (`archive` is true) records for each of its files. MultiHDF5 only.
     pub hash: HashKind,
-    /// Whether files of the new container can grow while other processes read them; only for MultiHDF5 containers that
-    /// are archives (`archive` is true).
+    /// Whether files of the new container can grow while other processes read them; only for
+    /// MultiHDF5 containers that are archives (`archive` is true).
     pub appendable: bool,
 }
 
@@ -291,7 +307,8 @@ pub struct FormatOptions {
 pub struct Formats {
     #[doc(hidden)]
     pub list: &'static [&'static Format],
-    /// Whether the HDF5 file of a thin table is still the one it was linked to, although it was written to since.
+    /// Whether the HDF5 file of a thin table is still the one it was linked to, although it was
+    /// written to since.
     #[doc(hidden)]
     pub check_thin: fn(&thin::Record, hdf5: &Path) -> Result<()>,
 }

@@ -1,16 +1,19 @@
-//! Properties: metadata of a container and its files that only the container's format has. A container of another
-//! format that holds copies of the files also stores the properties, so that the original can be made again.
+//! Properties: metadata of a container and its files that only the container's format has. A
+//! container of another format that holds copies of the files also stores the properties, so that
+//! the original can be made again.
 
-/// Metadata of a container, or of one of its files, that only the format of this container has: named values in the order in
-/// which they are shown.
+/// Metadata of a container, or of one of its files, that only the format of this container has:
+/// named values in the order in which they are shown.
 ///
-/// They are what another kind of container has to keep so that the first one can be made again; in HDF5 they are attributes.
+/// They are what another kind of container has to keep so that the first one can be made again; in
+/// HDF5 they are attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Properties {
-    /// Identity of a file's bytes, such as a hash: two files of one container with the same identity have the same bytes.
-    /// `None` if the format does not record one.
+    /// Identity of a file's bytes, such as a hash: two files of one container with the same
+    /// identity have the same bytes. `None` if the format does not record one.
     pub content: Option<String>,
-    /// Name and value of each property of the container or file. Names begin with the name of the format: `sion_globalrank`.
+    /// Name and value of each property of the container or file. Names begin with the name of the
+    /// format: `sion_globalrank`.
     pub values: Vec<(String, Property)>,
 }
 

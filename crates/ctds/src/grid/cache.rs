@@ -8,15 +8,15 @@ use crate::io::Asked;
 use crate::sync::LockUnpoisoned;
 use crate::value::Values;
 
-/// Key of a cached chunk: number of the grid (chunked array) among those that share the cache, and linear number of the chunk
-/// in the grid.
+/// Key of a cached chunk: number of the grid (chunked array) among those that share the cache, and
+/// linear number of the chunk in the grid.
 pub(super) type ChunkKey = (u64, u64);
 
 /// A cache of the decoded chunks used last, up to a number of bytes.
 #[derive(Debug)]
 pub struct ChunkCache {
-    /// Largest number of bytes of decoded chunks that the cache keeps; elements without a fixed size (strings) are
-    /// counted as one byte each.
+    /// Largest number of bytes of decoded chunks that the cache keeps; elements without a fixed
+    /// size (strings) are counted as one byte each.
     capacity_bytes: usize,
     inner: Mutex<Inner>,
 }
@@ -24,19 +24,22 @@ pub struct ChunkCache {
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
-    /// Counts of reads of parts of chunks that are not cached, to decide when to read and cache a whole chunk.
+    /// Counts of reads of parts of chunks that are not cached, to decide when to read and cache a
+    /// whole chunk.
     asked: Asked<ChunkKey>,
     /// The cached chunks, each with the logical time (a count of accesses) of its last use.
     chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
     /// The keys of the cached chunks by the logical time of their last use, to find the one unused
     /// for longest.
     used: BTreeMap<u64, ChunkKey>,
-    /// Logical time of the cache: a count of accesses, without repeated ones to the chunk that was used last.
+    /// Logical time of the cache: a count of accesses, without repeated ones to the chunk that was
+    /// used last.
     time: u64,
 }
 
 impl Inner {
-    /// Returns the chunk `key` and marks it as the most recently used one; `None` if it is not cached.
+    /// Returns the chunk `key` and marks it as the most recently used one; `None` if it is not
+    /// cached.
     fn find(&mut self, key: ChunkKey) -> Option<Arc<Values>> {
         let (last, values) = self.chunks.get_mut(&key)?;
         if *last != self.time {
@@ -67,12 +70,14 @@ impl Inner {
 }
 
 impl ChunkCache {
-    /// A cache that keeps at most `capacity_bytes` of decoded chunks, or only the chunk used last if that is larger.
+    /// A cache that keeps at most `capacity_bytes` of decoded chunks, or only the chunk used last
+    /// if that is larger.
     pub fn new(capacity_bytes: usize) -> Self {
         ChunkCache { capacity_bytes, inner: Mutex::default() }
     }
 
-    /// Returns the chunk `key` from the cache; if it is not cached, calls `read` to decode it, and caches it.
+    /// Returns the chunk `key` from the cache; if it is not cached, calls `read` to decode it, and
+    /// caches it.
     pub fn get(&self, key: ChunkKey, read: impl FnOnce() -> Result<Values>) -> Result<Arc<Values>> {
         if let Some(found) = self.lock().find(key) {
             return Ok(found);
@@ -87,8 +92,9 @@ impl ChunkCache {
         Ok(values)
     }
 
-    /// Whether the chunk `key`, of `len` elements, is cached, or should now be read whole because many parts of it were requested. Counts
-    /// this call as a request for a part that starts at element `at`.
+    /// Whether the chunk `key`, of `len` elements, is cached, or should now be read whole because
+    /// many parts of it were requested. Counts this call as a request for a part that starts at
+    /// element `at`.
     pub fn expects(&self, key: ChunkKey, at: u64, len: u64) -> bool {
         let mut inner = self.lock();
         inner.chunks.contains_key(&key) || inner.asked.is_worth_reading(key, at, len)

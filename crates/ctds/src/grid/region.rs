@@ -6,17 +6,19 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// A part of a chunk may be read without the rest of the chunk if the chunk has at least this many times the elements of the
-/// part.
+/// A part of a chunk may be read without the rest of the chunk if the chunk has at least this many
+/// times the elements of the part.
 const SMALL_PART: u64 = 8;
-/// Largest number of contiguous runs of elements that are read from a chunk without the rest of the chunk; for more
-/// runs, the whole chunk is read.
+/// Largest number of contiguous runs of elements that are read from a chunk without the rest of the
+/// chunk; for more runs, the whole chunk is read.
 const FEW_RUNS: usize = 8;
 
-/// Reads the elements of `region`, a box that must lie within the array, and appends them to `out`, first axis fastest.
+/// Reads the elements of `region`, a box that must lie within the array, and appends them to `out`,
+/// first axis fastest.
 ///
-/// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that was not read lately
-/// a small part is read by itself: cells here and there do not cost a chunk each.
+/// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that
+/// was not read lately a small part is read by itself: cells here and there do not cost a chunk
+/// each.
 pub fn read_region(
     from: &dyn ChunkRead,
     cache: &ChunkCache,
@@ -48,9 +50,10 @@ pub fn read_region(
     })
 }
 
-/// Reads the elements that chunk `number` (from 0, first axis fastest) and a region of shape `region` have in common
-/// into `out`, without the rest of the chunk. The region begins at the element of `out` with index `base`. Returns
-/// `false` if that needs too many reads, or the storage does not allow it.
+/// Reads the elements that chunk `number` (from 0, first axis fastest) and a region of shape
+/// `region` have in common into `out`, without the rest of the chunk. The region begins at the
+/// element of `out` with index `base`. Returns `false` if that needs too many reads, or the storage
+/// does not allow it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,
@@ -79,23 +82,27 @@ fn read_part(
 /// The box of elements that a chunk and a region have in common.
 #[derive(Debug)]
 pub struct Part {
-    /// Start of the box of elements that a chunk and a region have in common, as an index in the chunk, first axis fastest.
+    /// Start of the box of elements that a chunk and a region have in common, as an index in the
+    /// chunk, first axis fastest.
     pub in_chunk: Shape,
-    /// Start of the box of elements that a chunk and a region have in common, as an index in the region, first axis fastest.
+    /// Start of the box of elements that a chunk and a region have in common, as an index in the
+    /// region, first axis fastest.
     pub in_region: Shape,
     pub extent: Shape,
 }
 
 impl Part {
-    /// Number of the first element that the chunk and the region have in common, among the elements of the chunk: from
-    /// 0, first axis fastest. `chunk` is the shape of the chunk that this part belongs to.
+    /// Number of the first element that the chunk and the region have in common, among the elements
+    /// of the chunk: from 0, first axis fastest. `chunk` is the shape of the chunk that this part
+    /// belongs to.
     fn first_element(&self, chunk: &Shape) -> u64 {
         steps(chunk, &self.in_chunk).1 as u64
     }
 }
 
-/// Calls `each` for every chunk that `region`, a box of elements within the array, touches: with the index of the chunk
-/// (in chunks on each axis, from 0, first axis fastest), and the part of the chunk that is in the region.
+/// Calls `each` for every chunk that `region`, a box of elements within the array, touches: with
+/// the index of the chunk (in chunks on each axis, from 0, first axis fastest), and the part of the
+/// chunk that is in the region.
 pub fn for_each_chunk(grid: &Grid, region: &Region, mut each: impl FnMut(&[u64], &Part) -> Result<()>) -> Result<()> {
     region.check(&grid.shape)?;
     if region.shape.contains(&0) {
@@ -130,9 +137,9 @@ pub fn for_each_chunk(grid: &Grid, region: &Region, mut each: impl FnMut(&[u64],
     }
 }
 
-/// Copies a box of `extent` elements along each axis from one array to another of the same type. Each array is given by
-/// its shape and the index (from 0) at which the box starts, first axis fastest. The target array begins at element
-/// `base` of its buffer.
+/// Copies a box of `extent` elements along each axis from one array to another of the same type.
+/// Each array is given by its shape and the index (from 0) at which the box starts, first axis
+/// fastest. The target array begins at element `base` of its buffer.
 #[allow(clippy::too_many_arguments, reason = "two arrays, two places, one extent")]
 pub fn copy_box(
     from: &Values,
@@ -157,8 +164,8 @@ pub fn copy_box(
     same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
 }
 
-/// Copies a box of `extent` elements along each axis from one array to another. Each array is given by its shape and
-/// the index (from 0) at which the box starts, first axis fastest.
+/// Copies a box of `extent` elements along each axis from one array to another. Each array is given
+/// by its shape and the index (from 0) at which the box starts, first axis fastest.
 pub fn copy_elements<T: Clone>(
     from: &[T],
     from_shape: &[u64],
@@ -177,15 +184,17 @@ pub fn copy_elements<T: Clone>(
     });
 }
 
-/// The contiguous runs of elements along one axis of a box that is copied between two arrays; the runs are at equal distances in each of
-/// the arrays.
+/// The contiguous runs of elements along one axis of a box that is copied between two arrays; the
+/// runs are at equal distances in each of the arrays.
 struct Row {
     source: usize,
     target: usize,
-    /// Number of elements in the source array from the start of a contiguous run of the copied box to the start of the next run.
+    /// Number of elements in the source array from the start of a contiguous run of the copied box
+    /// to the start of the next run.
     from_step: usize,
     to_step: usize,
-    /// Number of runs that are copied from one array to another: elements that are contiguous in both.
+    /// Number of runs that are copied from one array to another: elements that are contiguous in
+    /// both.
     runs: usize,
     /// Number of elements in each contiguous run that is copied.
     elements: usize,
@@ -198,8 +207,8 @@ impl Row {
         }
     }
 
-    /// Copies this row of runs, each of `N` elements that are contiguous in `from` and in `to`. `N` is a constant, so that short runs are copied
-    /// without a function call for each.
+    /// Copies this row of runs, each of `N` elements that are contiguous in `from` and in `to`. `N`
+    /// is a constant, so that short runs are copied without a function call for each.
     fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
         if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
             let from = from[self.source..].chunks(from_step.get());
@@ -215,9 +224,10 @@ impl Row {
     }
 }
 
-/// Calls `run(from, to, elements)` for every stretch of a box of elements that is contiguous in both arrays: with the
-/// number of its first element in either array, counted first axis fastest, and its number of elements. Each array is
-/// given by its shape and the index at which the box starts, first axis fastest.
+/// Calls `run(from, to, elements)` for every stretch of a box of elements that is contiguous in
+/// both arrays: with the number of its first element in either array, counted first axis fastest,
+/// and its number of elements. Each array is given by its shape and the index at which the box
+/// starts, first axis fastest.
 pub fn for_each_run(
     from_shape: &[u64],
     from_start: &[u64],
@@ -280,8 +290,9 @@ fn for_each_row(
     }
 }
 
-/// Distances in elements between neighbours along each axis of an array of this shape, and the number (from 0) of the
-/// element with the index `start`. `shape`, `start`, the distances and the number have the first axis fastest.
+/// Distances in elements between neighbours along each axis of an array of this shape, and the
+/// number (from 0) of the element with the index `start`. `shape`, `start`, the distances and the
+/// number have the first axis fastest.
 fn steps(shape: &[u64], start: &[u64]) -> (Vec<usize>, usize) {
     let (mut step, mut first) = (1, 0);
     let mut steps = Vec::with_capacity(shape.len());

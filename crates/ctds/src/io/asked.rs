@@ -1,18 +1,20 @@
-//! Decides whether to read a whole block of a file or only the requested parts of it: a block is read whole after many
-//! requests for its parts, or after a few for parts near each other.
+//! Decides whether to read a whole block of a file or only the requested parts of it: a block is
+//! read whole after many requests for its parts, or after a few for parts near each other.
 
 use std::collections::VecDeque;
 
 /// Blocks for which requests are counted; a further one replaces the oldest.
 const REMEMBERED: usize = 32;
-/// A block is worth reading after `len / FOR_EACH` parts of it; `len` is in bytes of a page, in elements of a chunk.
+/// A block is worth reading after `len / FOR_EACH` parts of it; `len` is in bytes of a page, in
+/// elements of a chunk.
 const FOR_EACH: u64 = 1 << 10;
 /// A block is worth reading after this many consecutive requests near each other.
 const MANY_NEAR: u32 = 3;
 /// Near: starts differ by less than 1/64 of the block's length.
 const NEAR: u64 = 64;
 
-/// Counts requests for parts of blocks of files (pages, chunks), to decide when it is worth reading a whole block.
+/// Counts requests for parts of blocks of files (pages, chunks), to decide when it is worth reading
+/// a whole block.
 #[derive(Debug)]
 pub struct Asked<K>(VecDeque<Entry<K>>);
 
@@ -22,7 +24,8 @@ struct Entry<K> {
     /// Start of the part that was requested last.
     at: u64,
     asks: u32,
-    /// Latest consecutive requests that were near each other; 1 if the last was far from the one before.
+    /// Latest consecutive requests that were near each other; 1 if the last was far from the one
+    /// before.
     near: u32,
 }
 
@@ -33,8 +36,8 @@ impl<K> Default for Asked<K> {
 }
 
 impl<K: PartialEq> Asked<K> {
-    /// Counts a read of a part, and tells whether the whole block should be read instead. `at` and `len` are both bytes
-    /// or both elements.
+    /// Counts a read of a part, and tells whether the whole block should be read instead. `at` and
+    /// `len` are both bytes or both elements.
     pub fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

@@ -1,9 +1,11 @@
-//! Reads files into memory. Where the copy from the system's page cache to the caller's memory would be slow, because of the
-//! address of that memory, bytes go through a buffer at a better address.
+//! Reads files into memory. Where the copy from the system's page cache to the caller's memory
+//! would be slow, because of the address of that memory, bytes go through a buffer at a better
+//! address.
 //!
-//! On processors of AMD (seen on Zen 3) the instruction with which Linux copies from the page cache (`rep movsb`) is ten times slower
-//! if the target begins 1 to 31 bytes after the source, counted within pages of 4096 bytes: 1.7 instead of 16 GB/s.
-//! Memory for large arrays usually begins 16 bytes after the start of a page, and tiles in files at the start of a page.
+//! On processors of AMD (seen on Zen 3) the instruction with which Linux copies from the page cache
+//! (`rep movsb`) is ten times slower if the target begins 1 to 31 bytes after the source, counted
+//! within pages of 4096 bytes: 1.7 instead of 16 GB/s. Memory for large arrays usually begins 16
+//! bytes after the start of a page, and tiles in files at the start of a page.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -15,9 +17,11 @@ const PAGE: usize = 4096;
 const SLOW: std::ops::Range<usize> = 1..32;
 /// Smaller reads go straight into the caller's memory.
 const LARGE: usize = 16 << 10;
-/// Bytes read into the buffer at a time, and copied on while they are in the cache of the processor.
+/// Bytes read into the buffer at a time, and copied on while they are in the cache of the
+/// processor.
 const PIECE: usize = 64 << 10;
-/// Bytes per call of `memcpy`. For more, the C library may use `rep movsb`, the instruction that is slow here.
+/// Bytes per call of `memcpy`. For more, the C library may use `rep movsb`, the instruction that is
+/// slow here.
 const COPIED: usize = 1024;
 
 thread_local! {
@@ -49,7 +53,8 @@ pub(super) fn read(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
     })
 }
 
-/// Whether the address of `out`, within a page, is a little higher than that of the bytes in the page cache.
+/// Whether the address of `out`, within a page, is a little higher than that of the bytes in the
+/// page cache.
 fn is_slow(offset: u64, out: &[u8]) -> bool {
     SLOW.contains(&(out.as_ptr().addr().wrapping_sub(offset as usize) % PAGE))
 }

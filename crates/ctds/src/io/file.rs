@@ -17,8 +17,9 @@ use crate::sync::LockUnpoisoned;
 
 /// Growth from which disk space is reserved in advance.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Bytes of one system call. Larger writes are not faster, and make the page cache use larger pages, which can take
-/// five times as long if a virtual machine has to request memory from its host.
+/// Bytes of one system call. Larger writes are not faster, and make the page cache use larger
+/// pages, which can take five times as long if a virtual machine has to request memory from its
+/// host.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// A file of the operating system, opened for reading.
@@ -66,8 +67,9 @@ impl ReadAt for File {
     }
 }
 
-/// A file of the operating system, opened for reading and writing. While much is written to it, the system is asked to write
-/// it to the disk, so that making the file durable takes little time at the end.
+/// A file of the operating system, opened for reading and writing. While much is written to it, the
+/// system is asked to write it to the disk, so that making the file durable takes little time at
+/// the end.
 #[derive(Debug)]
 pub struct FileTarget {
     file: File,
@@ -170,8 +172,8 @@ pub fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     count.unwrap_or(0) as u64
 }
 
-/// Reserves space for `len` bytes without changing the length. Does nothing where the file system cannot, and on btrfs,
-/// which does not compress data in reserved space.
+/// Reserves space for `len` bytes without changing the length. Does nothing where the file system
+/// cannot, and on btrfs, which does not compress data in reserved space.
 ///
 /// # Errors
 /// `NoSpace`.
@@ -187,8 +189,8 @@ pub fn reserve(file: &File, len: u64) -> Result<()> {
     }
 }
 
-/// Releases space reserved after the end, by [`reserve`] or by XFS, which reserves half a gigabyte for a file with half
-/// a gigabyte of shared bytes.
+/// Releases space reserved after the end, by [`reserve`] or by XFS, which reserves half a gigabyte
+/// for a file with half a gigabyte of shared bytes.
 pub fn trim(path: &Path) -> Result<()> {
     let file = File::options().write(true).open(path)?;
     Ok(file.set_len(file.metadata()?.len())?)

@@ -8,7 +8,8 @@ const GAP_BYTES: u64 = 2 << 10;
 /// Bytes read at once, gaps included.
 const WINDOW_BYTES: u64 = 256 << 10;
 
-/// Reads pieces of a file into a buffer. Near ones in ascending order are read with one system call.
+/// Reads pieces of a file into a buffer. Near ones in ascending order are read with one system
+/// call.
 #[derive(Debug)]
 pub struct Gather<'a> {
     file: &'a dyn ReadAt,
@@ -22,14 +23,15 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// `None` unless `file` is a file of the operating system, for which [`GAP_BYTES`] is chosen: a request to a server
-    /// costs more.
+    /// `None` unless `file` is a file of the operating system, for which [`GAP_BYTES`] is chosen: a
+    /// request to a server costs more.
     pub fn new(file: &'a dyn ReadAt, out: &'a mut [u8]) -> Option<Self> {
         file.raw(0)?;
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })
     }
 
-    /// Pieces before are read first if this one is not near them. False if the buffer is too small, or reading failed.
+    /// Pieces before are read first if this one is not near them. False if the buffer is too small,
+    /// or reading failed.
     #[must_use]
     pub fn push(&mut self, offset: u64, len: u64) -> bool {
         let Some(end) = offset.checked_add(len) else { return false };

@@ -1,9 +1,10 @@
-//! Keeps descriptors of lock files (`table.lock`) open where closing them would release locks that casacore holds in the same
-//! process.
+//! Keeps descriptors of lock files (`table.lock`) open where closing them would release locks that
+//! casacore holds in the same process.
 //!
-//! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
-//! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are
-//! therefore put aside instead of being closed, without locks of their own, and reused when the file is next opened.
+//! Casacore has record locks, which belong to the process: when any descriptor of a file is closed,
+//! all record locks of the process on that file are gone. In a process that uses casacore as well,
+//! descriptors of a `table.lock` that has locks are therefore put aside instead of being closed,
+//! without locks of their own, and reused when the file is next opened.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,14 +33,15 @@ struct Aside {
     file: File,
 }
 
-/// Sets whether descriptors of `table.lock` stay open from now on while the file has locks. A process that also uses casacore
-/// needs that: casacore's locks on a table end when any descriptor of its lock file is closed. As many descriptors of a file
-/// are kept as were open at once.
+/// Sets whether descriptors of `table.lock` stay open from now on while the file has locks. A
+/// process that also uses casacore needs that: casacore's locks on a table end when any descriptor
+/// of its lock file is closed. As many descriptors of a file are kept as were open at once.
 pub fn keep_lock_files(keep: bool) {
     KEEPS.store(keep, Ordering::Relaxed);
 }
 
-/// An open file. A `table.lock` is kept open for reuse when it is dropped, if [`keep_lock_files`] says so.
+/// An open file. A `table.lock` is kept open for reuse when it is dropped, if [`keep_lock_files`]
+/// says so.
 #[derive(Debug)]
 pub struct Kept {
     /// `None` only while being dropped.

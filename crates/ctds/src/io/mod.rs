@@ -45,9 +45,11 @@ pub use recent::Recent;
 #[doc(hidden)]
 pub use write_behind::{Growth, write_back};
 
-/// A file on disk, in memory or on a server, of which any thread can read bytes at any offset through `&self`.
+/// A file on disk, in memory or on a server, of which any thread can read bytes at any offset
+/// through `&self`.
 ///
-/// Implemented by files, virtual files in containers, and plain memory; callers can bring their own.
+/// Implemented by files, virtual files in containers, and plain memory; callers can bring their
+/// own.
 pub trait ReadAt: fmt::Debug + Send + Sync {
     /// The length of the file in bytes.
     ///
@@ -61,8 +63,9 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     /// `Format` if the file ends before that, `Io` if the system fails. `out` is then unspecified.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// The bytes from `offset` on as a range of a file of the operating system, which the system can copy; `None` if no such file stores
-    /// them unchanged (they are compressed or in memory, for instance).
+    /// The bytes from `offset` on as a range of a file of the operating system, which the system
+    /// can copy; `None` if no such file stores them unchanged (they are compressed or in memory,
+    /// for instance).
     fn raw(&self, _offset: u64) -> Option<Raw<'_>> {
         None
     }
@@ -76,7 +79,8 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     }
 }
 
-/// A range of consecutive bytes in a file of the operating system, which the system can copy to another file by itself.
+/// A range of consecutive bytes in a file of the operating system, which the system can copy to
+/// another file by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
     /// The open file of the operating system that contains the range of bytes.
@@ -94,8 +98,8 @@ pub trait RawCopy: Sync {
         4 << 20
     }
 
-    /// Copies the bytes `from` to `offset` of the file `to`, as many as it can; returns the number of copied bytes, 0 if it
-    /// cannot copy any.
+    /// Copies the bytes `from` to `offset` of the file `to`, as many as it can; returns the number
+    /// of copied bytes, 0 if it cannot copy any.
     fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
         copy_between(from, to, offset)
     }
@@ -104,22 +108,24 @@ pub trait RawCopy: Sync {
 /// Copies within the operating system, without sharing blocks explicitly.
 impl RawCopy for () {}
 
-/// A file that can be written at any position, on `&self` and from any thread; the caller orders writes that overlap.
+/// A file that can be written at any position, on `&self` and from any thread; the caller orders
+/// writes that overlap.
 pub trait WriteAt: ReadAt {
-    /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up to there. Empty `data`
-    /// changes nothing.
+    /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up
+    /// to there. Empty `data` changes nothing.
     ///
     /// # Errors
     /// `Io` or `NoSpace`. How much was written is then unspecified.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Lets `by` copy the bytes of another file to `offset` of this one, as many as it can; returns the number of copied bytes, 0 if this
-    /// file does not allow it.
+    /// Lets `by` copy the bytes of another file to `offset` of this one, as many as it can; returns
+    /// the number of copied bytes, 0 if this file does not allow it.
     fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>, _by: &dyn RawCopy) -> u64 {
         0
     }
 
-    /// Announces that the file will have `len` bytes, all of them written, so that disk space for them can be reserved.
+    /// Announces that the file will have `len` bytes, all of them written, so that disk space for
+    /// them can be reserved.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -133,7 +139,8 @@ pub trait WriteAt: ReadAt {
     /// As [`write_at`](Self::write_at).
     fn set_len(&self, len: u64) -> Result<()>;
 
-    /// Makes all earlier writes to the file durable, so that later ones cannot reach the disk before them.
+    /// Makes all earlier writes to the file durable, so that later ones cannot reach the disk
+    /// before them.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).

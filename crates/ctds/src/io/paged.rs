@@ -1,4 +1,5 @@
-//! Reads a file of which many small parts are wanted, mostly near each other, through a cache of pages.
+//! Reads a file of which many small parts are wanted, mostly near each other, through a cache of
+//! pages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};

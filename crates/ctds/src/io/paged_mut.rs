@@ -1,4 +1,5 @@
-//! Writes a file of which many small parts are written and read again, mostly near each other, through a cache of pages.
+//! Writes a file of which many small parts are written and read again, mostly near each other,
+//! through a cache of pages.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -9,10 +10,11 @@ use crate::sync::LockUnpoisoned;
 const PAGE_BYTES: usize = 1 << 16;
 const CACHE_PAGES: usize = 64;
 
-/// A cache of the pages used last; a changed page is written when another one replaces it. Writes of whole pages bypass
-/// the cache.
+/// A cache of the pages used last; a changed page is written when another one replaces it. Writes
+/// of whole pages bypass the cache.
 ///
-/// Bytes that were never written are zeros. Until [`flush`](Self::flush) the file itself holds some of the bytes only.
+/// Bytes that were never written are zeros. Until [`flush`](Self::flush) the file itself holds some
+/// of the bytes only.
 #[derive(Debug)]
 pub struct PagedMut {
     file: Arc<dyn WriteAt>,
@@ -116,7 +118,8 @@ impl PageCache {
         Ok(&mut self.pages[last])
     }
 
-    /// A buffer for another page: a new one, or that of the least recently used page, written first if it was changed.
+    /// A buffer for another page: a new one, or that of the least recently used page, written first
+    /// if it was changed.
     fn evict(&mut self, file: &dyn WriteAt) -> Result<Vec<u8>> {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);

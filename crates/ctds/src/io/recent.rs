@@ -6,7 +6,8 @@ use super::Asked;
 use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
-/// A cache of items by number: those used last, as many as fit into a number of bytes, but at most 64.
+/// A cache of items by number: those used last, as many as fit into a number of bytes, but at most
+/// 64.
 #[derive(Debug)]
 pub struct Recent<T> {
     capacity: usize,
@@ -23,8 +24,8 @@ impl<T> Recent<T> {
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether the item is cached, or many parts of it, or a few near each other, were requested; else counts a request
-    /// for the part at `at`.
+    /// Whether the item is cached, or many parts of it, or a few near each other, were requested;
+    /// else counts a request for the part at `at`.
     pub fn expects(&self, number: u64, at: u64, len: u64) -> bool {
         self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
             || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)
@@ -35,7 +36,8 @@ impl<T> Recent<T> {
         self.get_in_place_of(number, |_| read())
     }
 
-    /// As [`get`](Self::get); `read` may reuse the memory of the item that leaves the cache, unless it is in use.
+    /// As [`get`](Self::get); `read` may reuse the memory of the item that leaves the cache, unless
+    /// it is in use.
     pub fn get_in_place_of(&self, number: u64, read: impl FnOnce(Option<T>) -> Result<T>) -> Result<Arc<T>> {
         let old = {
             let mut items = self.items.lock_unpoisoned();

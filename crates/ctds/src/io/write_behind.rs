@@ -1,5 +1,5 @@
-//! Asks the system early to write bytes of a file from the page cache to the disk, so that little is left to do when the file
-//! is made durable.
+//! Asks the system early to write bytes of a file from the page cache to the disk, so that little
+//! is left to do when the file is made durable.
 
 use std::fs::File;
 use std::ops::Range;
@@ -16,8 +16,8 @@ const LEAST_BYTES: u64 = 256 << 10;
 /// The page cache writes whole pages; the last one may get more bytes soon.
 const PAGE_BYTES: u64 = 4096;
 
-/// Bytes for which the system was not asked yet. Small writes here and there are forgotten: the system writes them when
-/// the file is made durable.
+/// Bytes for which the system was not asked yet. Small writes here and there are forgotten: the
+/// system writes them when the file is made durable.
 #[derive(Debug, Default)]
 pub(super) struct WriteBehind {
     waiting: Range<u64>,
@@ -97,7 +97,8 @@ impl Growth {
 
 /// Does not wait.
 pub fn write_back(file: &File, bytes: Range<u64>) {
-    // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect on the result
+    // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect
+    // on the result
     let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
     let _ = posix_fadvise(file, bytes.start as i64, (bytes.end - bytes.start) as i64, advice);
 }

@@ -1,4 +1,5 @@
-//! Calls of the operating system that are more than reading and writing files, with a portable path for each.
+//! Calls of the operating system that are more than reading and writing files, with a portable path
+//! for each.
 #![allow(unsafe_code, reason = "system calls on memory, and an ioctl")]
 
 use std::ffi::c_void;
@@ -11,7 +12,8 @@ const HUGE_PAGES_FROM: usize = 4 << 20;
 /// Size on most machines, to which the range for `madvise` is aligned.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Avoids most page faults when large memory is first written. Does nothing where huge pages are not supported.
+/// Avoids most page faults when large memory is first written. Does nothing where huge pages are
+/// not supported.
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     let start = memory.as_mut_ptr().cast::<c_void>();
     let len = size_of_val(memory);
@@ -23,12 +25,13 @@ pub fn prefer_huge_pages<T>(memory: &mut [T]) {
         return;
     };
     #[cfg(target_os = "linux")]
-    // SAFETY: the range is within `memory`, which is borrowed; the advice leaves its content as it is
+    // SAFETY: the range is within `memory`, which is borrowed; the advice leaves its content as it
+    // is
     let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
 }
 
-/// Makes the file `to`, from its byte `offset` on, share the bytes `range` of the file `from`, by the ioctl `FICLONERANGE`
-/// (reflink). They must be whole blocks of the file system in both files.
+/// Makes the file `to`, from its byte `offset` on, share the bytes `range` of the file `from`, by
+/// the ioctl `FICLONERANGE` (reflink). They must be whole blocks of the file system in both files.
 ///
 /// # Errors
 /// `EOPNOTSUPP` where the system cannot share bytes; the errors of the ioctl.
@@ -41,7 +44,8 @@ pub fn clone_range(from: &File, range: &Range<u64>, to: &File, offset: u64) -> n
         src_length: range.end - range.start,
         dest_offset: offset,
     };
-    // SAFETY: both descriptors are those of open files; the system reads the request, which lives until it returns
+    // SAFETY: both descriptors are those of open files; the system reads the request, which lives
+    // until it returns
     let status = unsafe { nix::libc::ioctl(to.as_raw_fd(), nix::libc::FICLONERANGE, &raw const request) };
     nix::errno::Errno::result(status).map(drop)
 }

@@ -40,10 +40,11 @@ pub struct ColumnDesc {
     pub name: BString,
     /// Comment on the column, free text.
     pub comment: BString,
-    /// Type of the data manager that was suggested when the column was described; the table may store the column in another
-    /// one.
+    /// Type of the data manager that was suggested when the column was described; the table may
+    /// store the column in another one.
     pub manager_type: BString,
-    /// Name of the data manager (casacore's data manager group) that was suggested when the column was described.
+    /// Name of the data manager (casacore's data manager group) that was suggested when the column
+    /// was described.
     pub manager_group: BString,
     /// The type of the elements of the column's cells.
     pub data_type: DataType,
@@ -53,13 +54,15 @@ pub struct ColumnDesc {
     pub options: i32,
     /// Number of axes of each cell of the column; 0 for scalars, -1 if it may differ between cells.
     pub ndim: i32,
-    /// The shape of every cell of the column if the description fixes it, first axis fastest; otherwise empty.
+    /// The shape of every cell of the column if the description fixes it, first axis fastest;
+    /// otherwise empty.
     pub shape: Shape,
     /// Longest string that a cell of the column may hold, in bytes; 0 for any length.
     pub max_length: u32,
     /// Keywords of the column, among them its units and measure.
     pub keywords: Record,
-    /// The default value of a scalar column, as described; storage managers ignore it. `None` for arrays and records.
+    /// The default value of a scalar column, as described; storage managers ignore it. `None` for
+    /// arrays and records.
     pub default: Option<Values>,
 }
 
@@ -109,8 +112,8 @@ impl ColumnDesc {
         self
     }
 
-    /// Declares that every cell of the column has this shape, first axis fastest; cells that are never written may stay
-    /// undefined.
+    /// Declares that every cell of the column has this shape, first axis fastest; cells that are
+    /// never written may stay undefined.
     pub fn fixed_shape(mut self, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
         self.options |= FIXED_SHAPE;
@@ -119,15 +122,17 @@ impl ColumnDesc {
         self
     }
 
-    /// Declares that every cell of the column has this shape, first axis fastest, and that the data manager stores cells
-    /// like scalars, not in a separate array file (casacore's option Direct): best for small arrays.
+    /// Declares that every cell of the column has this shape, first axis fastest, and that the data
+    /// manager stores cells like scalars, not in a separate array file (casacore's option Direct):
+    /// best for small arrays.
     pub fn direct(self, shape: impl Into<Shape>) -> Self {
         let mut desc = self.fixed_shape(shape);
         desc.options |= DIRECT;
         desc
     }
 
-    /// Declares the longest string that a cell of the column may hold, in bytes; managers may store such strings more tightly.
+    /// Declares the longest string that a cell of the column may hold, in bytes; managers may store
+    /// such strings more tightly.
     pub fn max_length(mut self, bytes: u32) -> Self {
         self.max_length = bytes;
         self
@@ -236,8 +241,8 @@ impl ColumnDesc {
         Ok(())
     }
 
-    /// As stored: `ScalarColumnDesc<Int     `, with the element type padded to 8 characters and without a closing
-    /// bracket.
+    /// As stored: `ScalarColumnDesc<Int `, with the element type padded to 8 characters and without
+    /// a closing bracket.
     fn class(&self) -> Result<String> {
         let element = match self.data_type {
             DataType::Bool => "Bool",

@@ -1,4 +1,5 @@
-//! The column set, a part of `table.dat`: which data manager holds which column. formats/table.md 2.4.
+//! The column set, a part of `table.dat`: which data manager holds which column. formats/table.md
+//! 2.4.
 
 use std::ops::Range;
 
@@ -45,8 +46,8 @@ pub struct ColumnBinding {
     pub bytes: Range<u64>,
 }
 
-/// The column set of a table: its data managers, and which of them stores each column. In `table.dat` it follows the
-/// `TableDesc` object, without a header.
+/// The column set of a table: its data managers, and which of them stores each column. In
+/// `table.dat` it follows the `TableDesc` object, without a header.
 ///
 /// | field    | v1          | v2  | v3  | meaning                                         |
 /// |----------|-------------|-----|-----|-------------------------------------------------|
@@ -65,8 +66,8 @@ pub struct ColumnSet {
     pub storage: StorageOption,
     /// Version 3 only.
     pub block_bytes: Option<u32>,
-    /// Half-open part of `table.dat` from the version up to the next sequence number (`counter`), which is not
-    /// included; its length depends on the version.
+    /// Half-open part of `table.dat` from the version up to the next sequence number (`counter`),
+    /// which is not included; its length depends on the version.
     pub head: Range<u64>,
     /// Next sequence number.
     pub counter: u32,
@@ -134,7 +135,8 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Version 2 if each data manager has files of its own and the rows fit in a signed 32-bit integer, else version 3.
+    /// Version 2 if each data manager has files of its own and the rows fit in a signed 32-bit
+    /// integer, else version 3.
     pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
         let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });
@@ -164,8 +166,8 @@ impl ColumnSet {
 }
 
 impl ColumnBinding {
-    /// Reads the entry of one column in the column set; keywords of the column, which only version 1 of an entry has, are added
-    /// to `keywords`.
+    /// Reads the entry of one column in the column set; keywords of the column, which only version
+    /// 1 of an entry has, are added to `keywords`.
     ///
     /// | field         | type          | present                      |
     /// |---------------|---------------|------------------------------|

@@ -14,8 +14,8 @@ pub struct TableInfo {
 }
 
 impl TableInfo {
-    /// `Type = …`, `SubType = …`, an empty line and the readme. The text before each value is skipped without a check,
-    /// as in casacore.
+    /// `Type = …`, `SubType = …`, an empty line and the readme. The text before each value is
+    /// skipped without a check, as in casacore.
     #[doc(hidden)]
     pub fn decode(bytes: &[u8]) -> Self {
         let mut lines = bytes.splitn(4, |&byte| byte == b'\n');

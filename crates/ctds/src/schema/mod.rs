@@ -1,5 +1,5 @@
-//! The files `table.dat`, `table.info` and `table.lock`, which describe a table and its columns; storage managers have the
-//! cells. formats/table.md sections 2 to 4.
+//! The files `table.dat`, `table.info` and `table.lock`, which describe a table and its columns;
+//! storage managers have the cells. formats/table.md sections 2 to 4.
 
 mod column_desc;
 mod column_set;

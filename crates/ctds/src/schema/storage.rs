@@ -1,4 +1,5 @@
-//! Rewrites `table.dat` for the same table with its managers' files moved into or out of a container. formats/table.md 2.4.
+//! Rewrites `table.dat` for the same table with its managers' files moved into or out of a
+//! container. formats/table.md 2.4.
 
 use super::column_set::{ColumnSet, StorageOption};
 use super::length::{LENGTH_OFFSET, add_to_length};
@@ -7,10 +8,11 @@ use crate::aipsio::Encoder;
 use crate::error::Result;
 use crate::value::ByteOrder;
 
-/// `table.dat` as casacore would have written it with another storage option; `None` keeps the stored block size.
+/// `table.dat` as casacore would have written it with another storage option; `None` keeps the
+/// stored block size.
 ///
-/// The version of the column set also changes: -3 in containers and for tables of more than 2³¹ rows, else -2. Tables
-/// without data of their own have no column set and stay as they are.
+/// The version of the column set also changes: -3 in containers and for tables of more than 2³¹
+/// rows, else -2. Tables without data of their own have no column set and stay as they are.
 pub fn with_storage(bytes: &[u8], storage: StorageOption, block_bytes: Option<u32>) -> Result<Vec<u8>> {
     let Body::Plain(plain) = TableDat::decode(&bytes)?.body else { return Ok(bytes.to_vec()) };
     let set = &plain.1;

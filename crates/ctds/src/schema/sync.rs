@@ -1,4 +1,5 @@
-//! The sync record in `table.lock`, which decides on the number of rows of a table. formats/table.md 4.2, 4.3.
+//! The sync record in `table.lock`, which decides on the number of rows of a table.
+//! formats/table.md 4.2, 4.3.
 
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Result, ResultExt};

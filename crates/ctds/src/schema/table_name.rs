@@ -1,4 +1,5 @@
-//! Names of tables as keywords store them, relative to the table that holds the keyword. formats/table.md 1.10.
+//! Names of tables as keywords store them, relative to the table that holds the keyword.
+//! formats/table.md 1.10.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

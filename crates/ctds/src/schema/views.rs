@@ -1,4 +1,5 @@
-//! Tables without data of their own in `table.dat`: reference tables and concatenated tables. formats/table.md section 3.
+//! Tables without data of their own in `table.dat`: reference tables and concatenated tables.
+//! formats/table.md section 3.
 
 use std::ops::Range;
 
@@ -31,7 +32,8 @@ impl StoredNames {
     }
 }
 
-/// A reference table: some rows and columns of another table, its root. Object `RefTable` of `table.dat`.
+/// A reference table: some rows and columns of another table, its root. Object `RefTable` of
+/// `table.dat`.
 ///
 /// | field     | type                                    | since     |
 /// |-----------|-----------------------------------------|-----------|
@@ -95,7 +97,8 @@ impl RefTable {
     }
 }
 
-/// A concatenated table: tables with equal columns, one after the other. Object `ConcatTable` of `table.dat`.
+/// A concatenated table: tables with equal columns, one after the other. Object `ConcatTable` of
+/// `table.dat`.
 ///
 /// | field     | type                                                          |
 /// |-----------|---------------------------------------------------------------|

@@ -1,4 +1,5 @@
-//! Reads key columns of a MeasurementSet (`ANTENNA1`, `FIELD_ID` …), for managers that compute values from them.
+//! Reads key columns of a MeasurementSet (`ANTENNA1`, `FIELD_ID` …), for managers that compute
+//! values from them.
 
 use std::ops::Range;
 

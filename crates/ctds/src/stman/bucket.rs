@@ -1,4 +1,5 @@
-//! The bucket file that StandardStMan and IncrementalStMan share: a header, then buckets of equal size.
+//! The bucket file that StandardStMan and IncrementalStMan share: a header, then buckets of equal
+//! size.
 //!
 //! ```text
 //! 0        512        512+B      512+2B            512+n*B
@@ -17,7 +18,8 @@ use crate::value::{Record, Value, Values};
 /// Most of it is unused.
 const HEADER_BYTES: u64 = 512;
 
-/// The buckets of a StandardStMan or IncrementalStMan file that is read; offsets are bytes of the file.
+/// The buckets of a StandardStMan or IncrementalStMan file that is read; offsets are bytes of the
+/// file.
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
@@ -46,8 +48,8 @@ impl<F> Buckets<F> {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }
 
-    /// Fails for a bucket beyond the end of the file; the error names `what`, the part of the table that is stored
-    /// there.
+    /// Fails for a bucket beyond the end of the file; the error names `what`, the part of the table
+    /// that is stored there.
     pub(super) fn offset(&self, bucket: u32, what: impl std::fmt::Display) -> Result<u64> {
         if bucket >= self.count {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
@@ -56,8 +58,8 @@ impl<F> Buckets<F> {
     }
 }
 
-/// The buckets of a file that is being written, and the list of the free ones. A free bucket begins with the number of
-/// the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
+/// The buckets of a file that is being written, and the list of the free ones. A free bucket begins
+/// with the number of the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
 #[derive(Debug)]
 pub(super) struct BucketsMut {
     pub(super) buckets: Buckets<PagedMut>,

@@ -1,4 +1,5 @@
-//! Helpers of storage managers for cells: parts of cells, undefined cells, cells that the file stores no bytes of.
+//! Helpers of storage managers for cells: parts of cells, undefined cells, cells that the file
+//! stores no bytes of.
 
 use bstr::BString;
 
@@ -7,8 +8,8 @@ use crate::grid::copy_box;
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Appends to `out` the elements of a cell of `shape` that are in `region`, or all; `read` appends the whole cell to
-/// its buffer.
+/// Appends to `out` the elements of a cell of `shape` that are in `region`, or all; `read` appends
+/// the whole cell to its buffer.
 pub fn read_part(
     region: Option<&Region>,
     shape: &Shape,

@@ -1,4 +1,5 @@
-//! Checks that values to be written fit their column, with the same error messages for every storage manager.
+//! Checks that values to be written fit their column, with the same error messages for every
+//! storage manager.
 
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ impl ColumnSpec {
         Ok(())
     }
 
-    /// Checks that `values` fit `region` of a cell of `shape`, and returns it; `None` is an undefined cell, an error.
+    /// Checks that `values` fit `region` of a cell of `shape`, and returns it; `None` is an
+    /// undefined cell, an error.
     pub(super) fn check_part(
         &self,
         row: u64,
@@ -56,7 +58,8 @@ impl ColumnSpec {
         }
     }
 
-    /// Checks the total number of `elements` in `cells` cells of `shape`; the error names `row`, the first of them.
+    /// Checks the total number of `elements` in `cells` cells of `shape`; the error names `row`,
+    /// the first of them.
     pub(super) fn check_count(&self, row: u64, cells: u64, shape: &Shape, elements: usize) -> Result<()> {
         if shape.elements()?.checked_mul(cells) == Some(elements as u64) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The promises of every manager that is written: the suite walks the registry, so that a new manager is
-//! tested, or fails for want of a sample.
+//! The promises of every manager that is written: the suite walks the registry, so that a new
+//! manager is tested, or fails for want of a sample.
 
 use std::sync::Arc;
 

@@ -10,7 +10,8 @@ use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_by
 /// Bytes converted at a time, so that a large cell is in memory only once.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The place of elements in a file: element `i` is `first + i` elements (for Bools: bits) after byte `offset`.
+/// The place of elements in a file: element `i` is `first + i` elements (for Bools: bits) after
+/// byte `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a> {
     pub(super) file: &'a dyn ReadAt,
@@ -58,8 +59,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it. All elements whose index on the last axis is within the region
-    /// are read.
+    /// Appends an array of `shape`, or a region of it. All elements whose index on the last axis is
+    /// within the region are read.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;

@@ -1,6 +1,8 @@
-//! The indirect array file `table.f<sequence>i`: arrays of any shape, found by their offset. formats/stman.md 3.
+//! The indirect array file `table.f<sequence>i`: arrays of any shape, found by their offset.
+//! formats/stman.md 3.
 //!
-//! A header, then records in no particular order. Offset and element type of an array are known only to the manager.
+//! A header, then records in no particular order. Offset and element type of an array are known
+//! only to the manager.
 
 use std::ops::Range;
 
@@ -72,7 +74,8 @@ impl Arrays {
 }
 
 impl<F: ReadAt> Arrays<F> {
-    /// Shape, fastest axis first. An array without axes, which has no elements in casacore, gets a single axis of 0.
+    /// Shape, fastest axis first. An array without axes, which has no elements in casacore, gets a
+    /// single axis of 0.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -90,7 +93,8 @@ impl<F: ReadAt> Arrays<F> {
         read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
-    /// Calls `each` with the byte range of the elements of the array at `offset`, the cell of `row`.
+    /// Calls `each` with the byte range of the elements of the array at `offset`, the cell of
+    /// `row`.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -162,7 +166,8 @@ impl<F: ReadAt> Arrays<F> {
     }
 }
 
-/// An indirect array file that is being written. Abandoned arrays stay in the file, as casacore leaves them.
+/// An indirect array file that is being written. Abandoned arrays stay in the file, as casacore
+/// leaves them.
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,

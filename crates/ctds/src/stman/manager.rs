@@ -1,4 +1,5 @@
-//! The traits that each storage manager implements, and the arguments with which it is opened or created.
+//! The traits that each storage manager implements, and the arguments with which it is opened or
+//! created.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -18,8 +19,8 @@ type Create = fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>;
 
 /// A type of storage manager or engine that this crate knows.
 pub struct Kind {
-    /// As in `table.dat`, without template arguments: `ScaledArrayEngine` also stands for `ScaledArrayEngine<double
-    /// ,Int     >`.
+    /// As in `table.dat`, without template arguments: `ScaledArrayEngine` also stands for
+    /// `ScaledArrayEngine<double ,Int >`.
     pub(super) names: &'static [&'static str],
     /// Whether casacore may put the files into a container (MultiFile or MultiHDF5).
     pub(super) packable: bool,
@@ -77,7 +78,8 @@ pub struct OpenArgs<'a> {
 }
 
 impl OpenArgs<'_> {
-    /// Opens `table.f<sequence><suffix>`; a missing file is a `Format` error, since the table is damaged.
+    /// Opens `table.f<sequence><suffix>`; a missing file is a `Format` error, since the table is
+    /// damaged.
     pub fn file(&self, suffix: &str) -> Result<Arc<dyn ReadAt>> {
         let name = self.file_name(suffix);
         self.files.open(&name).map_err(|error| {
@@ -102,8 +104,8 @@ pub struct CreateArgs<'a> {
     pub order: ByteOrder,
     /// Ordered as in the table description.
     pub columns: &'a [ColumnSpec],
-    /// Bucket size, tile shape …, as in [`Manager::parameters`] and casacore's `SPEC` records; a missing one has
-    /// casacore's default.
+    /// Bucket size, tile shape …, as in [`Manager::parameters`] and casacore's `SPEC` records; a
+    /// missing one has casacore's default.
     pub parameters: &'a Record,
     /// The table's, with the definitions of hypercolumns.
     pub private_keywords: &'a Record,
@@ -129,7 +131,8 @@ pub trait Columns {
     /// Opens a column by its name, within the manager's own table also by its original one.
     ///
     /// # Errors
-    /// `Format` if no column has this name, or its values come from the column itself; those of opening its manager.
+    /// `Format` if no column has this name, or its values come from the column itself; those of
+    /// opening its manager.
     fn column(&self, name: &BStr) -> Result<OtherColumn>;
 }
 
@@ -171,22 +174,26 @@ pub struct ColumnSpec {
     pub max_length: u32,
 }
 
-/// How a column is declared, which decides how managers without tiles store its cells. formats/stman.md 0.4.
+/// How a column is declared, which decides how managers without tiles store its cells.
+/// formats/stman.md 0.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
     Scalar,
     /// All cells have one shape, and their elements are stored like those of scalars.
     Direct,
-    /// Arrays of other columns, also of record columns, are stored apart, even if their shape is fixed.
+    /// Arrays of other columns, also of record columns, are stored apart, even if their shape is
+    /// fixed.
     Indirect,
 }
 
-/// A storage manager or engine that is open for reading; columns are given by their index in [`OpenArgs::columns`].
+/// A storage manager or engine that is open for reading; columns are given by their index in
+/// [`OpenArgs::columns`].
 pub trait Manager: Debug + Send + Sync {
     /// Casacore's `dataManagerGroup`.
     fn name(&self) -> &BStr;
 
-    /// Fails if this column cannot be read although others can: a file or table that its values come from is missing.
+    /// Fails if this column cannot be read although others can: a file or table that its values
+    /// come from is missing.
     fn readable(&self, _index: usize) -> Result<()> {
         Ok(())
     }
@@ -199,8 +206,8 @@ pub trait Manager: Debug + Send + Sync {
     }
 }
 
-/// A storage manager of a table that is being written. Columns are given by their index in [`CreateArgs::columns`];
-/// shapes have the fastest axis first.
+/// A storage manager of a table that is being written. Columns are given by their index in
+/// [`CreateArgs::columns`]; shapes have the fastest axis first.
 ///
 /// Cells may be written in any order and again; memory is bounded whatever the number of rows.
 pub trait ManagerMut: Debug + Send {
@@ -258,8 +265,9 @@ pub trait ManagerMut: Debug + Send {
         Ok(Vec::new())
     }
 
-    /// Makes the only column of a tiled manager use tiles in an HDF5 file. Returns the manager's files, in the order of
-    /// `cubes`, that the caller must replace by links; `None`, with nothing changed, if that is not supported.
+    /// Makes the only column of a tiled manager use tiles in an HDF5 file. Returns the manager's
+    /// files, in the order of `cubes`, that the caller must replace by links; `None`, with nothing
+    /// changed, if that is not supported.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         Ok(None)
     }
@@ -268,7 +276,8 @@ pub trait ManagerMut: Debug + Send {
     fn flush(&mut self) -> Result<Vec<u8>>;
 }
 
-/// Tiles of one hypercube of a column. A tile contains elements of all columns that share the hypercube.
+/// Tiles of one hypercube of a column. A tile contains elements of all columns that share the
+/// hypercube.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TilePlace {
     /// Name in the directory of the table.
@@ -281,12 +290,13 @@ pub struct TilePlace {
     pub bytes: u64,
 }
 
-/// A hypercube whose tiles follow each other in an HDF5 file, to which a thin table has a link in place of a file of
-/// tiles.
+/// A hypercube whose tiles follow each other in an HDF5 file, to which a thin table has a link in
+/// place of a file of tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkedCube {
     pub shape: Shape,
-    /// A chunk is a tile, or several that follow each other along the last axis; fastest axis first.
+    /// A chunk is a tile, or several that follow each other along the last axis; fastest axis
+    /// first.
     pub chunk: Shape,
     /// Byte of the first tile in the HDF5 file.
     pub offset: u64,
@@ -295,10 +305,11 @@ pub struct LinkedCube {
 /// How cells come about when many rows are read, which decides whether threads share the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Elements are copied as they are stored. Threads share a read from cells of 4 MiB, or compressed tiles of 512 KiB
-    /// in all, on; else one thread is faster.
+    /// Elements are copied as they are stored. Threads share a read from cells of 4 MiB, or
+    /// compressed tiles of 512 KiB in all, on; else one thread is faster.
     Copied,
-    /// Elements are computed. Threads share a read from 512 KiB of cells on; else one thread is faster.
+    /// Elements are computed. Threads share a read from 512 KiB of cells on; else one thread is
+    /// faster.
     Computed,
     /// A cell can be decoded only after all before it: one thread reads, in row order.
     InOrder,
@@ -322,9 +333,9 @@ pub trait ColumnCells: Send + Sync {
         Ok(())
     }
 
-    /// Fills `out` with the cells of `runs`, and returns their byte order: cells of one shape, whose elements are
-    /// numbers, as many as fill `out`. `None`, with `out` unspecified, if that is not supported or failed:
-    /// [`read_rows`](Self::read_rows) then works or returns the error.
+    /// Fills `out` with the cells of `runs`, and returns their byte order: cells of one shape,
+    /// whose elements are numbers, as many as fill `out`. `None`, with `out` unspecified, if that
+    /// is not supported or failed: [`read_rows`](Self::read_rows) then works or returns the error.
     fn read_plain(&self, _runs: &mut dyn Iterator<Item = Range<u64>>, _out: &mut [u8]) -> Option<ByteOrder> {
         None
     }
@@ -343,8 +354,8 @@ pub trait ColumnCells: Send + Sync {
         None
     }
 
-    /// `None` if the column is not tiled, a hypercube has several row axes, or the rows are in more than `max_cubes`
-    /// hypercubes.
+    /// `None` if the column is not tiled, a hypercube has several row axes, or the rows are in more
+    /// than `max_cubes` hypercubes.
     fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None
     }
@@ -352,9 +363,9 @@ pub trait ColumnCells: Send + Sync {
     /// Frees decoded data; later reads decode it again.
     fn forget(&self) {}
 
-    /// Calls `each` with the byte ranges of elements stored as they are (not compressed or scaled) of the first `rows`
-    /// rows, in the order of rows or tiles. Ranges may be missing, as beyond `max_cubes` hypercubes: the elements stay
-    /// readable, at offsets unknown to the caller.
+    /// Calls `each` with the byte ranges of elements stored as they are (not compressed or scaled)
+    /// of the first `rows` rows, in the order of rows or tiles. Ranges may be missing, as beyond
+    /// `max_cubes` hypercubes: the elements stay readable, at offsets unknown to the caller.
     fn extents(&self, _rows: u64, _max_cubes: usize, _each: &mut EachExtent<'_>) -> Result<()> {
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! MemoryStMan: casacore keeps its values in memory only, so a stored table has none of them: scalars and arrays of fixed
-//! shape are read as zeros, other cells are undefined. formats/stman.md 5.
+//! MemoryStMan: casacore keeps its values in memory only, so a stored table has none of them:
+//! scalars and arrays of fixed shape are read as zeros, other cells are undefined. formats/stman.md
+//! 5.
 
 use bstr::{BStr, BString, ByteSlice};
 

@@ -1,8 +1,10 @@
-//! Storage managers, which decode and encode the cells in the files `table.f<sequence>`. formats/stman.md.
+//! Storage managers, which decode and encode the cells in the files `table.f<sequence>`.
+//! formats/stman.md.
 //!
-//! A manager is a file here that exports its [`Kind`], and a line in `KINDS`. Everything above sees [`Manager`],
-//! [`ManagerMut`] and [`ColumnCells`] only, and asks [`is_tiled`], [`is_engine_keyword`] … about a type name; a
-//! [`Container`](crate::container::Container) provides the bytes.
+//! A manager is a file here that exports its [`Kind`], and a line in `KINDS`. Everything above sees
+//! [`Manager`], [`ManagerMut`] and [`ColumnCells`] only, and asks [`is_tiled`],
+//! [`is_engine_keyword`] … about a type name; a [`Container`](crate::container::Container) provides
+//! the bytes.
 
 mod aipsio;
 mod antennas;
@@ -69,7 +71,8 @@ static KINDS: &[&Kind] = &[
 /// Types whose opening fails with the reason why this program cannot read them.
 static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &ms_columns::THIRD_PARTY];
 
-/// The names of all storage managers that can be read, as table.dat stores them, without template arguments.
+/// The names of all storage managers that can be read, as table.dat stores them, without template
+/// arguments.
 pub fn supported() -> impl Iterator<Item = &'static str> {
     KINDS.iter().flat_map(|kind| kind.names.iter().copied())
 }

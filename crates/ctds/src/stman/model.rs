@@ -1,4 +1,5 @@
-//! For the tests of the managers: random edits of a manager, and what its reader must find afterwards.
+//! For the tests of the managers: random edits of a manager, and what its reader must find
+//! afterwards.
 
 use std::sync::Arc;
 
@@ -179,8 +180,8 @@ fn zeros(data_type: DataType, shape: &Shape) -> (Shape, Values) {
     (shape.clone(), values)
 }
 
-/// Makes managers, each with one of `parameters`, edits them at random, and compares the cells read with those
-/// written.
+/// Makes managers, each with one of `parameters`, edits them at random, and compares the cells read
+/// with those written.
 pub(super) fn random_edits(kind: &'static Kind, managers: u32, parameters: &[&[(&'static str, i32)]]) {
     let orders = select(&[ByteOrder::Big, ByteOrder::Little][..]);
     let parameters: Vec<Vec<(&'static str, i32)>> = parameters.iter().map(|set| set.to_vec()).collect();

@@ -7,8 +7,8 @@ use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
-/// Adds `context`, file and type of the manager, to errors. Forwards every method, also those with a default: a
-/// manager's own version would be lost otherwise.
+/// Adds `context`, file and type of the manager, to errors. Forwards every method, also those with
+/// a default: a manager's own version would be lost otherwise.
 #[derive(Debug)]
 pub(super) struct WithContext<M> {
     context: Context,

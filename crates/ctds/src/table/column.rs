@@ -14,11 +14,11 @@ use crate::os::prefer_huge_pages;
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// A column opened for reading: of a casacore table by [`Table::column`], or of any source (table, container, HDF5
-/// file) by `ctds_hdf5::Source::column`.
+/// A column opened for reading: of a casacore table by [`Table::column`], or of any source (table,
+/// container, HDF5 file) by `ctds_hdf5::Source::column`.
 ///
-/// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape `[corr, chan]` is
-/// an array of shape `(chan, corr)`, in the same order in memory.
+/// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape
+/// `[corr, chan]` is an array of shape `(chan, corr)`, in the same order in memory.
 ///
 /// ```no_run
 /// use ctds::{Table, value::Complex32};
@@ -40,7 +40,8 @@ pub struct Column<'a> {
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column by its number; without its data manager, reading cells fails with the error of opening that.
+    /// A column by its number; without its data manager, reading cells fails with the error of
+    /// opening that.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }
@@ -68,8 +69,8 @@ impl<'a> Column<'a> {
         self.info
     }
 
-    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. The shape of a
-    /// scalar has no axes.
+    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is
+    /// undefined. The shape of a scalar has no axes.
     ///
     /// # Errors
     /// `Usage` if the row does not exist; `Format` and `Io` if the cell cannot be found.
@@ -78,12 +79,12 @@ impl<'a> Column<'a> {
         self.with_cells(|cells| cells.cell_shape(row))
     }
 
-    /// The shape that all cells of `rows` (half-open, from 0) have, first axis fastest; the shape of a scalar has no
-    /// axes.
+    /// The shape that all cells of `rows` (half-open, from 0) have, first axis fastest; the shape
+    /// of a scalar has no axes.
     ///
     /// # Errors
-    /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or the table lacks the rows; `Format`
-    /// and `Io` if a cell cannot be found.
+    /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or the
+    /// table lacks the rows; `Format` and `Io` if a cell cannot be found.
     pub fn shape(&self, rows: Range<u64>) -> Result<Shape> {
         self.check_rows(&rows)?;
         self.with_cells(|cells| common_shape(self.info(), cells, &Rows::Range(rows), self.rows))
@@ -92,8 +93,8 @@ impl<'a> Column<'a> {
     /// The value of the scalar cell in `row`, counted from 0.
     ///
     /// # Errors
-    /// `Usage` if the column holds arrays or another type, or the row does not exist; `Format` and `Io` if the cell
-    /// cannot be read.
+    /// `Usage` if the column holds arrays or another type, or the row does not exist; `Format` and
+    /// `Io` if the cell cannot be read.
     pub fn scalar<T: Element>(&self, row: u64) -> Result<T> {
         if self.info().desc.kind != ColumnKind::Scalar {
             return Err(self.error(Error::usage("the cells are arrays, not scalars")));
@@ -112,8 +113,8 @@ impl<'a> Column<'a> {
         self.array(&shape, self.elements(row..row + 1)?)
     }
 
-    /// The part `region` of the cell in `row` (from 0), as an array with the slowest axis first; the region itself has the
-    /// fastest axis first.
+    /// The part `region` of the cell in `row` (from 0), as an array with the slowest axis first;
+    /// the region itself has the fastest axis first.
     ///
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the region leaves the cell.
@@ -124,20 +125,24 @@ impl<'a> Column<'a> {
         self.array(&region.shape, self.typed(values)?)
     }
 
-    /// The cells of the half-open range `rows`, counted from 0, as one array: its first axis is the row, then follow the
-    /// axes of the cell, slowest first. The cells must all be defined and have one shape. Large reads use all processors.
+    /// The cells of the half-open range `rows`, counted from 0, as one array: its first axis is the
+    /// row, then follow the axes of the cell, slowest first. The cells must all be defined and have
+    /// one shape. Large reads use all processors.
     ///
     /// # Errors
-    /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
+    /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the
+    /// memory.
     pub fn rows<T: Element>(&self, rows: Range<u64>) -> Result<ArrayD<T>> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of each cell of the half-open range `rows` of row numbers from 0, for
-    /// example one channel, as one array: its first axis is the row, then follow the axes of the region, slowest first.
-    /// Tiles without elements of the region are not read.
+    /// The part `region` (fastest axis first) of each cell of the half-open range `rows` of row
+    /// numbers from 0, for example one channel, as one array: its first axis is the row, then
+    /// follow the axes of the region, slowest first. Tiles without elements of the region are not
+    /// read.
     ///
-    /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
+    /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of
+    /// the array.
     ///
     /// ```no_run
     /// use ctds::Table;
@@ -156,9 +161,10 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), Some(region))
     }
 
-    /// The cells of the rows whose numbers (from 0) `rows` lists, such as one baseline at all times, as one array: its first
-    /// axis is the position in the list, then follow the axes of the cell, slowest first. The cells must all be defined and
-    /// have one shape. Large reads use all processors.
+    /// The cells of the rows whose numbers (from 0) `rows` lists, such as one baseline at all
+    /// times, as one array: its first axis is the position in the list, then follow the axes of the
+    /// cell, slowest first. The cells must all be defined and have one shape. Large reads use all
+    /// processors.
     ///
     /// ```no_run
     /// use ctds::Table;
@@ -177,9 +183,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), None)
     }
 
-    /// The part `region`, fastest axis first, of the cells of the rows whose numbers (from 0) `rows` lists, as one
-    /// array: its first axis is the position in the list, then follow the axes of the region, slowest first. The cells
-    /// must all be defined and have one shape.
+    /// The part `region`, fastest axis first, of the cells of the rows whose numbers (from 0)
+    /// `rows` lists, as one array: its first axis is the position in the list, then follow the axes
+    /// of the region, slowest first. The cells must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -187,10 +193,10 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of the half-open range `rows` of row numbers from 0, or the part `region`, fastest
-    /// axis first, of each: row after row, in each the elements with the first axis fastest. `out` must have as many
-    /// elements as are read. The cells must all be defined and have one shape. This is the fastest way to read, as
-    /// `out` can be used again.
+    /// Fills `out` with the cells of the half-open range `rows` of row numbers from 0, or the part
+    /// `region`, fastest axis first, of each: row after row, in each the elements with the first
+    /// axis fastest. `out` must have as many elements as are read. The cells must all be defined
+    /// and have one shape. This is the fastest way to read, as `out` can be used again.
     ///
     /// ```no_run
     /// use ctds::Table;
@@ -211,9 +217,10 @@ impl<'a> Column<'a> {
         self.fill(Rows::Range(rows), region, out)
     }
 
-    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region`, fastest
-    /// axis first, of each: in the order of the list, in each the elements with the first axis fastest. `out` must have
-    /// as many elements as are read. The cells must all be defined and have one shape.
+    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part
+    /// `region`, fastest axis first, of each: in the order of the list, in each the elements with
+    /// the first axis fastest. `out` must have as many elements as are read. The cells must all be
+    /// defined and have one shape.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).
@@ -222,8 +229,8 @@ impl<'a> Column<'a> {
     }
 
     /// Allocates a buffer of `len` elements (zeros, `false`s, empty strings or empty records) for
-    /// [`read_into`](Self::read_into). A large one is on huge pages, so that filling it for the first time takes half the
-    /// time or less.
+    /// [`read_into`](Self::read_into). A large one is on huge pages, so that filling it for the
+    /// first time takes half the time or less.
     ///
     /// # Errors
     /// `Limit` if they exceed the memory.

@@ -16,8 +16,9 @@ use crate::value::{ByteOrder, DataType, Element, Record, Region, Shape, Values};
 
 /// A column of a table that is being written.
 ///
-/// Arrays are `ndarray` arrays in numpy's axis order, slowest first, as those of [`Column`](super::Column): an array of
-/// shape `(chan, corr)` becomes a casacore cell of shape `[corr, chan]`.
+/// Arrays are `ndarray` arrays in numpy's axis order, slowest first, as those of
+/// [`Column`](super::Column): an array of shape `(chan, corr)` becomes a casacore cell of shape
+/// `[corr, chan]`.
 ///
 /// ```
 /// use ctds::{ColumnDesc, ManagerSpec, NewTable, Table, value::Region};
@@ -67,8 +68,8 @@ impl<'a> ColumnMut<'a> {
         &mut self.info.desc.keywords
     }
 
-    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. The shape of a
-    /// scalar has no axes.
+    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is
+    /// undefined. The shape of a scalar has no axes.
     ///
     /// # Errors
     /// `Usage` if the row does not exist.
@@ -80,10 +81,12 @@ impl<'a> ColumnMut<'a> {
         self.manager.cell_shape(self.index, row).map_err(|error| self.error(error))
     }
 
-    /// Writes scalars into the cells of consecutive rows from `first_row` (from 0) on, which must exist.
+    /// Writes scalars into the cells of consecutive rows from `first_row` (from 0) on, which must
+    /// exist.
     ///
     /// # Errors
-    /// `Usage` if the column holds arrays or another type, or if the rows exceed the table; `Io`, `NoSpace`.
+    /// `Usage` if the column holds arrays or another type, or if the rows exceed the table; `Io`,
+    /// `NoSpace`.
     pub fn put_scalars<T: Element>(&mut self, first_row: u64, values: Vec<T>) -> Result<()> {
         let rows = first_row..first_row.saturating_add(values.len() as u64);
         self.put_values(rows, &Shape::scalar(), &T::values(values))
@@ -97,17 +100,19 @@ impl<'a> ColumnMut<'a> {
         self.put_scalars(row, vec![value])
     }
 
-    /// Writes an array, slowest axis first, into the cell in `row` (from 0), which gets the shape of the array.
+    /// Writes an array, slowest axis first, into the cell in `row` (from 0), which gets the shape
+    /// of the array.
     ///
     /// # Errors
-    /// As [`put_scalars`](Self::put_scalars); `Usage` if the column has another shape or number of axes.
+    /// As [`put_scalars`](Self::put_scalars); `Usage` if the column has another shape or number of
+    /// axes.
     pub fn put_cell<T: Element>(&mut self, row: u64, array: &ArrayD<T>) -> Result<()> {
         let (shape, values) = flatten(array);
         self.put_values(row..row.saturating_add(1), &shape, &values)
     }
 
-    /// Writes arrays of one shape into the cells of consecutive rows from `first_row` (from 0) on. The first axis of `array` is
-    /// the row, then follow the axes of the cell, slowest first.
+    /// Writes arrays of one shape into the cells of consecutive rows from `first_row` (from 0) on.
+    /// The first axis of `array` is the row, then follow the axes of the cell, slowest first.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell).
@@ -118,11 +123,13 @@ impl<'a> ColumnMut<'a> {
         self.put_values(first_row..first_row.saturating_add(rows), &cell, &values)
     }
 
-    /// Writes `array` into the part `region` of the cell in `row` (from 0), whose shape must be set already.
-    /// [`Region::c_order`] makes the region from numbers in the axis order of `array`, slowest first.
+    /// Writes `array` into the part `region` of the cell in `row` (from 0), whose shape must be set
+    /// already. [`Region::c_order`] makes the region from numbers in the axis order of `array`,
+    /// slowest first.
     ///
     /// # Errors
-    /// As [`put_cell`](Self::put_cell); `NotFound` if the cell is undefined, `Usage` if the region leaves it.
+    /// As [`put_cell`](Self::put_cell); `NotFound` if the cell is undefined, `Usage` if the region
+    /// leaves it.
     pub fn put_part<T: Element>(&mut self, row: u64, region: &Region, array: &ArrayD<T>) -> Result<()> {
         let (shape, values) = flatten(array);
         if shape != region.shape {
@@ -132,7 +139,8 @@ impl<'a> ColumnMut<'a> {
         self.put_part_values(row, region, &values)
     }
 
-    /// Sets the shape of the cell in `row` (from 0), first axis fastest; its old value is lost if it had another shape.
+    /// Sets the shape of the cell in `row` (from 0), first axis fastest; its old value is lost if
+    /// it had another shape.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell).
@@ -148,8 +156,8 @@ impl<'a> ColumnMut<'a> {
         self.manager.set_shapes(self.index, rows, shape).map_err(|error| self.error(error))
     }
 
-    /// Writes cells of one shape, first axis fastest, into `rows` (half-open, from 0); the element type is that of `values`,
-    /// known only when the program runs.
+    /// Writes cells of one shape, first axis fastest, into `rows` (half-open, from 0); the element
+    /// type is that of `values`, known only when the program runs.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell); `Usage` if there are more or fewer elements.
@@ -165,8 +173,8 @@ impl<'a> ColumnMut<'a> {
         self.write(rows, shape, values).map_err(|error| self.error(error))
     }
 
-    /// Writes the part `region` (fastest axis first) of the cell in `row` (from 0), which must have its shape already. The
-    /// element type is that of `values`, known only when the program runs.
+    /// Writes the part `region` (fastest axis first) of the cell in `row` (from 0), which must have
+    /// its shape already. The element type is that of `values`, known only when the program runs.
     ///
     /// # Errors
     /// As [`put_part`](Self::put_part).
@@ -202,8 +210,9 @@ impl<'a> ColumnMut<'a> {
         self.manager.tile_places(self.index).context(column).context(Context::path(self.path))
     }
 
-    /// Makes the column use tiles at the offsets in `cubes` of an HDF5 file. Returns the table's files, in the order of
-    /// `cubes`, that must become links to it; `None`, with nothing changed, if the data manager cannot.
+    /// Makes the column use tiles at the offsets in `cubes` of an HDF5 file. Returns the table's
+    /// files, in the order of `cubes`, that must become links to it; `None`, with nothing changed,
+    /// if the data manager cannot.
     #[doc(hidden)]
     pub fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         let path = self.path;
@@ -211,7 +220,8 @@ impl<'a> ColumnMut<'a> {
         self.manager.link(cubes).context(column).context(Context::path(path))
     }
 
-    /// The hypercubes that a tiled column has so far, for writing their tiles; empty if the column is not tiled.
+    /// The hypercubes that a tiled column has so far, for writing their tiles; empty if the column
+    /// is not tiled.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -229,7 +239,8 @@ impl<'a> ColumnMut<'a> {
         self.manager.write_rows(self.index, rows, values)
     }
 
-    /// The data manager stores a record as an array of bytes, an AipsIO stream. formats/table.md 7.2.
+    /// The data manager stores a record as an array of bytes, an AipsIO stream. formats/table.md
+    /// 7.2.
     fn write_record(&mut self, row: u64, record: &Record) -> Result<()> {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.root_record(record)?;
@@ -287,19 +298,19 @@ fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
     (Shape::from_reversed(&extents), T::values(array.iter().cloned().collect()))
 }
 
-/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the fastest axis first; the last axis
-/// is the row, except in a TiledCellStMan, which has a hypercube for each row.
+/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the fastest axis
+/// first; the last axis is the row, except in a TiledCellStMan, which has a hypercube for each row.
 pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
 
 impl Hypercube<'_> {
-    /// Shape of the hypercube that is being written, fastest axis first; the last axis is the row, except in a
-    /// TiledCellStMan.
+    /// Shape of the hypercube that is being written, fastest axis first; the last axis is the row,
+    /// except in a TiledCellStMan.
     pub fn shape(&self) -> &Shape {
         &self.0.grid().shape
     }
 
-    /// Extents of a tile of the hypercube in elements, fastest axis first, in the order of the axes of the hypercube. Tiles
-    /// at its far edges are padded to these extents.
+    /// Extents of a tile of the hypercube in elements, fastest axis first, in the order of the axes
+    /// of the hypercube. Tiles at its far edges are padded to these extents.
     pub fn tile_shape(&self) -> &Shape {
         &self.0.grid().chunk
     }
@@ -309,11 +320,12 @@ impl Hypercube<'_> {
         self.0.data_type()
     }
 
-    /// Writes one tile of the hypercube; `index` counts tiles on each axis, from 0, fastest axis first, and `values` has all
-    /// elements of a tile, with padding at the far edges.
+    /// Writes one tile of the hypercube; `index` counts tiles on each axis, from 0, fastest axis
+    /// first, and `values` has all elements of a tile, with padding at the far edges.
     ///
     /// # Errors
-    /// `Usage` if the tile does not exist, or if type or number of the elements differ; `Io`, `NoSpace`.
+    /// `Usage` if the tile does not exist, or if type or number of the elements differ; `Io`,
+    /// `NoSpace`.
     pub fn put_tile(&self, index: &[u64], values: &Values) -> Result<()> {
         let counts = self.0.grid().counts();
         if index.len() != counts.len() || index.iter().zip(counts.iter()).any(|(index, count)| index >= count) {

@@ -1,5 +1,5 @@
-//! The promises of every manager that is read, tried with the tables of testdata/: the suite fails for a manager
-//! without one.
+//! The promises of every manager that is read, tried with the tables of testdata/: the suite fails
+//! for a manager without one.
 
 use std::collections::BTreeMap;
 
@@ -106,8 +106,8 @@ fn all_ways_to_read_agree() {
     }
 }
 
-/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how many, and how many as
-/// plain numbers. `all` are the elements of all defined cells.
+/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how
+/// many, and how many as plain numbers. `all` are the elements of all defined cells.
 fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &str) -> (usize, usize) {
     const MAX_STRETCHES: usize = 16;
     let shapes: Vec<_> = (0..rows).map(|row| cells.cell_shape(row).unwrap()).collect();
@@ -129,7 +129,8 @@ fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &
         let values = |elements: &[T]| T::values(elements.to_vec());
         assert!(same_bits(&values(&found), &values(elements)), "{place}, rows {rows:?}");
         assert_eq!(whole.read(&mut T::zeros(elements.len() + 1).unwrap()).unwrap_err().kind(), ErrorKind::Usage);
-        // plain numbers, where the column has a way of its own: the last row first, then all, then every second
+        // plain numbers, where the column has a way of its own: the last row first, then all, then
+        // every second
         let runs = [rows.end - 1..rows.end, rows.clone()];
         let runs = || runs.iter().cloned().chain(rows.clone().step_by(2).map(|row| row..row + 1));
         let places = runs().flatten().map(|row| (row - rows.start) as usize * len);

@@ -12,7 +12,8 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::value::{ByteOrder, DataType, Field, Record, Shape, Value, Values};
 
-/// The declaration of a new table: its columns and keywords, and the managers that store the columns.
+/// The declaration of a new table: its columns and keywords, and the managers that store the
+/// columns.
 ///
 /// ```
 /// use ctds::{ColumnDesc, ManagerSpec, NewTable, value::{Complex32, Shape}};
@@ -46,43 +47,45 @@ pub struct ManagerSpec {
     pub type_name: BString,
     /// Name of the data manager, which distinguishes it from the other managers of the table.
     pub name: BString,
-    /// Parameters of the data manager, named as in casacore's `SPEC` records: `BUCKETSIZE`, `DEFAULTTILESHAPE` … A missing one
-    /// has casacore's default.
+    /// Parameters of the data manager, named as in casacore's `SPEC` records: `BUCKETSIZE`,
+    /// `DEFAULTTILESHAPE` … A missing one has casacore's default.
     pub parameters: Record,
 }
 
 impl ManagerSpec {
-    /// Declares a data manager by its type: `StandardStMan`, `IncrementalStMan`, `StManAipsIO`, `TiledColumnStMan`,
-    /// `TiledShapeStMan`, `TiledCellStMan`, `TiledDataStMan`; see [`written_managers`](crate::written_managers).
+    /// Declares a data manager by its type: `StandardStMan`, `IncrementalStMan`, `StManAipsIO`,
+    /// `TiledColumnStMan`, `TiledShapeStMan`, `TiledCellStMan`, `TiledDataStMan`; see
+    /// [`written_managers`](crate::written_managers).
     pub fn new(type_name: impl Into<BString>, name: impl Into<BString>) -> Self {
         ManagerSpec { type_name: type_name.into(), name: name.into(), parameters: Record::default() }
     }
 
-    /// Declares a StandardStMan, which stores the cells of several rows in a bucket and suits any column.
+    /// Declares a StandardStMan, which stores the cells of several rows in a bucket and suits any
+    /// column.
     pub fn standard(name: impl Into<BString>) -> Self {
         Self::new("StandardStMan", name)
     }
 
-    /// Declares an IncrementalStMan, which stores a value only where it differs from that of the row before; it suits
-    /// columns whose value rarely changes.
+    /// Declares an IncrementalStMan, which stores a value only where it differs from that of the
+    /// row before; it suits columns whose value rarely changes.
     pub fn incremental(name: impl Into<BString>) -> Self {
         Self::new("IncrementalStMan", name)
     }
 
-    /// Declares a TiledShapeStMan: a hypercube for each shape of cells. `tile` is the shape of its tiles in elements, first
-    /// axis fastest and rows last.
+    /// Declares a TiledShapeStMan: a hypercube for each shape of cells. `tile` is the shape of its
+    /// tiles in elements, first axis fastest and rows last.
     pub fn tiled_shape(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledShapeStMan", name).tile_shape(tile)
     }
 
-    /// Declares a TiledColumnStMan: one hypercube for all cells, which have a fixed shape. `tile` is the shape of its tiles
-    /// in elements, first axis fastest and rows last.
+    /// Declares a TiledColumnStMan: one hypercube for all cells, which have a fixed shape. `tile`
+    /// is the shape of its tiles in elements, first axis fastest and rows last.
     pub fn tiled_column(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledColumnStMan", name).tile_shape(tile)
     }
 
-    /// Declares a TiledCellStMan: a hypercube for each cell. `tile` is the shape of its tiles in elements, first axis
-    /// fastest.
+    /// Declares a TiledCellStMan: a hypercube for each cell. `tile` is the shape of its tiles in
+    /// elements, first axis fastest.
     pub fn tiled_cell(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledCellStMan", name).tile_shape(tile)
     }
@@ -92,13 +95,15 @@ impl ManagerSpec {
         self.parameter("BUCKETSIZE", Value::Scalar(Values::Int(vec![bytes as i32])))
     }
 
-    /// Sets the default shape of the tiles of a tiled data manager (`DEFAULTTILESHAPE`), in elements, first axis fastest.
+    /// Sets the default shape of the tiles of a tiled data manager (`DEFAULTTILESHAPE`), in
+    /// elements, first axis fastest.
     pub fn tile_shape(self, tile: &Shape) -> Self {
         let extents = tile.iter().map(|&extent| i32::try_from(extent).unwrap_or(i32::MAX)).collect();
         self.parameter("DEFAULTTILESHAPE", Value::Array(Shape::from([tile.len() as u64]), Values::Int(extents)))
     }
 
-    /// Sets a parameter of the data manager; `name` is casacore's name of the parameter, such as `BUCKETSIZE`.
+    /// Sets a parameter of the data manager; `name` is casacore's name of the parameter, such as
+    /// `BUCKETSIZE`.
     pub fn parameter(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.parameters.set(name, value);
         self
@@ -112,7 +117,8 @@ impl Default for NewTable {
 }
 
 impl NewTable {
-    /// Begins the declaration of a table without columns, whose data files have the byte order of this machine.
+    /// Begins the declaration of a table without columns, whose data files have the byte order of
+    /// this machine.
     pub fn new() -> Self {
         let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
         NewTable {
@@ -142,8 +148,8 @@ impl NewTable {
         self
     }
 
-    /// Sets name, version, comment, keywords and private keywords of the new table; the columns of `desc` are added to the
-    /// existing ones.
+    /// Sets name, version, comment, keywords and private keywords of the new table; the columns of
+    /// `desc` are added to the existing ones.
     pub fn description(mut self, mut desc: TableDesc) -> Self {
         let columns = std::mem::take(&mut desc.columns);
         self.desc = desc;
@@ -176,16 +182,17 @@ impl NewTable {
         self
     }
 
-    /// Assigns columns of the new table, by their names, to a data manager; the columns may be added before or after
-    /// this call.
+    /// Assigns columns of the new table, by their names, to a data manager; the columns may be
+    /// added before or after this call.
     pub fn bind<N: Into<BString>>(mut self, manager: ManagerSpec, columns: impl IntoIterator<Item = N>) -> Self {
         self.managers.push((manager, columns.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// Defines the hypercolumn `name` of the new table: which columns of the tiled manager of the same name are data,
-    /// coordinates along the axes of its hypercubes, and ids of hypercubes. A hypercube has `axes` axes; `coordinates` is
-    /// empty or has one name for each axis, fastest axis first, with `""` for an axis without coordinates.
+    /// Defines the hypercolumn `name` of the new table: which columns of the tiled manager of the
+    /// same name are data, coordinates along the axes of its hypercubes, and ids of hypercubes. A
+    /// hypercube has `axes` axes; `coordinates` is empty or has one name for each axis, fastest
+    /// axis first, with `""` for an axis without coordinates.
     ///
     /// TiledDataStMan needs the definition; others where they have coordinates or ids.
     pub fn hypercolumn(mut self, name: &str, axes: u32, data: &[&str], coordinates: &[&str], ids: &[&str]) -> Self {
@@ -202,12 +209,13 @@ impl NewTable {
         self
     }
 
-    /// Makes the directory `path` and the files of the data managers in it. The directory becomes a table when the returned
-    /// writer is [closed](TableWriter::close).
+    /// Makes the directory `path` and the files of the data managers in it. The directory becomes a
+    /// table when the returned writer is [closed](TableWriter::close).
     ///
     /// # Errors
-    /// `Exists` if there is something at `path`, `Usage` if the description contradicts itself, `Unsupported` for
-    /// managers that are not written or cannot hold their columns, `Io`, `NoSpace`.
+    /// `Exists` if there is something at `path`, `Usage` if the description contradicts itself,
+    /// `Unsupported` for managers that are not written or cannot hold their columns, `Io`,
+    /// `NoSpace`.
     pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let path = std::path::absolute(path.as_ref())?;
         let place = Context::path(&path);
@@ -228,8 +236,8 @@ impl NewTable {
         Ok(())
     }
 
-    /// Makes the managers' files in the existing directory `path`. Unlike [`create`](Self::create) it accepts managers
-    /// of the same name, as old tables have them.
+    /// Makes the managers' files in the existing directory `path`. Unlike [`create`](Self::create)
+    /// it accepts managers of the same name, as old tables have them.
     #[doc(hidden)]
     pub fn create_in(self, path: &Path, write_behind: bool) -> Result<TableWriter> {
         let place = Context::path(path);
@@ -238,8 +246,8 @@ impl NewTable {
         TableWriter::new(path.to_owned(), Arc::new(files), self, managers).context(place)
     }
 
-    /// Each manager with the numbers of its columns, as declared. Columns bound to none get an additional
-    /// StandardStMan.
+    /// Each manager with the numbers of its columns, as declared. Columns bound to none get an
+    /// additional StandardStMan.
     fn bindings(&self) -> Result<Vec<(ManagerSpec, Vec<usize>)>> {
         for (number, column) in self.columns.iter().enumerate() {
             check_column(column, &self.columns[..number])?;

@@ -1,9 +1,10 @@
-//! Acquires read locks on a table by the rules of casacore, so that casacore programs respect them. formats/table.md
-//! 4.2, 4.4, 4.5.
+//! Acquires read locks on a table by the rules of casacore, so that casacore programs respect them.
+//! formats/table.md 4.2, 4.4, 4.5.
 //!
-//! Locks are on bytes of `table.lock`: byte 0 is read-locked by readers and write-locked by writers; byte 1 is
-//! read-locked by every process that has the table open. Open file description locks are used, which other descriptors of this
-//! process do not disturb and which end with the process; casacore's record locks respect them and are respected.
+//! Locks are on bytes of `table.lock`: byte 0 is read-locked by readers and write-locked by
+//! writers; byte 1 is read-locked by every process that has the table open. Open file description
+//! locks are used, which other descriptors of this process do not disturb and which end with the
+//! process; casacore's record locks respect them and are respected.
 //!
 //! The file begins with the list of those who wait, which a casacore writer looks at now and then:
 //!
@@ -38,7 +39,8 @@ const RETRY: Duration = Duration::from_millis(20);
 pub enum Locking {
     /// No lock: for read-only media, file systems without locks, and tables without a writer.
     None,
-    /// A lock; a program that is writing to the table is waited for as long as this, before opening fails with `Locked`.
+    /// A lock; a program that is writing to the table is waited for as long as this, before opening
+    /// fails with `Locked`.
     Wait(Duration),
 }
 
@@ -48,8 +50,9 @@ impl Default for Locking {
     }
 }
 
-/// Options for opening casacore tables and native HDF5 files (tables in HDF5): how long to wait for locks, and whether
-/// the other files are read in which a native HDF5 file keeps objects or array elements.
+/// Options for opening casacore tables and native HDF5 files (tables in HDF5): how long to wait for
+/// locks, and whether the other files are read in which a native HDF5 file keeps objects or array
+/// elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Whether a read lock is taken on the table, and how long to wait for it.
@@ -64,8 +67,8 @@ pub struct OpenOptions {
 }
 
 impl Default for OpenOptions {
-    /// Waits up to a minute for a lock; refuses other files in which a native HDF5 file keeps objects or array
-    /// elements.
+    /// Waits up to a minute for a lock; refuses other files in which a native HDF5 file keeps
+    /// objects or array elements.
     fn default() -> Self {
         OpenOptions { locking: Locking::default(), follow_external: false, formats: Formats::OWN }
     }
@@ -79,7 +82,8 @@ pub struct ReadLock {
 }
 
 impl ReadLock {
-    /// `None` if the table has no lock file, the file system has no locks, or `options` want no lock.
+    /// `None` if the table has no lock file, the file system has no locks, or `options` want no
+    /// lock.
     ///
     /// # Errors
     /// `Locked` if a writer keeps it for longer than the time-out.
@@ -100,8 +104,8 @@ impl ReadLock {
     }
 }
 
-/// Opens the lock file, and locks its byte 1, which marks the table as in use; true if the file can be written. `None`
-/// if the file is missing, or the file system has no locks.
+/// Opens the lock file, and locks its byte 1, which marks the table as in use; true if the file can
+/// be written. `None` if the file is missing, or the file system has no locks.
 pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     let path = path.join("table.lock");
     let (file, writable) = match Kept::open_as(&path, true) {
@@ -125,8 +129,8 @@ pub(super) fn is_written(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
 }
 
-/// Whether this process holds the write lock of the table in the directory at `path`, usually through casacore: the table is
-/// then read without a lock.
+/// Whether this process holds the write lock of the table in the directory at `path`, usually
+/// through casacore: the table is then read without a lock.
 ///
 /// # Errors
 /// `Io` if the lock file cannot be opened.

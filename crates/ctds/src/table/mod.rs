@@ -58,8 +58,8 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// Table names in keywords are relative to this path: of the table, or of the one that a view has its keywords
-    /// from.
+    /// Table names in keywords are relative to this path: of the table, or of the one that a view
+    /// has its keywords from.
     base: PathBuf,
     kind: TableKind,
     /// Keywords of a concatenation whose subtables are concatenated as well.
@@ -74,7 +74,8 @@ pub struct Table {
     /// Index of each column's manager, and of the column in the manager.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
-    /// Container or directory with the managers' files; those that casacore does not pack are in the table's directory.
+    /// Container or directory with the managers' files; those that casacore does not pack are in
+    /// the table's directory.
     storage: Option<Arc<dyn Container>>,
 }
 
@@ -100,16 +101,16 @@ pub enum TableKind {
 pub struct ColumnInfo {
     /// Description of the column in `table.dat`: name, type, keywords …
     pub desc: ColumnDesc,
-    /// The shape that all cells of the column have, first axis fastest; `None` if it is not fixed. The shape of a
-    /// scalar has no axes.
+    /// The shape that all cells of the column have, first axis fastest; `None` if it is not fixed.
+    /// The shape of a scalar has no axes.
     pub shape: Option<Shape>,
     /// The type name of the data manager that holds the column.
     pub manager: BString,
-    /// Name of the data manager that holds the column, as chosen by the creator of the table; empty if the manager cannot be
-    /// opened.
+    /// Name of the data manager that holds the column, as chosen by the creator of the table; empty
+    /// if the manager cannot be opened.
     pub manager_name: BString,
-    /// Also of scalars and direct arrays, which casacore always defines: damaged cells of a salvaged table are
-    /// undefined.
+    /// Also of scalars and direct arrays, which casacore always defines: damaged cells of a
+    /// salvaged table are undefined.
     #[doc(hidden)]
     pub may_be_undefined: bool,
 }
@@ -121,7 +122,8 @@ pub struct ManagerInfo<'a> {
     pub type_name: &'a BStr,
     /// Sequence number of the manager; its files are `table.f<sequence>…`.
     pub sequence: u32,
-    /// Name of the data manager, as chosen by the creator of the table; empty if the manager cannot be opened.
+    /// Name of the data manager, as chosen by the creator of the table; empty if the manager cannot
+    /// be opened.
     pub name: &'a BStr,
     /// Parameters with which the data manager was made, as far as its own files record them.
     pub parameters: Record,
@@ -136,21 +138,23 @@ struct OpenManager {
 }
 
 impl Table {
-    /// Opens the table at `path`: a directory, a file that holds a whole table, or a table in such a file
-    /// (`my.mfh5/ANTENNA`).
+    /// Opens the table at `path`: a directory, a file that holds a whole table, or a table in such
+    /// a file (`my.mfh5/ANTENNA`).
     ///
     /// Data managers that cannot be opened show when one of their columns is read.
     ///
-    /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer is waited for.
+    /// The table is locked for reading until it is dropped; [`OpenOptions`] says how long a writer
+    /// is waited for.
     ///
     /// # Errors
-    /// `Locked` if the wait was too long, `NotFound` if `path` does not exist, `Format` if it is not a table, is damaged,
-    /// or refers to a missing table.
+    /// `Locked` if the wait was too long, `NotFound` if `path` does not exist, `Format` if it is
+    /// not a table, is damaged, or refers to a missing table.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens the table at `path`; a table directory is locked, as `options` tell, until the table is dropped.
+    /// Opens the table at `path`; a table directory is locked, as `options` tell, until the table
+    /// is dropped.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -158,8 +162,8 @@ impl Table {
         open::open(path.as_ref(), options, None)
     }
 
-    /// As [`open_with`](Self::open_with). Other tables that hold some of the values are opened only if `admits` allows
-    /// it.
+    /// As [`open_with`](Self::open_with). Other tables that hold some of the values are opened only
+    /// if `admits` allows it.
     ///
     /// # Errors
     /// Those of [`open`](Self::open); `Unsupported` if a table that is needed may not be opened.
@@ -201,13 +205,14 @@ impl Table {
         self.lock.is_some()
     }
 
-    /// Describes the container or directory that holds the files of the data managers; `None` for tables without data of
-    /// their own.
+    /// Describes the container or directory that holds the files of the data managers; `None` for
+    /// tables without data of their own.
     pub fn storage(&self) -> Option<ContainerInfo> {
         self.storage.as_ref().map(|files| files.describe())
     }
 
-    /// Files of the column's data manager, and how their container stores each; empty without a container.
+    /// Files of the column's data manager, and how their container stores each; empty without a
+    /// container.
     #[doc(hidden)]
     pub fn stored_files(&self, index: usize) -> Result<Vec<(String, FileLayout)>> {
         let manager = &self.managers[self.bindings[index].0];
@@ -217,8 +222,9 @@ impl Table {
         names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
     }
 
-    /// Size in bytes of the files of each data manager, in the order of [`managers`](Self::managers). Files in a container
-    /// count as stored in it. Files that a thin table has as links to an HDF5 file count as the bytes of the datasets there.
+    /// Size in bytes of the files of each data manager, in the order of
+    /// [`managers`](Self::managers). Files in a container count as stored in it. Files that a thin
+    /// table has as links to an HDF5 file count as the bytes of the datasets there.
     ///
     /// # Errors
     /// Those of listing the files.
@@ -246,7 +252,8 @@ impl Table {
         self.order
     }
 
-    /// The description of the table: keywords, private keywords, comment, descriptions of the columns.
+    /// The description of the table: keywords, private keywords, comment, descriptions of the
+    /// columns.
     pub fn description(&self) -> &TableDesc {
         &self.desc
     }
@@ -266,8 +273,8 @@ impl Table {
         &self.columns
     }
 
-    /// The data managers of the table, in the order of `table.dat`; of a reference table or concatenation, one entry for
-    /// each column.
+    /// The data managers of the table, in the order of `table.dat`; of a reference table or
+    /// concatenation, one entry for each column.
     pub fn managers(&self) -> impl Iterator<Item = ManagerInfo<'_>> {
         self.managers.iter().map(|manager| {
             let opened = manager.opened.as_ref().ok();
@@ -280,8 +287,9 @@ impl Table {
         })
     }
 
-    /// For each column the index of its manager among [`managers`](Self::managers), from 0; `None` for the columns of a
-    /// reference table or concatenation, whose managers belong to other tables.
+    /// For each column the index of its manager among [`managers`](Self::managers), from 0; `None`
+    /// for the columns of a reference table or concatenation, whose managers belong to other
+    /// tables.
     pub fn manager_numbers(&self) -> Vec<Option<usize>> {
         let is_plain = self.kind == TableKind::Plain;
         self.bindings.iter().map(|(manager, _)| is_plain.then_some(*manager)).collect()
@@ -332,8 +340,8 @@ impl Table {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
-    /// The first error if all data managers fail to open, so that casacore cannot open the table. Managers of TaQL
-    /// expressions, which only casacore evaluates, are ignored.
+    /// The first error if all data managers fail to open, so that casacore cannot open the table.
+    /// Managers of TaQL expressions, which only casacore evaluates, are ignored.
     #[doc(hidden)]
     pub fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
@@ -341,8 +349,8 @@ impl Table {
         errors?.first().map(|error| Error::clone(error).context(Context::path(&self.path)))
     }
 
-    /// The subtables: the tables to which keywords of this table and of its columns refer, including keywords in nested
-    /// records.
+    /// The subtables: the tables to which keywords of this table and of its columns refer,
+    /// including keywords in nested records.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)
     }
@@ -402,8 +410,8 @@ impl Columns for Table {
 }
 
 impl ColumnInfo {
-    /// Certain to be defined and of the shape `shape`: scalars other than records, and direct arrays, unless
-    /// `may_be_undefined` is set.
+    /// Certain to be defined and of the shape `shape`: scalars other than records, and direct
+    /// arrays, unless `may_be_undefined` is set.
     #[doc(hidden)]
     pub fn is_always_defined(&self) -> bool {
         match self.desc.kind {
@@ -418,14 +426,14 @@ impl ColumnInfo {
         self.desc.data_type
     }
 
-    /// Name of the column of the same table that stores the values from which an engine computes this one; `None` if no
-    /// engine does.
+    /// Name of the column of the same table that stores the values from which an engine computes
+    /// this one; `None` if no engine does.
     pub fn stored_column(&self) -> Option<&BStr> {
         stman::stored_column(&self.desc.keywords)
     }
 
-    /// The parameters of the engine that computes the column (scale, offset, masks, the table it forwards to …); none for a
-    /// stored column.
+    /// The parameters of the engine that computes the column (scale, offset, masks, the table it
+    /// forwards to …); none for a stored column.
     pub fn engine_parameters(&self) -> impl Iterator<Item = &Field> {
         self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
     }

@@ -1,4 +1,5 @@
-//! Opens a table for reading: finds its container, acquires its lock, decodes `table.dat` and opens its data managers.
+//! Opens a table for reading: finds its container, acquires its lock, decodes `table.dat` and opens
+//! its data managers.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -162,8 +163,8 @@ fn without_table(directory: &Path) -> String {
     }
 }
 
-/// The first names in a directory, sorted, for an error message, with ` …` in place of further ones; empty if the directory
-/// is empty.
+/// The first names in a directory, sorted, for an error message, with ` …` in place of further
+/// ones; empty if the directory is empty.
 pub fn listed(directory: &Path) -> String {
     list(&names_in(directory, |_| true))
 }
@@ -199,7 +200,8 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
     }
 }
 
-/// Rows that the last writer recorded in `table.lock`, which may be newer than `table.dat`; casacore ignores 0.
+/// Rows that the last writer recorded in `table.lock`, which may be newer than `table.dat`;
+/// casacore ignores 0.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
         Some(lock) => {

@@ -1,4 +1,5 @@
-//! Opens the data managers of a table; a manager from which others take values is opened before them.
+//! Opens the data managers of a table; a manager from which others take values is opened before
+//! them.
 
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
@@ -78,7 +79,8 @@ impl<'a> OpenManagers<'a> {
             bindings.push((manager, counts[manager]));
             counts[manager] += 1;
         }
-        // an engine has the cells of its stored column, whatever shape its own description gives them
+        // an engine has the cells of its stored column, whatever shape its own description gives
+        // them
         for index in 0..columns.len() {
             let stored = columns[index].stored_column();
             let stored = stored.and_then(|name| columns.iter().find(|column| column.desc.name == name));
@@ -92,8 +94,8 @@ impl<'a> OpenManagers<'a> {
         OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers, names: OnceCell::new() }
     }
 
-    /// Opens all managers, with the error in place of one that cannot be opened; returns also the columns, with the
-    /// indices of manager and column.
+    /// Opens all managers, with the error in place of one that cannot be opened; returns also the
+    /// columns, with the indices of manager and column.
     pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
         let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
         let mut columns = self.columns;

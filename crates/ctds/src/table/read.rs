@@ -1,8 +1,9 @@
 //! Reads many rows of a column at once, on all processors, into memory of the caller.
 //!
-//! The rows are cut into pieces, each with its part of the output. Where the column is tiled a piece is the rows of whole
-//! tiles, so that every tile is read once; a tile whose bytes are the elements of consecutive rows goes straight to its
-//! place. Elsewhere a piece is as many rows as stay in a processor's cache on their way.
+//! The rows are cut into pieces, each with its part of the output. Where the column is tiled a
+//! piece is the rows of whole tiles, so that every tile is read once; a tile whose bytes are the
+//! elements of consecutive rows goes straight to its place. Elsewhere a piece is as many rows as
+//! stay in a processor's cache on their way.
 
 use std::ops::Range;
 
@@ -25,8 +26,8 @@ const SMALL_CELL_BYTES: u64 = 512;
 /// A column with more is read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape of all cells of `rows`. Without rows: the shape of all cells of the column (of `all` rows), else its fixed
-/// shape, else a shape without axes.
+/// The shape of all cells of `rows`. Without rows: the shape of all cells of the column (of `all`
+/// rows), else its fixed shape, else a shape without axes.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
@@ -102,7 +103,8 @@ pub(super) struct Wanted<'a> {
 
 struct Piece<'a> {
     rows: Rows<'a>,
-    /// The hypercube with the rows, and their positions on its last axis; `None` if they are read cell by cell.
+    /// The hypercube with the rows, and their positions on its last axis; `None` if they are read
+    /// cell by cell.
     tiles: Option<(usize, Range<u64>)>,
 }
 
@@ -147,7 +149,8 @@ impl<'a> Wanted<'a> {
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
-        // bytes read decide: a part of each cell may take all of the tiles, one row all of a tile that is decoded
+        // bytes read decide: a part of each cell may take all of the tiles, one row all of a tile
+        // that is decoded
         let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
         let is_large = match self.cells.access() {
             Access::Copied => read_bytes >= PARALLEL_BYTES || decoded_bytes >= PARALLEL_COMPUTED_BYTES,
@@ -176,8 +179,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Pieces that end where tiles end; `None` if neighbouring rows are in different hypercubes, so that tiles would be
-    /// read several times, or rows are in none.
+    /// Pieces that end where tiles end; `None` if neighbouring rows are in different hypercubes, so
+    /// that tiles would be read several times, or rows are in none.
     fn pieces_of_tiles(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let mut pieces = Vec::new();
         let mut rows_of_cubes = vec![0; tiling.cubes.len()];
@@ -209,8 +212,8 @@ impl<'a> Wanted<'a> {
         (next == rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
     }
 
-    /// Pieces of a list of rows, each in one tile, for a single hypercube whose tiles must be decoded whole; `None` for
-    /// other columns, or if the list often returns to earlier tiles.
+    /// Pieces of a list of rows, each in one tile, for a single hypercube whose tiles must be
+    /// decoded whole; `None` for other columns, or if the list often returns to earlier tiles.
     fn pieces_of_encoded(&self, rows: &'a [u64], tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let ([cube], [run]) = (&tiling.cubes[..], &tiling.runs[..]) else { return None };
         if !matches!(cube.storage(), ChunkStorage::Encoded) {
@@ -232,8 +235,8 @@ impl<'a> Wanted<'a> {
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
     }
 
-    /// Reads whole cells from the file of a hypercube where each is contiguous. False if they are not, or reading
-    /// failed: there are other ways.
+    /// Reads whole cells from the file of a hypercube where each is contiguous. False if they are
+    /// not, or reading failed: there are other ways.
     fn gather<T: Element>(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [T]) -> bool {
         let Some(bytes) = T::bytes_mut(out).filter(|_| self.region.is_none()) else { return false };
         let Some(order) = self.gather_bytes(rows, tiling, bytes, size_of::<T>() as u64) else { return false };
@@ -243,7 +246,8 @@ impl<'a> Wanted<'a> {
         true
     }
 
-    /// As [`gather`](Self::gather) from the only hypercube, with elements of `size` bytes; returns their byte order.
+    /// As [`gather`](Self::gather) from the only hypercube, with elements of `size` bytes; returns
+    /// their byte order.
     fn gather_bytes(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [u8], size: u64) -> Option<ByteOrder> {
         // one cube: rows in turn from several files are not near each other
         let [cube] = &tiling.cubes[..] else { return None };
@@ -351,7 +355,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether `part` is a whole chunk, contiguous in an array of shape `region`, so that it is copied in one piece.
+/// Whether `part` is a whole chunk, contiguous in an array of shape `region`, so that it is copied
+/// in one piece.
 fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
     let cell = region.len().saturating_sub(1);
     part.extent == *chunk && part.extent[..cell] == region[..cell]

@@ -1,4 +1,5 @@
-//! Reads the cells of record columns: data managers store each as bytes, which are a `TableRecord` in an AipsIO stream.
+//! Reads the cells of record columns: data managers store each as bytes, which are a `TableRecord`
+//! in an AipsIO stream.
 
 use std::ops::Range;
 

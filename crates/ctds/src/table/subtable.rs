@@ -12,17 +12,19 @@ use crate::value::{Record, Value};
 /// A subtable: a table that a keyword of another one names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subtable {
-    /// Name of the keyword that refers to the subtable; if it is in a record, the name within that record.
+    /// Name of the keyword that refers to the subtable; if it is in a record, the name within that
+    /// record.
     pub name: BString,
-    /// The name of the subtable as the keyword `name` stores it: usually relative to the table with that keyword, as in
-    /// `././ANTENNA`.
+    /// The name of the subtable as the keyword `name` stores it: usually relative to the table with
+    /// that keyword, as in `././ANTENNA`.
     pub stored: BString,
     /// Absolute path of the subtable; of a concatenated subtable, one path for each part.
     pub paths: Vec<PathBuf>,
 }
 
 impl Subtable {
-    /// Opens the subtable; its directory is locked, as `options` tell, until the returned table is dropped.
+    /// Opens the subtable; its directory is locked, as `options` tell, until the returned table is
+    /// dropped.
     ///
     /// # Errors
     /// Those of [`Table::open`].

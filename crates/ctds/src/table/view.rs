@@ -1,5 +1,5 @@
-//! Opens reference tables and concatenations, which have no data of their own: rows and columns of another table, or several
-//! tables one after the other. Both are called views.
+//! Opens reference tables and concatenations, which have no data of their own: rows and columns of
+//! another table, or several tables one after the other. Both are called views.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,7 +23,8 @@ const BLOCK_ROWS: u64 = 4096;
 /// A column of a view, in the form of a data manager with that one column.
 #[derive(Debug)]
 struct View {
-    /// For each concatenated table, or for the root table: its first row among the rows of all of them, and its column.
+    /// For each concatenated table, or for the root table: its first row among the rows of all of
+    /// them, and its column.
     parts: Vec<(u64, OtherColumn)>,
     /// `None` for a concatenation, which has all rows of its tables.
     selection: Option<Selection>,
@@ -193,8 +194,8 @@ pub(super) fn open_concatenation(
     Ok(table)
 }
 
-/// A table whose rows are those of `parts`, with equal columns; keywords are those of the first. `path` is where it
-/// claims to be. Writes nothing.
+/// A table whose rows are those of `parts`, with equal columns; keywords are those of the first.
+/// `path` is where it claims to be. Writes nothing.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
     let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();

@@ -1,10 +1,13 @@
-//! Lock-free reads of a table that casacore is writing; the writer is never blocked. docs/decisions/0004.
+//! Lock-free reads of a table that casacore is writing; the writer is never blocked.
+//! docs/decisions/0004.
 //!
-//! A casacore writer that finds its table locked retries after a second, however short the lock was. So none is taken
-//! here: the table is read, and then it is checked that no write overlapped the read. Every flush of casacore's ends with a new sync
-//! record in `table.lock`, and until then the writer holds its lock. Signs of a write are the lock, that record,
-//! and the lengths and times of the files. Times tick, so that a change right after another may not show; what was read
-//! then is [`Snapshot::Unconfirmed`]. A caller that relies on it reads again when the record's counters have changed.
+//! A casacore writer that finds its table locked retries after a second, however short the lock
+//! was. So none is taken here: the table is read, and then it is checked that no write overlapped
+//! the read. Every flush of casacore's ends with a new sync record in `table.lock`, and until then
+//! the writer holds its lock. Signs of a write are the lock, that record, and the lengths and times
+//! of the files. Times tick, so that a change right after another may not show; what was read then
+//! is [`Snapshot::Unconfirmed`]. A caller that relies on it reads again when the record's counters
+//! have changed.
 
 use std::ffi::OsString;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -23,12 +26,12 @@ use crate::schema::Sync;
 /// Time of prevented reads after which a writer is asked to release its lock.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Time after which a write certainly changes a modification time: the kernel's clock ticks at least 100 times a
-/// second.
+/// Time after which a write certainly changes a modification time: the kernel's clock ticks at
+/// least 100 times a second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Assumed longest pause in a flush: if a file changed at the same time as the sync record, the flush is taken as
-/// complete only after this.
+/// Assumed longest pause in a flush: if a file changed at the same time as the sync record, the
+/// flush is taken as complete only after this.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Byte of the sync record in `table.lock`, which begins with its length. formats/table.md 4.2.
@@ -40,8 +43,8 @@ const MAX_SYNC_BYTES: u64 = 1 << 16;
 const READ_TRIES: usize = 50;
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// Observations of a table's writer by earlier reads. A read can thus tell whether it saw the table in the middle
-/// of a change.
+/// Observations of a table's writer by earlier reads. A read can thus tell whether it saw the table
+/// in the middle of a change.
 #[derive(Debug)]
 pub struct Watch {
     path: PathBuf,
@@ -52,8 +55,8 @@ pub struct Watch {
     request: Option<Request>,
     /// Time since which a writer has prevented reads.
     hindered: Option<Instant>,
-    /// The newest sync record, and the modification time of `table.lock` when it was first seen: later lock requests
-    /// change the time, but not the record.
+    /// The newest sync record, and the modification time of `table.lock` when it was first seen:
+    /// later lock requests change the time, but not the record.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
@@ -68,8 +71,8 @@ struct TableState {
 }
 
 impl TableState {
-    /// Whether a file changed less than a tick of the clock before `now`, or in the future, so that another change
-    /// would not show.
+    /// Whether a file changed less than a tick of the clock before `now`, or in the future, so that
+    /// another change would not show.
     fn is_recent(&self, now: SystemTime) -> bool {
         self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK, now))
     }
@@ -87,11 +90,11 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
 #[derive(Debug, PartialEq)]
 enum Writer {
     Idle,
-    /// The write lock is held, but no file changed since the flush that wrote the last sync record. This is not
-    /// certain: lock requests also change the time of `table.lock`.
+    /// The write lock is held, but no file changed since the flush that wrote the last sync record.
+    /// This is not certain: lock requests also change the time of `table.lock`.
     Flushed,
-    /// The write lock is held, and times of files are too close to tell whether they changed after the sync record was
-    /// written.
+    /// The write lock is held, and times of files are too close to tell whether they changed after
+    /// the sync record was written.
     Uncertain,
     /// A flush has begun and not yet written the sync record, with which every flush ends.
     Writing,
@@ -149,8 +152,8 @@ impl Watch {
         }
     }
 
-    /// Whether another program has the table open. The first call withdraws this process's own mark, so that two
-    /// programs that wait for each other do not wait for ever.
+    /// Whether another program has the table open. The first call withdraws this process's own
+    /// mark, so that two programs that wait for each other do not wait for ever.
     pub fn is_in_use(&self) -> Result<bool> {
         lock::leave(&self.lock)?;
         lock::is_in_use(&self.lock)
@@ -192,8 +195,8 @@ impl Watch {
         Ok(Snapshot::Unconfirmed(value))
     }
 
-    /// Whether a writer is in the middle of a flush; one that has prevented reads for `LOCK_REQUEST_DELAY` is asked to
-    /// stop.
+    /// Whether a writer is in the middle of a flush; one that has prevented reads for
+    /// `LOCK_REQUEST_DELAY` is asked to stop.
     pub fn prompt(&mut self) -> Result<bool> {
         let state = self.state()?;
         if self.writer(&state)? != Writer::Writing {
@@ -222,7 +225,8 @@ impl Watch {
         })
     }
 
-    /// Modification time of `table.lock` when its sync record was first seen: that of the record, or a later one.
+    /// Modification time of `table.lock` when its sync record was first seen: that of the record,
+    /// or a later one.
     fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
@@ -269,8 +273,8 @@ impl Watch {
         Ok(record)
     }
 
-    /// Requests a pause of a writer that has prevented reads for `LOCK_REQUEST_DELAY`. Casacore checks for requests now
-    /// and then.
+    /// Requests a pause of a writer that has prevented reads for `LOCK_REQUEST_DELAY`. Casacore
+    /// checks for requests now and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
@@ -284,7 +288,8 @@ impl Watch {
     }
 }
 
-/// Calls `read`, which opens the table at `path`, until no write overlaps; after about a second once more in any case.
+/// Calls `read`, which opens the table at `path`, until no write overlaps; after about a second
+/// once more in any case.
 ///
 /// # Errors
 /// Those of `read`.

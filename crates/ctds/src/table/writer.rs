@@ -21,8 +21,8 @@ use crate::value::{ByteOrder, Record, Value};
 
 /// A new casacore table, open for writing.
 ///
-/// Others may read the table after [`close`](Self::close); a writer that is dropped before, or a process that is
-/// killed, leaves a directory that no program takes for a table.
+/// Others may read the table after [`close`](Self::close); a writer that is dropped before, or a
+/// process that is killed, leaves a directory that no program takes for a table.
 ///
 /// ```
 /// use ctds::{ColumnDesc, NewTable, Table};
@@ -134,7 +134,8 @@ impl TableWriter {
         self.rows
     }
 
-    /// Description, fixed shape and manager of each column, in the order in which they were added to the table.
+    /// Description, fixed shape and manager of each column, in the order in which they were added
+    /// to the table.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
     }
@@ -144,12 +145,14 @@ impl TableWriter {
         &mut self.desc.keywords
     }
 
-    /// Type, subtype and readme of the table, to be changed; they are stored when the table is closed.
+    /// Type, subtype and readme of the table, to be changed; they are stored when the table is
+    /// closed.
     pub fn info(&mut self) -> &mut TableInfo {
         &mut self.info
     }
 
-    /// Adds `count` rows at the end of the table: their scalars and arrays of fixed shape are zeros, other cells undefined.
+    /// Adds `count` rows at the end of the table: their scalars and arrays of fixed shape are
+    /// zeros, other cells undefined.
     ///
     /// # Errors
     /// `Io`, `NoSpace`; the table is of no use then.
@@ -168,8 +171,8 @@ impl TableWriter {
     /// Removes the row with this number, from 0; later rows move up by one.
     ///
     /// # Errors
-    /// `Usage` if the row does not exist; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
-    /// cannot: nothing is removed then.
+    /// `Usage` if the row does not exist; `Unsupported` if one of the managers cannot remove rows,
+    /// as casacore's tiled ones cannot: nothing is removed then.
     pub fn remove_row(&mut self, row: u64) -> Result<()> {
         let mut remove = || -> Result<()> {
             if row >= self.rows {
@@ -186,8 +189,9 @@ impl TableWriter {
         remove().with_context(|| Context::path(&self.path))
     }
 
-    /// Adds a column to the table. The existing data manager with the type and name of `manager` (`None`: the first
-    /// StandardStMan) stores the column; if none exists or it refuses the column, a new manager does.
+    /// Adds a column to the table. The existing data manager with the type and name of `manager`
+    /// (`None`: the first StandardStMan) stores the column; if none exists or it refuses the
+    /// column, a new manager does.
     ///
     /// # Errors
     /// `Exists` if there is a column of this name; those of [`NewTable::create`].
@@ -233,8 +237,8 @@ impl TableWriter {
     /// Removes a column, and its data manager if the manager has no other columns.
     ///
     /// # Errors
-    /// `NotFound` if there is none of this name; `Unsupported` if its manager holds others and cannot let go of one, as
-    /// casacore's tiled ones cannot.
+    /// `NotFound` if there is none of this name; `Unsupported` if its manager holds others and
+    /// cannot let go of one, as casacore's tiled ones cannot.
     pub fn remove_column(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let name = name.as_ref().as_bstr();
         let found = self.find(name)?;
@@ -287,8 +291,8 @@ impl TableWriter {
         })
     }
 
-    /// Begins the subtable `name` in the directory of this table, and adds a keyword `name` that refers to it. Close
-    /// the subtable before this table.
+    /// Begins the subtable `name` in the directory of this table, and adds a keyword `name` that
+    /// refers to it. Close the subtable before this table.
     ///
     /// # Errors
     /// Those of [`NewTable::create`]; `Usage` if the name cannot be that of a directory.
@@ -318,8 +322,8 @@ impl TableWriter {
         parts
     }
 
-    /// Writes all data that is still in memory, makes the files durable, and writes `table.dat`, by which the directory
-    /// becomes a table.
+    /// Writes all data that is still in memory, makes the files durable, and writes `table.dat`, by
+    /// which the directory becomes a table.
     ///
     /// # Errors
     /// `Io`, `NoSpace`; the directory is not a table then.

@@ -1,5 +1,5 @@
-//! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in casacore's tables (CTDS,
-//! the casacore table data system).
+//! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in
+//! casacore's tables (CTDS, the casacore table data system).
 
 pub fn packed_len(count: u64) -> u64 {
     count.div_ceil(8)

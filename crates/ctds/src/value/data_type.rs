@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The type of one element of a casacore column or keyword: casacore's `DataType` enum, without the types that neither can
-/// have.
+/// The type of one element of a casacore column or keyword: casacore's `DataType` enum, without the
+/// types that neither can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataType {
     /// Truth value; on disk one bit or one byte, depending on the storage manager.
@@ -34,7 +34,8 @@ pub enum DataType {
     Record,
 }
 
-/// Casacore's type code of a scalar, name (in python-casacore and in CTFP-1), bytes; in the order of the enum.
+/// Casacore's type code of a scalar, name (in python-casacore and in CTFP-1), bytes; in the order
+/// of the enum.
 const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Bool, 0, "boolean", 1),
     (DataType::UChar, 2, "uchar", 1),
@@ -81,24 +82,26 @@ impl DataType {
         if self == DataType::Int64 { 30 } else { self.code() + 13 }
     }
 
-    /// The type's name in python-casacore and in CTFP-1, the rules of table digests: `boolean`, `uchar`, `short` …
+    /// The type's name in python-casacore and in CTFP-1, the rules of table digests: `boolean`,
+    /// `uchar`, `short` …
     pub fn name(self) -> &'static str {
         TABLE[self as usize].2
     }
 
-    /// Finds the element type by its [`name`](Self::name) in python-casacore and in CTFP-1, the rules of table digests;
-    /// `None` if no type has this name.
+    /// Finds the element type by its [`name`](Self::name) in python-casacore and in CTFP-1, the
+    /// rules of table digests; `None` if no type has this name.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.2 == name).map(|entry| entry.0)
     }
 
-    /// Size of one element of this type in bytes, in memory and, except for packed Bools, on disk; 0 for strings and
-    /// records.
+    /// Size of one element of this type in bytes, in memory and, except for packed Bools, on disk;
+    /// 0 for strings and records.
     pub fn size(self) -> usize {
         TABLE[self as usize].3
     }
 
-    /// Whether every element of this type takes the same number of bytes: true for all but strings and records.
+    /// Whether every element of this type takes the same number of bytes: true for all but strings
+    /// and records.
     pub fn is_fixed_size(self) -> bool {
         self.size() > 0
     }

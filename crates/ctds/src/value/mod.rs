@@ -1,4 +1,5 @@
-//! The data model: element types, flat buffers of elements, byte order, shapes, regions, records. No I/O and no formats.
+//! The data model: element types, flat buffers of elements, byte order, shapes, regions, records.
+//! No I/O and no formats.
 
 #[doc(hidden)]
 pub mod bits;

@@ -13,7 +13,8 @@ pub enum Value {
     Array(Shape, Values),
     /// A nested record as the value of a field.
     Record(Record),
-    /// A reference to a subtable: its name as stored, usually relative to the table that holds the record.
+    /// A reference to a subtable: its name as stored, usually relative to the table that holds the
+    /// record.
     Table(BString),
 }
 
@@ -42,8 +43,8 @@ impl Record {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.value)
     }
 
-    /// Sets the field `name` of the record to `value`: replaces the field's value, or adds a field at the end if the
-    /// record has none of this name.
+    /// Sets the field `name` of the record to `value`: replaces the field's value, or adds a field
+    /// at the end if the record has none of this name.
     pub fn set(&mut self, name: impl Into<BString>, value: Value) {
         let name = name.into();
         match self.fields.iter_mut().find(|field| field.name == name) {
@@ -52,7 +53,8 @@ impl Record {
         }
     }
 
-    /// The string in the field `name` of the record; `None` if the field is missing or holds another type.
+    /// The string in the field `name` of the record; `None` if the field is missing or holds
+    /// another type.
     pub fn string(&self, name: impl AsRef<[u8]>) -> Option<&BStr> {
         match self.get(name)? {
             Value::Scalar(Values::String(v)) => v.first().map(|string| string.as_bstr()),
@@ -60,15 +62,15 @@ impl Record {
         }
     }
 
-    /// The number in the field `name` of the record, a scalar of any integer type; `None` if the field is missing or
-    /// holds something else.
+    /// The number in the field `name` of the record, a scalar of any integer type; `None` if the
+    /// field is missing or holds something else.
     pub fn integer(&self, name: impl AsRef<[u8]>) -> Option<i64> {
         let Value::Scalar(values) = self.get(name)? else { return None };
         values.integers()?.first().copied()
     }
 
-    /// The strings in the field `name` of the record, which is an array of strings; `None` if the field is missing or
-    /// holds something else.
+    /// The strings in the field `name` of the record, which is an array of strings; `None` if the
+    /// field is missing or holds something else.
     pub fn strings(&self, name: impl AsRef<[u8]>) -> Option<&[BString]> {
         match self.get(name)? {
             Value::Array(_, Values::String(v)) => Some(v),
@@ -76,7 +78,8 @@ impl Record {
         }
     }
 
-    /// A scalar or an array of any integer type; empty for an empty array of whatever type. `None` for anything else.
+    /// A scalar or an array of any integer type; empty for an empty array of whatever type. `None`
+    /// for anything else.
     #[doc(hidden)]
     pub fn integers(&self, name: impl AsRef<[u8]>) -> Option<Vec<i64>> {
         let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
@@ -84,7 +87,8 @@ impl Record {
         if values.is_empty() { Some(Vec::new()) } else { values.integers() }
     }
 
-    /// The record nested in the field `name` of this record; `None` if the field is missing or holds something else.
+    /// The record nested in the field `name` of this record; `None` if the field is missing or
+    /// holds something else.
     pub fn record(&self, name: impl AsRef<[u8]>) -> Option<&Record> {
         match self.get(name)? {
             Value::Record(record) => Some(record),

@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::Shape;
 use crate::error::{Error, Result};
 
-/// A box within an array: its first element and its extents, each with the first (fastest) axis first.
+/// A box within an array: its first element and its extents, each with the first (fastest) axis
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     /// First element of the region on each axis, counted from 0, fastest axis first.
@@ -15,8 +16,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Makes a region from its first element and its extents, both with the slowest axis first, as ndarray and numpy list
-    /// axes.
+    /// Makes a region from its first element and its extents, both with the slowest axis first, as
+    /// ndarray and numpy list axes.
     ///
     /// ```
     /// use ctds::value::{Region, Shape};
@@ -42,7 +43,8 @@ impl Region {
         Region { start, shape: cell.with_axis(rows.end.saturating_sub(rows.start)) }
     }
 
-    /// Checks that the region lies within an array of `shape`, fastest axis first, and has as many axes.
+    /// Checks that the region lies within an array of `shape`, fastest axis first, and has as many
+    /// axes.
     ///
     /// # Errors
     /// `Usage` if it does not, or has another number of axes.

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 
 /// The extents of an array in casacore's order: the first axis varies fastest.
 ///
-/// A scalar has no axes. HDF5 and numpy list the axes the other way round: see [`reversed`](Self::reversed).
+/// A scalar has no axes. HDF5 and numpy list the axes the other way round: see
+/// [`reversed`](Self::reversed).
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Shape(SmallVec<[u64; 4]>);
 

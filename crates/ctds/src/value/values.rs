@@ -129,12 +129,14 @@ impl Values {
         for_each_type!(self, v => v.clear())
     }
 
-    /// Appends `count` default elements to the buffer: zeros, `false`s, empty strings or empty records.
+    /// Appends `count` default elements to the buffer: zeros, `false`s, empty strings or empty
+    /// records.
     pub fn extend_default(&mut self, count: usize) {
         for_each_type!(self, v => extend_default(v, count))
     }
 
-    /// Appends the elements `range` (half-open, from 0) of the buffer `from`, which must have the same type.
+    /// Appends the elements `range` (half-open, from 0) of the buffer `from`, which must have the
+    /// same type.
     ///
     /// # Errors
     /// `Usage` if the types differ.
@@ -168,7 +170,8 @@ impl Values {
         })
     }
 
-    /// `bytes` holds whole elements in `order`; a Bool is one byte, true unless 0. Not for strings and records.
+    /// `bytes` holds whole elements in `order`; a Bool is one byte, true unless 0. Not for strings
+    /// and records.
     #[doc(hidden)]
     pub fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
         macro_rules! numbers {
@@ -226,15 +229,16 @@ impl Values {
         Ok(())
     }
 
-    /// Appends `count` Bools; bit `i` is bit `i % 8` of byte `i / 8`. `bits` holds at least `first_bit + count` bits.
+    /// Appends `count` Bools; bit `i` is bit `i % 8` of byte `i / 8`. `bits` holds at least
+    /// `first_bit + count` bits.
     #[doc(hidden)]
     pub fn extend_from_bits(&mut self, bits: &[u8], first_bit: usize, count: usize) {
         let Values::Bool(v) = self else { unreachable!("only Bools are packed") };
         crate::value::bits::unpack(bits, first_bit, count, v);
     }
 
-    /// Numbers in `order` (of a complex number the real part first), Bools as bytes 0 or 1. Not for strings and
-    /// records.
+    /// Numbers in `order` (of a complex number the real part first), Bools as bytes 0 or 1. Not for
+    /// strings and records.
     #[doc(hidden)]
     pub fn extend_bytes(&self, order: ByteOrder, out: &mut Vec<u8>) {
         let start = out.len();
@@ -254,7 +258,8 @@ impl Values {
         }
     }
 
-    /// Little-endian, Bools as bytes 0 or 1; empty for strings and records. `UChar` elements are not copied.
+    /// Little-endian, Bools as bytes 0 or 1; empty for strings and records. `UChar` elements are
+    /// not copied.
     #[doc(hidden)]
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
@@ -263,7 +268,8 @@ impl Values {
         }
     }
 
-    /// As [`into_bytes`](Self::into_bytes), borrowed on little-endian machines; `None` for strings and records.
+    /// As [`into_bytes`](Self::into_bytes), borrowed on little-endian machines; `None` for strings
+    /// and records.
     #[doc(hidden)]
     pub fn le_bytes(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
         use std::borrow::Cow;
@@ -302,20 +308,24 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type for the elements of a casacore type: `bool`, `u8` … `f64`, complex numbers, [`BString`], [`Record`].
+/// A Rust type for the elements of a casacore type: `bool`, `u8` … `f64`, complex numbers,
+/// [`BString`], [`Record`].
 pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
     /// The casacore element type that this Rust type stands for.
     const DATA_TYPE: DataType;
-    /// Takes the vector of elements of this Rust type out of `values`; `None` if these have another element type.
+    /// Takes the vector of elements of this Rust type out of `values`; `None` if these have another
+    /// element type.
     fn of(values: Values) -> Option<Vec<Self>>;
-    /// The elements of `values` as a slice of this Rust type; `None` if they have another element type.
+    /// The elements of `values` as a slice of this Rust type; `None` if they have another element
+    /// type.
     fn slice(values: &Values) -> Option<&[Self]>;
     /// Wraps a vector of elements as [`Values`], from which [`of`](Self::of) takes it again.
     fn values(elements: Vec<Self>) -> Values;
-    /// A vector of `count` zeros, `false`s, empty strings or empty records; `None` if the memory cannot be allocated.
+    /// A vector of `count` zeros, `false`s, empty strings or empty records; `None` if the memory
+    /// cannot be allocated.
     fn zeros(count: usize) -> Option<Vec<Self>>;
-    /// The memory of numbers as bytes, in the order of this machine. `None` for strings and records, and for Bools, in which
-    /// not every byte is valid.
+    /// The memory of numbers as bytes, in the order of this machine. `None` for strings and
+    /// records, and for Bools, in which not every byte is valid.
     fn bytes_mut(elements: &mut [Self]) -> Option<&mut [u8]>;
 }
 
@@ -363,14 +373,14 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// `None` if the memory cannot be allocated. The operating system zeroes each page of a large vector when it is first
-/// used.
+/// `None` if the memory cannot be allocated. The operating system zeroes each page of a large
+/// vector when it is first used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
 }
 
-/// Zeros, `false`s, empty strings or records. A vector without capacity gets new memory; of numbers, the operating
-/// system zeroes each page when it is first used.
+/// Zeros, `false`s, empty strings or records. A vector without capacity gets new memory; of
+/// numbers, the operating system zeroes each page when it is first used.
 pub fn extend_default<T: Element + Default>(elements: &mut Vec<T>, count: usize) {
     if elements.is_empty()
         && elements.capacity() < count

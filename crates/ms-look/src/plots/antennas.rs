@@ -1,4 +1,5 @@
-//! Makes the plot of antenna positions, the array layout, in metres east and north of the centre of the array.
+//! Makes the plot of antenna positions, the array layout, in metres east and north of the centre of
+//! the array.
 
 use serde_json::json;
 
@@ -10,8 +11,8 @@ use crate::request::Quantity;
 /// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// If the mean of all positions is one to two times this distance in metres from the origin, they are taken as
-/// positions on the Earth (ITRF).
+/// If the mean of all positions is one to two times this distance in metres from the origin, they
+/// are taken as positions on the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
 /// Most antennas of the plot; further ones are not shown.
@@ -19,11 +20,11 @@ const MAX_ANTENNAS: usize = 1024;
 
 pub(super) static PLOT: PlotKind = PlotKind { name: "antennas", quantities: &[Quantity::Amp], rows: None };
 
-/// Each antenna is a series with one point, in metres east and north of the mean position. Positions that are not on
-/// the Earth are shown by their stored x and y.
+/// Each antenna is a series with one point, in metres east and north of the mean position.
+/// Positions that are not on the Earth are shown by their stored x and y.
 ///
-/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session began, number of
-/// changes of the file seen since then, and number of rows of its main table.
+/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session
+/// began, number of changes of the file seen since then, and number of rows of its main table.
 pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(String, [f64; 3])> = known
@@ -75,7 +76,8 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     Frame { plot, arrays, session }
 }
 
-/// East and north components, in metres, of the ITRF vector `[dx, dy, dz]`, at the position `at` near the Earth's surface.
+/// East and north components, in metres, of the ITRF vector `[dx, dy, dz]`, at the position `at`
+/// near the Earth's surface.
 fn east_and_north(at: [f64; 3], [dx, dy, dz]: [f64; 3]) -> (f64, f64) {
     let (sin_longitude, cos_longitude) = at[1].atan2(at[0]).sin_cos();
     let latitude = (at[2] / (1. - ECCENTRICITY)).atan2(at[0].hypot(at[1]));

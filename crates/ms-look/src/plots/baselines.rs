@@ -1,6 +1,7 @@
 //! Image of a quantity by the two antennas of a baseline.
 //!
-//! Sums are in a list by baseline: those of the antennas a and b, numbered from 0, a <= b, are at index b (b + 1) / 2 + a.
+//! Sums are in a list by baseline: those of the antennas a and b, numbered from 0, a <= b, are at
+//! index b (b + 1) / 2 + a.
 
 use super::drawing::{Drawing, Maker, with_ends};
 use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};

@@ -42,8 +42,8 @@ pub(crate) struct SumsKind {
     pub(crate) correlations: Correlations,
     /// Maximum number of frequency bins; each combines one or more channels.
     pub(crate) max_places: usize,
-    /// Makes empty sums of a part of each cell. The numbers are the frequencies of the channels of a cell in Hz, if
-    /// `needs_uvw` is set and they are known.
+    /// Makes empty sums of a part of each cell. The numbers are the frequencies of the channels of
+    /// a cell in Hz, if `needs_uvw` is set and they are known.
     pub(crate) begin: fn(&Part, &[f64]) -> Box<dyn Sums>,
 }
 
@@ -89,7 +89,8 @@ pub(crate) trait Sums: Any + fmt::Debug + Send + Sync {
         true
     }
 
-    /// Number of antennas of rows that were left out because their numbers are negative, or 1024 or more.
+    /// Number of antennas of rows that were left out because their numbers are negative, or 1024 or
+    /// more.
     fn unshown(&self) -> u64 {
         0
     }

@@ -8,8 +8,8 @@ use crate::frame::{Frame, Plot};
 use crate::request::{Average, Quantity, Request, Statistic};
 use crate::selection::Baselines;
 
-/// State of the plotted table: revision (number of changes seen), number of rows, whether cells were overwritten, and
-/// whether reading has stopped at its limit of bytes.
+/// State of the plotted table: revision (number of changes seen), number of rows, whether cells
+/// were overwritten, and whether reading has stopped at its limit of bytes.
 pub(crate) struct Progress {
     pub(crate) session: u64,
     pub(crate) revision: u64,
@@ -43,8 +43,8 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
     Frame { plot, arrays, session: progress.session }
 }
 
-/// Indices of the plotted correlations; before any row is read, those that are expected from the selection and the
-/// subtables.
+/// Indices of the plotted correlations; before any row is read, those that are expected from the
+/// selection and the subtables.
 fn correlations(fold: &Fold, known: &Description) -> Vec<usize> {
     let window = fold.selection.spw.and_then(|spw| known.window(spw));
     let names = window.map_or(&[][..], |window| &window.correlations);

@@ -1,7 +1,8 @@
-//! The kinds of plots: each has a file that says what it is called, how rows are added to its sums, and how it is drawn
-//! from them.
+//! The kinds of plots: each has a file that says what it is called, how rows are added to its sums,
+//! and how it is drawn from them.
 //!
-//! *To add one*: its file with a [`PlotKind`], and a variant of [`Kind`] with its lines in `ALL` and `plot`.
+//! *To add one*: its file with a [`PlotKind`], and a variant of [`Kind`] with its lines in `ALL`
+//! and `plot`.
 
 pub(crate) mod antennas;
 mod baselines;

@@ -47,7 +47,8 @@ static PHASES: SumsKind =
 struct UvDistance {
     /// The columns are uv distances, the lines amplitudes or phases.
     map: Map,
-    /// uv distances are from 0 to this one, in kilowavelengths, or in metres if the frequencies are unknown.
+    /// uv distances are from 0 to this one, in kilowavelengths, or in metres if the frequencies are
+    /// unknown.
     reach: f64,
     by_phase: bool,
     /// Kilowavelengths per metre for each channel; empty if the frequencies are unknown.
@@ -60,7 +61,8 @@ impl UvDistance {
         UvDistance { map: Map::new(), reach: 1. / 1024., by_phase, per_metre }
     }
 
-    /// The lines and the number of columns that the image shows: all lines of phases, those of amplitudes with points.
+    /// The lines and the number of columns that the image shows: all lines of phases, those of
+    /// amplitudes with points.
     fn extent(&self) -> (Range<usize>, usize) {
         let is_shown = |&line: &usize| self.by_phase || self.map.line(line).iter().any(|&count| count > 0);
         let mut lines = (0..MAP).filter(is_shown);

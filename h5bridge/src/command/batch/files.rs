@@ -1,5 +1,5 @@
-//! The arguments MANIFEST (a list of jobs) and `--ledger` (the directory with the records of attempts at these jobs) of
-//! `batch run` and `batch status`.
+//! The arguments MANIFEST (a list of jobs) and `--ledger` (the directory with the records of
+//! attempts at these jobs) of `batch run` and `batch status`.
 
 use std::path::PathBuf;
 

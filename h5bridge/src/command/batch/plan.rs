@@ -1,4 +1,5 @@
-//! `batch plan` writes a manifest, the list of items (jobs) of a batch, from patterns of the sources' paths or from a list of them.
+//! `batch plan` writes a manifest, the list of items (jobs) of a batch, from patterns of the
+//! sources' paths or from a list of them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -20,23 +21,24 @@ use crate::report::{self, Ending};
   h5bridge batch plan 'out/**/*.h5' --verb verify --out check.ndjson
   find archive -name '*.ms' -prune | h5bridge batch plan --from - --to 'out/{stem}.h5' >all.ndjson")]
 pub(super) struct Args {
-    /// Sources, or patterns of their paths in quotes: * in names, ** for any directories. Nothing inside a directory
-    /// that matches is searched
+    /// Sources, or patterns of their paths in quotes: * in names, ** for any directories. Nothing
+    /// inside a directory that matches is searched
     #[arg(required_unless_present = "from")]
     patterns: Vec<String>,
-    /// Read the sources from a file, - is stdin: each line is a path, or a JSON object with "source" and, if they
-    /// differ from those of the command line, "target", "verb", "options"
+    /// Read the sources from a file, - is stdin: each line is a path, or a JSON object with
+    /// "source" and, if they differ from those of the command line, "target", "verb", "options"
     #[arg(long, value_name = "FILE", conflicts_with = "patterns")]
     from: Option<PathBuf>,
-    /// Name of the targets: {stem} and {name} are the name of the source without and with its ending, {parent} that of its directory,
-    /// {path} its directory from the first wildcard on
+    /// Name of the targets: {stem} and {name} are the name of the source without and with its
+    /// ending, {parent} that of its directory, {path} its directory from the first wildcard on
     #[arg(long, value_name = "TEMPLATE")]
     to: Option<String>,
-    /// The verb that is run on each source: to-hdf5, to-ms, pack, unpack, finalize, verify, digest, info
+    /// The verb that is run on each source: to-hdf5, to-ms, pack, unpack, finalize, verify, digest,
+    /// info
     #[arg(long, default_value = "to-hdf5")]
     verb: String,
-    /// Do not read the sizes of the sources: the shards (shares of batch run --shard) have equal numbers of items
-    /// instead of bytes
+    /// Do not read the sizes of the sources: the shards (shares of batch run --shard) have equal
+    /// numbers of items instead of bytes
     #[arg(long)]
     no_sizes: bool,
     /// The manifest to write; without it, stdout

@@ -17,7 +17,8 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Larger manifests learn from the ledger which items are done, not from receipts, unless `--trust` is given.
+/// Larger manifests learn from the ledger which items are done, not from receipts, unless `--trust`
+/// is given.
 const MANY: usize = 10_000;
 
 /// Command-line arguments of `h5bridge batch run`.
@@ -29,8 +30,8 @@ const MANY: usize = 10_000;
 pub(super) struct Args {
     #[command(flatten)]
     files: Files,
-    /// Do only share K of N, counted from 0: all shares have about the same bytes, and every process computes the same
-    /// division
+    /// Do only share K of N, counted from 0: all shares have about the same bytes, and every
+    /// process computes the same division
     #[arg(long, value_name = "K/N", default_value = "0/1")]
     shard: Shard,
     /// Items that are done at the same time; 0: one for each processor
@@ -39,37 +40,45 @@ pub(super) struct Args {
     /// Threads of each item; 0: the number of processors divided by --jobs, at least 1
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Start no more items when the run has lasted this long (3h50m, 90s); items that are running are finished
+    /// Start no more items when the run has lasted this long (3h50m, 90s); items that are running
+    /// are finished
     #[arg(long, value_name = "TIME", value_parser = time)]
     stop_after: Option<Duration>,
-    /// Start items so that the bytes of their sources stay below a rate in bytes per second, on average: 500M
+    /// Start items so that the bytes of their sources stay below a rate in bytes per second, on
+    /// average: 500M
     #[arg(long, value_name = "RATE", value_parser = size)]
     limit_read: Option<u64>,
-    /// Start an item only while the file system of its target has at least this free space, in bytes: 512M, 1G
+    /// Start an item only while the file system of its target has at least this free space, in
+    /// bytes: 512M, 1G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     min_free: u64,
-    /// Maximum number of repetitions of an item that fails for a reason that may pass, such as a lock
+    /// Maximum number of repetitions of an item that fails for a reason that may pass, such as a
+    /// lock
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
-    /// Pause before the first repetition of an item; each later pause is six times as long as this one
+    /// Pause before the first repetition of an item; each later pause is six times as long as this
+    /// one
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     retry_wait: Duration,
-    /// Also try items again that failed for good, were killed, or have a conflict (the existing target is not the
-    /// output of the item, or the source has changed)
+    /// Also try items again that failed for good, were killed, or have a conflict (the existing
+    /// target is not the output of the item, or the source has changed)
     #[arg(long)]
     again: bool,
-    /// Evidence that an item is done: the ledger, the receipt beside the target (TARGET.receipt.json), or in addition
-    /// the digest of the target [default: receipt, and ledger for more than 10000 items]
+    /// Evidence that an item is done: the ledger, the receipt beside the target
+    /// (TARGET.receipt.json), or in addition the digest of the target [default: receipt, and ledger
+    /// for more than 10000 items]
     #[arg(long, value_enum, value_name = "EVIDENCE")]
     trust: Option<Trust>,
-    /// Do not read the records of earlier runs: receipts (TARGET.receipt.json) alone tell which items are done. Saves time if few items are
-    /// run with a large ledger
+    /// Do not read the records of earlier runs: receipts (TARGET.receipt.json) alone tell which
+    /// items are done. Saves time if few items are run with a large ledger
     #[arg(long)]
     ignore_ledger: bool,
-    /// Kinds of checksums that are computed of each target and recorded in its receipt, TARGET.receipt.json
+    /// Kinds of checksums that are computed of each target and recorded in its receipt,
+    /// TARGET.receipt.json
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B")]
     checksums: Vec<Checksum>,
-    /// Print the result of each attempt at an item as a line of JSON, as the ledger records it, instead of the summary
+    /// Print the result of each attempt at an item as a line of JSON, as the ledger records it,
+    /// instead of the summary
     #[arg(long, conflicts_with = "json")]
     records: bool,
 }
@@ -90,7 +99,8 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Does items that are not done yet; prints a summary or, with `--records`, each record that this run adds.
+/// Does items that are not done yet; prints a summary or, with `--records`, each record that this
+/// run adds.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {

@@ -20,11 +20,12 @@ use crate::report::{self, Ending};
 pub(super) struct Args {
     #[command(flatten)]
     files: Files,
-    /// Also name the items that failed, were killed, have a conflict with an existing target or will be tried again,
-    /// and why
+    /// Also name the items that failed, were killed, have a conflict with an existing target or
+    /// will be tried again, and why
     #[arg(long)]
     failed: bool,
-    /// Print the numbers of items in each state, and the bytes of their sources, in the text format of Prometheus
+    /// Print the numbers of items in each state, and the bytes of their sources, in the text format
+    /// of Prometheus
     #[arg(long, conflicts_with_all = ["json", "failed"])]
     prometheus: bool,
     /// Print the last record of each item as a line of JSON

@@ -1,5 +1,5 @@
-//! Findings of `h5bridge info` that need attention: parts that cannot be read, other programs that use the source,
-//! changes of the table or HDF5 file from which the source was made.
+//! Findings of `h5bridge info` that need attention: parts that cannot be read, other programs that
+//! use the source, changes of the table or HDF5 file from which the source was made.
 
 use std::fs::DirEntry;
 use std::path::Path;
@@ -13,9 +13,9 @@ use serde::Serialize;
 /// Something that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live` (a live HDF5 file),
-    /// `open` (another program has the table open), `stale` (the table or HDF5 file from which the source was made has
-    /// changed).
+    /// `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live`
+    /// (a live HDF5 file), `open` (another program has the table open), `stale` (the table or HDF5
+    /// file from which the source was made has changed).
     pub(super) kind: &'static str,
     /// `ANTENNA` or `MAIN/DATA`; `None` for the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,8 @@ impl Finding {
     }
 }
 
-/// Tables and columns of the same kind and text share a sentence, which names at most three of them.
+/// Tables and columns of the same kind and text share a sentence, which names at most three of
+/// them.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -55,7 +56,8 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Collected before this process opens the source. With `no_lock`, no table is checked, only a live HDF5 file.
+/// Collected before this process opens the source. With `no_lock`, no table is checked, only a live
+/// HDF5 file.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
     let open = is_open
@@ -104,7 +106,8 @@ pub(super) fn find(
     found
 }
 
-/// The file is open for writing (or its writer exited without closing it), or its writer has closed it.
+/// The file is open for writing (or its writer exited without closing it), or its writer has closed
+/// it.
 fn live(path: &Path) -> Option<Finding> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
@@ -119,7 +122,8 @@ fn live(path: &Path) -> Option<Finding> {
     })
 }
 
-/// A table was written after the HDF5 file was made from it, or the HDF5 file of a thin table was moved or rewritten.
+/// A table was written after the HDF5 file was made from it, or the HDF5 file of a thin table was
+/// moved or rewritten.
 fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
     if let Some(thin) = thin {
         return thin.check().err().map(|error| Finding::new("stale", error.to_string()));

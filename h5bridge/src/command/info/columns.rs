@@ -84,11 +84,11 @@ fn compression(datasets: &[DatasetInfo]) -> String {
     }
 }
 
-/// Index of each column's data manager; `None` for columns of reference tables and concatenations, whose managers
-/// belong to other tables.
+/// Index of each column's data manager; `None` for columns of reference tables and concatenations,
+/// whose managers belong to other tables.
 struct ManagerFiles {
-    /// Index of each column's data manager; `None` for columns of reference tables and concatenations, whose managers
-    /// belong to other tables.
+    /// Index of each column's data manager; `None` for columns of reference tables and
+    /// concatenations, whose managers belong to other tables.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }

@@ -1,4 +1,5 @@
-//! Description of a casacore image in `h5bridge info`: axes, unit, object and beam, from the keywords of the table.
+//! Description of a casacore image in `h5bridge info`: axes, unit, object and beam, from the
+//! keywords of the table.
 
 use ctds_hdf5::convert::SourceTable;
 use ctds_hdf5::value::{Record, Value, Values};

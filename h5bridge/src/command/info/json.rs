@@ -1,4 +1,5 @@
-//! The JSON document of tables that `h5bridge info --json` prints. docs/info.md describes its members.
+//! The JSON document of tables that `h5bridge info --json` prints. docs/info.md describes its
+//! members.
 
 use anyhow::Result;
 use ctds_hdf5::convert::{DatasetInfo, SourceTable};

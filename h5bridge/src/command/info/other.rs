@@ -1,4 +1,5 @@
-//! The output of `h5bridge info` about sources without tables: arrays, containers, and files in containers.
+//! The output of `h5bridge info` about sources without tables: arrays, containers, and files in
+//! containers.
 
 use std::io::Write;
 use std::path::Path;

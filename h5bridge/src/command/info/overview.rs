@@ -1,4 +1,5 @@
-//! The default view of `h5bridge info`: kind of the source, its columns, findings that need attention.
+//! The default view of `h5bridge info`: kind of the source, its columns, findings that need
+//! attention.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,8 +35,8 @@ pub(super) struct Facts<'a> {
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
-/// Judged by the type in table.info; for other types, "MeasurementSet" if `summary` is given and DATA_DESC_ID
-/// exists, else "table": words for the content.
+/// Judged by the type in table.info; for other types, "MeasurementSet" if `summary` is given and
+/// DATA_DESC_ID exists, else "table": words for the content.
 pub(super) fn kind(main: &SourceTable, summary: Option<&Summary>) -> &'static str {
     let table_type = main.info().map(|info| info.table_type.to_string()).unwrap_or_default();
     match table_type.trim() {
@@ -112,8 +113,8 @@ fn stored(main: &SourceTable) -> String {
     format!("{storage}, {}, {} endian", table_kind(table), table.byte_order().name())
 }
 
-/// `None` if the path is not on disk. A symbolic link is followed at `depth` 0, below it counts with its own size.
-/// Directories deeper than `MAX_DEPTH` count as 0 bytes.
+/// `None` if the path is not on disk. A symbolic link is followed at `depth` 0, below it counts
+/// with its own size. Directories deeper than `MAX_DEPTH` count as 0 bytes.
 fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
     // the target of a link in a table is not part of the table
     let found = if depth == 0 { path.metadata() } else { path.symlink_metadata() }.ok()?;
@@ -173,7 +174,8 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// Division of a native file into datasets, structure and original files, or the linked files of a thin table.
+/// Division of a native file into datasets, structure and original files, or the linked files of a
+/// thin table.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {

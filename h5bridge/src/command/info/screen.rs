@@ -1,4 +1,5 @@
-//! Layout of `h5bridge info` for a terminal: sections with columns side by side, long lists shortened.
+//! Layout of `h5bridge info` for a terminal: sections with columns side by side, long lists
+//! shortened.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -59,7 +60,8 @@ impl Section {
         self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
     }
 
-    /// The widest columns are shortened until a line has at most `width` characters, or they have only `NARROW`.
+    /// The widest columns are shortened until a line has at most `width` characters, or they have
+    /// only `NARROW`.
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {

@@ -38,8 +38,8 @@ pub(super) fn table_kind(table: &Table) -> String {
     }
 }
 
-/// From the column's own down to a storage manager: an engine is followed by the column that stores its values, as
-/// `column in manager`.
+/// From the column's own down to a storage manager: an engine is followed by the column that stores
+/// its values, as `column in manager`.
 pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
     let columns = table.columns()?;
     let mut chain = vec![column.manager.to_string().trim_end().to_owned()];

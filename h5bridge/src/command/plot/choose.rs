@@ -1,12 +1,13 @@
-//! Finds the kind of plot that `--x` and `--y` ask for, and the series that `--by` draws in one plot, such as one for each
-//! antenna.
+//! Finds the kind of plot that `--x` and `--y` ask for, and the series that `--by` draws in one
+//! plot, such as one for each antenna.
 
 use ctds_hdf5::{Error, ErrorKind, Result};
 use ms_look::{Antenna, Description, Kind, Session, label};
 
 pub(super) const MAX_LINES: usize = 64;
 
-/// Name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have several.
+/// Name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have
+/// several.
 const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("time", "amplitude", Kind::AmpTime, None),
     ("time", "phase", Kind::PhaseTime, None),
@@ -126,8 +127,9 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// The baselines of the kind `which`, `auto`, `cross` or `all`, each with its name and the parameter that selects it.
-/// `antenna`: only those with one of these antennas. At most `MAX_LINES` + 1, one more than can be drawn.
+/// The baselines of the kind `which`, `auto`, `cross` or `all`, each with its name and the
+/// parameter that selects it. `antenna`: only those with one of these antennas. At most `MAX_LINES`
+/// + 1, one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {
@@ -151,7 +153,8 @@ fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String
     all.filter(fits).take(MAX_LINES + 1).map(named).collect()
 }
 
-/// Whether the row `number` with this name is one that `word` may mean; the session refuses a word with two meanings.
+/// Whether the row `number` with this name is one that `word` may mean; the session refuses a word
+/// with two meanings.
 fn means(word: &str, name: &str, number: usize) -> bool {
     word == name || word.strip_prefix('#').unwrap_or(word) == number.to_string()
 }

@@ -1,6 +1,7 @@
-//! Draws the frames, the data of plots, as pictures: axes with marks, a raster in colours or lines, title and legend.
-//! Sizes and positions are in pixels, from the upper left corner. The functions that draw the data return the values at
-//! the left and the lower edge, from which the labels of time axes take the day; `None` without data.
+//! Draws the frames, the data of plots, as pictures: axes with marks, a raster in colours or lines,
+//! title and legend. Sizes and positions are in pixels, from the upper left corner. The functions
+//! that draw the data return the values at the left and the lower edge, from which the labels of
+//! time axes take the day; `None` without data.
 
 use ms_look::{Axis, Frame};
 
@@ -168,7 +169,8 @@ fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f
     }
 }
 
-/// Empty for rasters, bars, scatter plots and a single line named `flagged`, which are drawn without a legend.
+/// Empty for rasters, bars, scatter plots and a single line named `flagged`, which are drawn
+/// without a legend.
 fn legend_names(frame: &Frame) -> Vec<String> {
     match frame.plot.series.as_deref() {
         Some(names) if frame.plot.x.scale != "category" && !frame.plot.is_scatter() => {

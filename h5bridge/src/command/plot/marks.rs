@@ -6,8 +6,8 @@ use ms_look::{Axis, utc_of_mjd};
 const TIMES: [f64; 18] =
     [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
 
-/// Distances between the marks of an axis of angles that spans more than 40 degrees, in degrees; longer ones are
-/// multiples of 360.
+/// Distances between the marks of an axis of angles that spans more than 40 degrees, in degrees;
+/// longer ones are multiples of 360.
 const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 
 /// Most marks on one axis.
@@ -67,8 +67,8 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// Text of a mark at `mjd_seconds`: the day if marks are a day or more apart (`step`, in seconds), else the time of
-/// day.
+/// Text of a mark at `mjd_seconds`: the day if marks are a day or more apart (`step`, in seconds),
+/// else the time of day.
 pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     let text = utc_of_mjd(mjd_seconds);
     match text.split_once('T') {
@@ -79,7 +79,8 @@ pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     }
 }
 
-/// Label with unit. That of a time also has the day of `start`, the time in seconds of MJD at which the axis begins.
+/// Label with unit. That of a time also has the day of `start`, the time in seconds of MJD at which
+/// the axis begins.
 pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     // the font of pictures has no Greek letters
     let unit = if axis.unit == "kλ" { "kilowavelengths" } else { &axis.unit };

@@ -1,5 +1,5 @@
-//! Colours for the pictures of plots, chosen so that colour-blind readers can tell them apart. The colour scale is
-//! viridis.
+//! Colours for the pictures of plots, chosen so that colour-blind readers can tell them apart. The
+//! colour scale is viridis.
 
 /// Red, green and blue.
 pub(super) type Colour = [u8; 3];
@@ -25,8 +25,8 @@ const VIRIDIS: [Colour; 9] = [
     [0xfd, 0xe7, 0x25],
 ];
 
-/// Steps of the colour scale: few enough that a picture with text and lines has at most 256 colours, the limit of
-/// sixel, a format of pictures in terminals.
+/// Steps of the colour scale: few enough that a picture with text and lines has at most 256
+/// colours, the limit of sixel, a format of pictures in terminals.
 const STEPS: f64 = 128.;
 
 /// Colours of lines (Okabe and Ito).
@@ -47,7 +47,8 @@ pub(super) fn scale(fraction: f64) -> Colour {
     mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
 }
 
-/// The colour of line `number` of `count`: one of `LINES` for up to seven lines, else a step of the colour scale.
+/// The colour of line `number` of `count`: one of `LINES` for up to seven lines, else a step of the
+/// colour scale.
 pub(super) fn line(number: usize, count: usize) -> Colour {
     match LINES.get(number).filter(|_| count <= LINES.len()) {
         Some(colour) => *colour,

@@ -1,6 +1,6 @@
-//! A panel, one of the pictures that `h5bridge plot` draws: a frame (the data of a plot), and for waterfalls, images
-//! and grids a raster (cells with values) and its colours. Lines and columns count from 0: line 0 is drawn at the
-//! bottom, column 0 at the left.
+//! A panel, one of the pictures that `h5bridge plot` draws: a frame (the data of a plot), and for
+//! waterfalls, images and grids a raster (cells with values) and its colours. Lines and columns
+//! count from 0: line 0 is drawn at the bottom, column 0 at the left.
 
 use ms_look::{Axis, Frame, Numbers, Plot};
 
@@ -21,8 +21,8 @@ pub(super) struct Raster {
     pub(super) y: Vec<f64>,
     /// The axis of the values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines are drawn with the same height, so that gaps in time are not seen; true if the y axis is a
-    /// time.
+    /// Whether all lines are drawn with the same height, so that gaps in time are not seen; true if
+    /// the y axis is a time.
     pub(super) by_line: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
@@ -32,8 +32,8 @@ pub(super) struct Raster {
     is_count: bool,
 }
 
-/// Rasters with at least this many lines and columns have cells that are too small to be seen singly: isolated points
-/// are enlarged.
+/// Rasters with at least this many lines and columns have cells that are too small to be seen
+/// singly: isolated points are enlarged.
 const LARGE: usize = 100;
 
 /// Empty if the array is missing.
@@ -91,7 +91,8 @@ impl Panel {
     }
 }
 
-/// The values of a raster of counts; in a large one each cell gets the largest value at most two cells away.
+/// The values of a raster of counts; in a large one each cell gets the largest value at most two
+/// cells away.
 fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
     let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
     let reach = match filled {
@@ -169,8 +170,9 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// Index, along one axis, of the cell that each pixel of an image shows. `edges` are those of the cells. The image
-    /// has one pixel for each cell if all cells have the same size or `by_number` is true, else `pixels` pixels.
+    /// Index, along one axis, of the cell that each pixel of an image shows. `edges` are those of
+    /// the cells. The image has one pixel for each cell if all cells have the same size or
+    /// `by_number` is true, else `pixels` pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));

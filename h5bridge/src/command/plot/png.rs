@@ -1,4 +1,5 @@
-//! Writes pixels as a PNG file: colours of three bytes, compressed by libdeflate. The file is a signature and three chunks.
+//! Writes pixels as a PNG file: colours of three bytes, compressed by libdeflate. The file is a
+//! signature and three chunks.
 
 use libdeflater::{CompressionLvl, Compressor, crc32};
 

@@ -1,4 +1,5 @@
-//! Reads rows into the frames, the data of plots, until all rows or as many as `--max-read` allows are read.
+//! Reads rows into the frames, the data of plots, until all rows or as many as `--max-read` allows
+//! are read.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -18,8 +19,8 @@ const STEP: Duration = Duration::from_millis(300);
 /// How long `--no-lock` waits for a writer that is in the middle of a flush.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads rows until all frames are complete, or as many bytes as are allowed were read. Rows are read once for all
-/// frames.
+/// Reads rows until all frames are complete, or as many bytes as are allowed were read. Rows are
+/// read once for all frames.
 pub(super) fn frames(
     session: &mut Session,
     requests: &[Request],

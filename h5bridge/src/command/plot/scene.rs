@@ -1,5 +1,5 @@
-//! A picture as a list of shapes, which is written as SVG or turned into pixels. Positions are in pixels from the upper
-//! left corner; y points downwards.
+//! A picture as a list of shapes, which is written as SVG or turned into pixels. Positions are in
+//! pixels from the upper left corner; y points downwards.
 
 use super::palette::Colour;
 
@@ -55,7 +55,8 @@ pub(super) enum Shape {
         class: &'static str,
         title: String,
     },
-    /// `at` is the position of the `anchor` at half the height of the text. A `turned` text reads from below upwards.
+    /// `at` is the position of the `anchor` at half the height of the text. A `turned` text reads
+    /// from below upwards.
     Text {
         at: (f64, f64),
         anchor: Anchor,
@@ -64,8 +65,8 @@ pub(super) enum Shape {
         text: String,
         class: &'static str,
     },
-    /// An image of `columns` pixels per line, stretched over an area. `pixels` has red, green and blue of each pixel,
-    /// the upper line first, each line from left to right.
+    /// An image of `columns` pixels per line, stretched over an area. `pixels` has red, green and
+    /// blue of each pixel, the upper line first, each line from left to right.
     Image {
         area: Area,
         columns: usize,

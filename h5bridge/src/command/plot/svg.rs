@@ -1,5 +1,5 @@
-//! Writes a picture as SVG: shapes stay shapes, texts stay texts, and a raster is an embedded PNG image with one pixel for each
-//! cell.
+//! Writes a picture as SVG: shapes stay shapes, texts stay texts, and a raster is an embedded PNG
+//! image with one pixel for each cell.
 
 use std::fmt::Write as _;
 
@@ -100,7 +100,8 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes `&`, `<`, `>` and `"`, and replaces characters that XML cannot contain, such as control characters, by `?`.
+/// Escapes `&`, `<`, `>` and `"`, and replaces characters that XML cannot contain, such as control
+/// characters, by `?`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

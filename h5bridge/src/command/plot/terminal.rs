@@ -1,5 +1,5 @@
-//! Shows pictures in a terminal: by the protocols of kitty, iTerm2 and sixel, or in Unicode characters. Environment
-//! variables tell which of them the terminal supports.
+//! Shows pictures in a terminal: by the protocols of kitty, iTerm2 and sixel, or in Unicode
+//! characters. Environment variables tell which of them the terminal supports.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use super::pixels::Pixels;
 /// The way in which a terminal shows a picture (`plot --show`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Show {
-    /// The best way to show pictures that the terminal supports, judged by its environment variables
+    /// The best way to show pictures that the terminal supports, judged by its environment
+    /// variables
     Auto,
     /// The graphics protocol of kitty, Ghostty and Konsole
     Kitty,
@@ -70,8 +71,8 @@ pub(super) fn iterm2(png: &[u8]) -> String {
 /// Most colours of a picture in sixel.
 const COLOURS: usize = 256;
 
-/// Bands of six lines, with one pass for each colour. Of more than 256 colours, the rarest are replaced by the nearest
-/// of the others.
+/// Bands of six lines, with one pass for each colour. Of more than 256 colours, the rarest are
+/// replaced by the nearest of the others.
 pub(super) fn sixel(pixels: &Pixels) -> String {
     let colours: Vec<Colour> = pixels.bytes.chunks_exact(3).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let mut counts: HashMap<Colour, usize> = HashMap::new();

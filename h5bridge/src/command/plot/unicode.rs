@@ -1,4 +1,5 @@
-//! Draws plots with characters: a raster in half blocks, two cells in each character, and lines in Braille dots.
+//! Draws plots with characters: a raster in half blocks, two cells in each character, and lines in
+//! Braille dots.
 
 use super::marks::{label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, NOTHING};
@@ -19,7 +20,8 @@ pub(super) fn text(panels: &[Panel], (columns, lines): (usize, usize), coloured:
     panels.iter().map(|panel| panel_text(panel, width, height, coloured)).collect()
 }
 
-/// Replaces control characters by a question mark, so that a text from a file cannot control the terminal.
+/// Replaces control characters by a question mark, so that a text from a file cannot control the
+/// terminal.
 fn safe(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }

@@ -1,4 +1,5 @@
-//! The board of the server, a page that lists all live files: one stream of events with the state of each file.
+//! The board of the server, a page that lists all live files: one stream of events with the state
+//! of each file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,15 +34,15 @@ pub(super) struct Board {
     is_running: Mutex<bool>,
 }
 
-/// The newest state ("line") of each live file. Clients are sent changes as events, whose number, from 1, is the
-/// version.
+/// The newest state ("line") of each live file. Clients are sent changes as events, whose number,
+/// from 1, is the version.
 #[derive(Default)]
 struct Lines {
     /// Version of the newest event. A client is sent the events with a higher one than it has.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Version of the last change (0 before the first search), live files listed, and those left out beyond
-    /// `MAX_FILES`.
+    /// Version of the last change (0 before the first search), live files listed, and those left
+    /// out beyond `MAX_FILES`.
     extent: (u64, usize, usize),
 }
 
@@ -138,7 +139,8 @@ impl Followed {
 }
 
 impl Lines {
-    /// Forgets other files. Returns whether the number of listed or left out files has changed; true at first.
+    /// Forgets other files. Returns whether the number of listed or left out files has changed;
+    /// true at first.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;

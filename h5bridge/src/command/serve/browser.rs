@@ -15,8 +15,8 @@ const COMMAND: &str = "open";
 #[cfg(not(target_os = "macos"))]
 const COMMAND: &str = "xdg-open";
 
-/// A temporary HTML file that redirects to the page, removed when dropped. The access token is in the file, not on the
-/// browser's command line, which other users of the machine can see.
+/// A temporary HTML file that redirects to the page, removed when dropped. The access token is in
+/// the file, not on the browser's command line, which other users of the machine can see.
 pub(super) struct Opener(PathBuf);
 
 impl Opener {

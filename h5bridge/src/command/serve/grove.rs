@@ -1,5 +1,5 @@
-//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request into calls of the
-//! library ctds-hdf5, and their result into an answer.
+//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request
+//! into calls of the library ctds-hdf5, and their result into an answer.
 
 use std::path::Path;
 use std::sync::Arc;

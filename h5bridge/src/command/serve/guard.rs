@@ -1,4 +1,5 @@
-//! Checks which requests the server accepts (token, host, origin, method), and adds the headers that keep other sites away.
+//! Checks which requests the server accepts (token, host, origin, method), and adds the headers
+//! that keep other sites away.
 
 use std::net::IpAddr;
 
@@ -46,15 +47,16 @@ pub(super) fn new_token() -> Result<String> {
 }
 
 pub(super) enum Verdict {
-    /// `path` is below the base path; `origin` is another site that may read the answer, `None` for our own pages.
+    /// `path` is below the base path; `origin` is another site that may read the answer, `None` for
+    /// our own pages.
     Go { path: String, origin: Option<HeaderValue> },
     /// A refusal or a redirection.
     Stop(Box<Reply>),
 }
 
 impl Guard {
-    /// Without `token`, all clients are accepted; `hosts`, `origins` and `base` are those of `--allow-host`,
-    /// `--allow-origin` and `--base-path`.
+    /// Without `token`, all clients are accepted; `hosts`, `origins` and `base` are those of
+    /// `--allow-host`, `--allow-origin` and `--base-path`.
     pub(super) fn new(token: Option<&str>, port: u16, hosts: &[String], origins: &[String], base: &str) -> Self {
         let lower =
             |texts: &[String]| texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -104,8 +106,9 @@ impl Guard {
         Ok(Verdict::Go { path: path.to_owned(), origin })
     }
 
-    /// Name of this server in `Host`, in lower case; `authority`, the host in the request line, is checked as well.
-    /// Without this check, another site could make its own host name lead to this server (DNS rebinding).
+    /// Name of this server in `Host`, in lower case; `authority`, the host in the request line, is
+    /// checked as well. Without this check, another site could make its own host name lead to this
+    /// server (DNS rebinding).
     fn host(&self, headers: &HeaderMap, authority: Option<&str>, local: IpAddr) -> Result<String, Box<Reply>> {
         let unknown = || Box::new(message(StatusCode::FORBIDDEN, "unknown Host; --allow-host names further ones"));
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -125,7 +128,8 @@ impl Guard {
         Ok(host)
     }
 
-    /// An allowed other site, `None` without `Origin` or from our own pages, an error for any other.
+    /// An allowed other site, `None` without `Origin` or from our own pages, an error for any
+    /// other.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -140,7 +144,8 @@ impl Guard {
         }
     }
 
-    /// Refuses requests of pages of other sites (`Sec-Fetch-Site`); following a link from one is accepted.
+    /// Refuses requests of pages of other sites (`Sec-Fetch-Site`); following a link from one is
+    /// accepted.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -149,7 +154,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Stores a token in the address of a page as a cookie and redirects to the address without it, or refuses it.
+    /// Stores a token in the address of a page as a cookie and redirects to the address without it,
+    /// or refuses it.
     fn exchange(&self, path: &str, query: &str) -> Option<Reply> {
         if !PAGES.contains(&path) {
             return None;
@@ -181,7 +187,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Security headers of every answer. `path` is `None` if the guard answered; `origin` is the allowed other site.
+    /// Security headers of every answer. `path` is `None` if the guard answered; `origin` is the
+    /// allowed other site.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));

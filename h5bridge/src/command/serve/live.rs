@@ -1,5 +1,5 @@
-//! Answers of the server below `/live`: events about served files, such as live ones (HDF5 files to which a program
-//! appends), and the data of their plots.
+//! Answers of the server below `/live`: events about served files, such as live ones (HDF5 files to
+//! which a program appends), and the data of their plots.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ impl Default for Lives {
 }
 
 impl Lives {
-    /// `describe` (what can be plotted, as JSON), `plot/KIND` (the data of a plot), `events` (of one file) or `board`;
-    /// 404 for any other `path`.
+    /// `describe` (what can be plotted, as JSON), `plot/KIND` (the data of a plot), `events` (of
+    /// one file) or `board`; 404 for any other `path`.
     pub(super) async fn answer(
         &self,
         shared: &Arc<Shared>,
@@ -71,8 +71,8 @@ impl Lives {
         }
     }
 
-    /// Reader of the file that the parameter `file` names, shared by all clients, made if needed. An error is the
-    /// answer that refuses the request.
+    /// Reader of the file that the parameter `file` names, shared by all clients, made if needed.
+    /// An error is the answer that refuses the request.
     async fn file(&self, shared: &Arc<Shared>, parameters: &Query) -> Result<Arc<LiveFile>, Box<Reply>> {
         let name = query::value(parameters, "file").ok_or_else(|| refusal(422, "the parameter file is missing"))?;
         let (own, wanted) = (Arc::clone(shared), name.to_owned());

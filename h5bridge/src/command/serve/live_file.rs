@@ -1,5 +1,5 @@
-//! A file that clients of the server watch or plot, with one reader for all of them: a live file (a native HDF5 file to
-//! which a program appends rows), a finished HDF5 file or a table.
+//! A file that clients of the server watch or plot, with one reader for all of them: a live file (a
+//! native HDF5 file to which a program appends rows), a finished HDF5 file or a table.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
@@ -30,7 +30,8 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 /// A live file that its writer closed, and none has opened again, has ended after this time.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
-/// Polls must fail for this time before a file is reported as unreadable: its writer may be in the middle of a change.
+/// Polls must fail for this time before a file is reported as unreadable: its writer may be in the
+/// middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
 /// Bytes of the newest cells of each column that a poll reads for events.
@@ -38,7 +39,8 @@ const SAMPLE: u64 = 4 << 20;
 /// Bytes of the newest cells of each column that a poll reads for the board.
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A file that clients watch or plot, with one reader for all: a live file, a finished HDF5 file or a table.
+/// A file that clients watch or plot, with one reader for all: a live file, a finished HDF5 file or
+/// a table.
 pub(super) struct LiveFile {
     path: PathBuf,
     /// Other tables that may be opened because this file names them.
@@ -100,7 +102,8 @@ impl LiveFile {
         }
     }
 
-    /// Clients were told so: the file was closed by its writer, removed or replaced. This reader sends no more.
+    /// Clients were told so: the file was closed by its writer, removed or replaced. This reader
+    /// sends no more.
     pub(super) fn has_ended(&self) -> bool {
         self.news.borrow().end.is_some()
     }
@@ -115,7 +118,8 @@ impl LiveFile {
         self.used.lock_unpoisoned().elapsed()
     }
 
-    /// Runs a job in a worker thread. Jobs about the same file run one after another, and wait without a thread.
+    /// Runs a job in a worker thread. Jobs about the same file run one after another, and wait
+    /// without a thread.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         shared: &Shared,
@@ -242,7 +246,8 @@ impl LiveFile {
         rules: Vec<Rule>,
         is_head: bool,
     ) -> Reply {
-        // a file that cannot be opened is a refusal with the reason; so is a rule about an antenna that does not exist
+        // a file that cannot be opened is a refusal with the reason; so is a rule about an antenna
+        // that does not exist
         let rules: Arc<[Rule]> = rules.into();
         let checked = Arc::clone(&rules);
         let first = self.run(shared, Admission::New, move |file, session| {
@@ -405,7 +410,8 @@ impl LiveFile {
         })
     }
 
-    /// Sends why the file cannot be read, or with `None` that it can; nothing if `words` are the same as before.
+    /// Sends why the file cannot be read, or with `None` that it can; nothing if `words` are the
+    /// same as before.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();

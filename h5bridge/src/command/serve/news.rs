@@ -1,5 +1,5 @@
-//! Events (server-sent events) about a served file for the clients that watch it. Only the newest event of each kind is
-//! kept, so that a slow client skips older ones.
+//! Events (server-sent events) about a served file for the clients that watch it. Only the newest
+//! event of each kind is kept, so that a slow client skips older ones.
 
 use std::collections::HashSet;
 use std::io;
@@ -29,7 +29,8 @@ pub(super) struct News {
 /// An alert begins, changes or ends.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Counted from 1 over all alerts of the file. A client is sent reports with a higher number than it has.
+    /// Counted from 1 over all alerts of the file. A client is sent reports with a higher number
+    /// than it has.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,
@@ -91,8 +92,8 @@ pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// `look` (newest state), `progress` (rows read for plots), `problem`, `end`, and `alert`. `own_rules` are dropped when
-/// the client disconnects.
+/// `look` (newest state), `progress` (rows read for plots), `problem`, `end`, and `alert`.
+/// `own_rules` are dropped when the client disconnects.
 pub(super) fn of_file(
     news: watch::Receiver<News>,
     own_rules: Arc<[Rule]>,

@@ -1,5 +1,5 @@
-//! The files and tables that clients of the server watch or plot, each with one reader for all clients. Many are live
-//! files, native HDF5 files to which a program appends rows.
+//! The files and tables that clients of the server watch or plot, each with one reader for all
+//! clients. Many are live files, native HDF5 files to which a program appends rows.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ const REAP_PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// Shared by all clients, made if needed; `None` if `MAX_OPEN` are open. Clients ask for `name`.
+    /// Shared by all clients, made if needed; `None` if `MAX_OPEN` are open. Clients ask for
+    /// `name`.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = self.0.lock_unpoisoned();
         let before = files.get(&path);

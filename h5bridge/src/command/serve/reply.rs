@@ -1,4 +1,5 @@
-//! HTTP answers of the server: the status, the headers and a body that is sent as the client reads it.
+//! HTTP answers of the server: the status, the headers and a body that is sent as the client reads
+//! it.
 
 use std::any::Any;
 use std::io;

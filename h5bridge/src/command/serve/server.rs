@@ -24,7 +24,8 @@ use super::stall::Patient;
 
 const MAX_CONNECTIONS: usize = 256;
 
-/// Connections beyond `MAX_CONNECTIONS` answered with "503" at a time; further ones are closed without an answer.
+/// Connections beyond `MAX_CONNECTIONS` answered with "503" at a time; further ones are closed
+/// without an answer.
 const MAX_REFUSALS: usize = 64;
 
 const MAX_HEADER: usize = 16 << 10;
@@ -35,7 +36,8 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Limit for a client that does not read.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// Pause after a connection could not be accepted, for example because no file descriptors are left.
+/// Pause after a connection could not be accepted, for example because no file descriptors are
+/// left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\

@@ -1,4 +1,5 @@
-//! The files and directories that the server shows, the names by which clients ask for them, and their paths.
+//! The files and directories that the server shows, the names by which clients ask for them, and
+//! their paths.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -41,7 +42,8 @@ pub(super) struct Sources {
 }
 
 struct Root {
-    /// First part of names, or the whole name of a single file; empty if one directory is all that is served.
+    /// First part of names, or the whole name of a single file; empty if one directory is all that
+    /// is served.
     name: String,
     /// Absolute, without resolving links.
     path: PathBuf,
@@ -51,15 +53,17 @@ struct Root {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Listed {
     file: String,
-    /// "live" (native HDF5 file made to append rows to it, closed or not), "table" (table directory, or file with a
-    /// packed table) or "hdf5" (any other). Until it was opened: "table" for a directory, else "hdf5".
+    /// "live" (native HDF5 file made to append rows to it, closed or not), "table" (table
+    /// directory, or file with a packed table) or "hdf5" (any other). Until it was opened: "table"
+    /// for a directory, else "hdf5".
     kind: &'static str,
     /// Whether the server can plot it; `None` until it was opened.
     measurement_set: Option<bool>,
     bytes: u64,
     /// Seconds since 1970.
     modified: f64,
-    /// Rows of the main table, in a live file the committed ones. `None` without a table, or if it was not read yet.
+    /// Rows of the main table, in a live file the committed ones. `None` without a table, or if it
+    /// was not read yet.
     rows: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! Tables that the server shows below `/api` as the HDF5 files to which `to-hdf5` would convert them; kept open until their files change.
+//! Tables that the server shows below `/api` as the HDF5 files to which `to-hdf5` would convert
+//! them; kept open until their files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

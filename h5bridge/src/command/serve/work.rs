@@ -1,4 +1,5 @@
-//! Worker threads of the server that read files, so that the thread that talks to clients never waits for a disk.
+//! Worker threads of the server that read files, so that the thread that talks to clients never
+//! waits for a disk.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

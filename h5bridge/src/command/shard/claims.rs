@@ -1,7 +1,8 @@
 //! Locks by which only one process at a time writes an item of a shard plan.
 //!
-//! A claim is a lock on one byte of the file `claims` in the directory of the plan; it ends with the process. It saves
-//! work and nothing else: where the file system has no locks, items are done twice.
+//! A claim is a lock on one byte of the file `claims` in the directory of the plan; it ends with
+//! the process. It saves work and nothing else: where the file system has no locks, items are done
+//! twice.
 
 use std::fs::File;
 use std::path::Path;
@@ -45,7 +46,8 @@ impl Claims {
 
     fn lock(&self, item: &ShardItem, kind: c_int) -> Result<(), Errno> {
         let Some(file) = &self.file else { return Ok(()) };
-        // 62 bits of the identifier: an offset is signed, and two items with the same one are not done at the same time
+        // 62 bits of the identifier: an offset is signed, and two items with the same one are not
+        // done at the same time
         let offset = u64::from_str_radix(&item.id, 16).map_or(0, |id| id >> 2);
         let l_start = off_t::try_from(offset).unwrap_or(0);
         let lock =

@@ -12,21 +12,23 @@ use ctds_hdf5::{Error, ErrorKind, Progress};
 /// Command-line options that choose items of a shard plan.
 #[derive(Debug, clap::Args)]
 pub(super) struct Choice {
-    /// K/N: take only every N-th item (range of chunks or tiles) of the plan, from item K on, counted from 0, so that N
-    /// processes divide all items among them
+    /// K/N: take only every N-th item (range of chunks or tiles) of the plan, from item K on,
+    /// counted from 0, so that N processes divide all items among them
     #[arg(long, value_name = "K/N", value_parser = share)]
     shard: Option<(usize, usize)>,
-    /// Take only the items (ranges of chunks or tiles) with these identifiers, which `h5bridge shard status --json` lists
+    /// Take only the items (ranges of chunks or tiles) with these identifiers, which
+    /// `h5bridge shard status --json` lists
     #[arg(long, value_delimiter = ',', value_name = "ID,ID", conflicts_with = "shard")]
     ids: Vec<String>,
-    /// Number of items (ranges of chunks or tiles) that are done at the same time; 0: one for each processor
+    /// Number of items (ranges of chunks or tiles) that are done at the same time; 0: one for each
+    /// processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
 
 impl Choice {
-    /// The items that `--shard` or `--ids` choose. Without these options, all items, beginning at one that depends on
-    /// the process id, so that processes seldom try the same one.
+    /// The items that `--shard` or `--ids` choose. Without these options, all items, beginning at
+    /// one that depends on the process id, so that processes seldom try the same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
         if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {
@@ -47,8 +49,8 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Whether `--shard` or `--ids` choose certain items; they are then written without locks, because the user divides
-    /// the items among processes.
+    /// Whether `--shard` or `--ids` choose certain items; they are then written without locks,
+    /// because the user divides the items among processes.
     pub(super) fn is_exact(&self) -> bool {
         self.shard.is_some() || !self.ids.is_empty()
     }
@@ -70,8 +72,9 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items with the result `Later`
-/// are tried once more after all others. Begins no further item after `deadline`, or after `each` has returned `Stop`.
+/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items with
+/// the result `Later` are tried once more after all others. Begins no further item after
+/// `deadline`, or after `each` has returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -126,7 +129,8 @@ pub(super) fn run(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
-    /// Another process is writing the item but may fail, so this process tries it once more after all others.
+    /// Another process is writing the item but may fail, so this process tries it once more after
+    /// all others.
     Later,
     Never,
 }

@@ -1,6 +1,6 @@
-//! `h5bridge shard plan` prepares a conversion by several processes: it writes the new HDF5 file without its large
-//! datasets, or the new table without its large hypercubes, and divides these into items, ranges of chunks or tiles,
-//! for `h5bridge shard work`.
+//! `h5bridge shard plan` prepares a conversion by several processes: it writes the new HDF5 file
+//! without its large datasets, or the new table without its large hypercubes, and divides these
+//! into items, ranges of chunks or tiles, for `h5bridge shard work`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,23 +32,25 @@ const HDF5_ENDS: [&str; 2] = ["h5", "hdf5"];
 pub(super) struct Args {
     /// A table directory or an HDF5 file, in a file system that all workers share
     source: PathBuf,
-    /// The HDF5 file that will be written, or the table directory if SOURCE is an HDF5 file and OUT is not named .h5 or .hdf5; the
-    /// plan is in OUT.shards
+    /// The HDF5 file that will be written, or the table directory if SOURCE is an HDF5 file and OUT
+    /// is not named .h5 or .hdf5; the plan is in OUT.shards
     out: PathBuf,
-    /// Size in bytes of an item (range of chunks or tiles) [default: a 64th of the large datasets, at least 32M and at
-    /// most 512M]; datasets smaller than 64M, or than this option if it is less, are written by `shard plan` itself
+    /// Size in bytes of an item (range of chunks or tiles) [default: a 64th of the large datasets,
+    /// at least 32M and at most 512M]; datasets smaller than 64M, or than this option if it is
+    /// less, are written by `shard plan` itself
     #[arg(long, value_parser = work_bytes, value_name = "512M")]
     work_bytes: Option<u64>,
     #[command(flatten)]
     chosen: Chosen,
-    /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
-    /// `h5bridge batch run`
+    /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by
+    /// ranges of rows: a manifest for `h5bridge batch run`
     #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
     split: Option<u64>,
     /// Make the plan even if OUT exists; `h5bridge shard commit` needs --overwrite as well
     #[arg(long)]
     overwrite: bool,
-    /// Threads that decode and compress the data that `shard plan` itself writes; 0: one for each processor
+    /// Threads that decode and compress the data that `shard plan` itself writes; 0: one for each
+    /// processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
@@ -127,8 +129,8 @@ fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> To
         .progress(progress)
 }
 
-/// The conversion of an HDF5 file with a whole table to a table directory: writes the table without its large
-/// hypercubes, and divides their tiles into items.
+/// The conversion of an HDF5 file with a whole table to a table directory: writes the table without
+/// its large hypercubes, and divides their tiles into items.
 fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
     let Chosen { columns, exclude, rows, tables } = &args.chosen;
     let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();

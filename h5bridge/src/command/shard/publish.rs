@@ -1,4 +1,5 @@
-//! `shard commit` publishes the HDF5 file or table under its final name after all items of its plan have been written.
+//! `shard commit` publishes the HDF5 file or table under its final name after all items of its plan
+//! have been written.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,8 +24,8 @@ use crate::report::{self, Ending};
 pub(super) struct Args {
     /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
-    /// Read back everything that workers have written and compare it with the recorded hash; by default only
-    /// compressed datasets are read back
+    /// Read back everything that workers have written and compare it with the recorded hash; by
+    /// default only compressed datasets are read back
     #[arg(long)]
     check: bool,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Results of the items of a shard plan. They are recorded in a ledger, a directory in which each process appends to a
-//! file of its own.
+//! Results of the items of a shard plan. They are recorded in a ledger, a directory in which each
+//! process appends to a file of its own.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -128,7 +128,8 @@ impl Results {
     }
 }
 
-/// Whether another attempt may succeed after this error: true for I/O errors, a full disk and locked files.
+/// Whether another attempt may succeed after this error: true for I/O errors, a full disk and
+/// locked files.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }

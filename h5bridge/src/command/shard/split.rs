@@ -1,5 +1,5 @@
-//! `h5bridge shard plan --split` plans independent HDF5 files by ranges of rows, as a manifest, a list of conversions,
-//! for `h5bridge batch`.
+//! `h5bridge shard plan --split` plans independent HDF5 files by ranges of rows, as a manifest, a
+//! list of conversions, for `h5bridge batch`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ pub(super) struct Parts<'a> {
     pub(super) overwrite: bool,
 }
 
-/// Writes the manifest `OUT.parts.ndjson`, with one line for each file to be made, and prints a summary.
+/// Writes the manifest `OUT.parts.ndjson`, with one line for each file to be made, and prints a
+/// summary.
 pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let rows = plan.tables().first().map_or(0, |table| table.rows.end - table.rows.start);
     let files = plan.bytes().div_ceil(parts.bytes.max(1)).clamp(1, rows.max(1));
@@ -75,7 +76,8 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
     .print(global, out)
 }
 
-/// Options of the `to-hdf5` command of one file, with the rows from `first` up to but without `last`.
+/// Options of the `to-hdf5` command of one file, with the rows from `first` up to but without
+/// `last`.
 fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     let mut words = vec!["--rows".to_owned(), format!("{first}..{last}")];
     for (option, names) in parts.names {

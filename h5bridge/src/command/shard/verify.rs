@@ -1,4 +1,5 @@
-//! `shard verify` reads back the items that workers of a shard plan have written, and compares them with their recorded hash.
+//! `shard verify` reads back the items that workers of a shard plan have written, and compares them
+//! with their recorded hash.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,15 +28,16 @@ use crate::report::{self, Ending};
 pub(super) struct Args {
     /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
-    /// Also read the cells of the source again, and compare the bytes to which they are converted with the recorded
-    /// hash
+    /// Also read the cells of the source again, and compare the bytes to which they are converted
+    /// with the recorded hash
     #[arg(long)]
     source: bool,
     #[command(flatten)]
     choice: Choice,
 }
 
-/// A damaged item is recorded as not done before `shard commit`, so that `shard work` writes it again.
+/// A damaged item is recorded as not done before `shard commit`, so that `shard work` writes it
+/// again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;
@@ -52,7 +54,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     compared.ending(chosen.len(), started.elapsed().as_secs_f64()).print(global, out)
 }
 
-/// Counts of the items and bytes that were compared, and the items that differ from their recorded hash.
+/// Counts of the items and bytes that were compared, and the items that differ from their recorded
+/// hash.
 #[derive(Default)]
 struct Compared {
     items: usize,

@@ -32,7 +32,8 @@ pub(super) struct Args {
     out: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// Begin no item (range of chunks or tiles) later than this time after the start: 500ms, 60s, 230m, 4h
+    /// Begin no item (range of chunks or tiles) later than this time after the start: 500ms, 60s,
+    /// 230m, 4h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     stop_after: Option<Duration>,
 }
@@ -173,7 +174,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Makes the items that arrive durable, all that were written while the disk was busy at one go.
+    /// Makes the items that arrive durable, all that were written while the disk was busy at one
+    /// go.
     fn sync(&self, to_sync: Receiver<Written>) -> Result<(), Error> {
         while let Ok(first) = to_sync.recv() {
             let all = std::iter::once(first).chain(to_sync.try_iter());

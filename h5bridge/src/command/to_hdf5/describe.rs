@@ -1,5 +1,5 @@
-//! Texts and JSON about the work that `to-hdf5` plans and does: bytes shared with the source by reflinks, averages,
-//! tables, columns.
+//! Texts and JSON about the work that `to-hdf5` plans and does: bytes shared with the source by
+//! reflinks, averages, tables, columns.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,8 @@ pub(super) struct Written<'a> {
     pub(super) plan: &'a ToHdf5Plan<'a>,
     pub(super) summary: &'a ToHdf5Summary,
     pub(super) target: &'a Path,
-    /// Names of the columns that were left uncompressed because their samples did not shrink enough.
+    /// Names of the columns that were left uncompressed because their samples did not shrink
+    /// enough.
     pub(super) left: Vec<String>,
     pub(super) expected: Prediction,
     pub(super) seconds: f64,

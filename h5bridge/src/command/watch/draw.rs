@@ -1,4 +1,5 @@
-//! Output of `h5bridge watch`: a picture that is redrawn in place on a terminal, otherwise a line for each poll.
+//! Output of `h5bridge watch`: a picture that is redrawn in place on a terminal, otherwise a line
+//! for each poll.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -112,7 +113,8 @@ fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
     lines
 }
 
-/// Bars (by antenna) or shades (by time and channel), at most `width` on a line; the first line is a title.
+/// Bars (by antenna) or shades (by time and channel), at most `width` on a line; the first line is
+/// a title.
 fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);
@@ -131,7 +133,8 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
 }
 
-/// Means of runs of neighbours without unknown ones; `None` for a run in which every mean is unknown.
+/// Means of runs of neighbours without unknown ones; `None` for a run in which every mean is
+/// unknown.
 fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     let each = means.len().div_ceil(width.max(1)).max(1);
     let mean = |group: &[Option<f64>]| {

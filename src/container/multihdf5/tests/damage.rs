@@ -4,7 +4,8 @@ use super::*;
 use crate::h5::{ByteFilters, ByteRows, DatasetSpec};
 use crate::value::{DataType, Region};
 
-/// Makes a container with one file, changes it by `damage`, and returns the bytes that are then read.
+/// Makes a container with one file, changes it by `damage`, and returns the bytes that are then
+/// read.
 fn damaged(damage: impl FnOnce(&h5::Group)) -> Result<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
@@ -138,8 +139,8 @@ fn messages_of_damaged_headers_say_what_was_expected() {
     let says = "dataset /f/FileData: a chunk has 63 bytes, expected 64";
     assert!(places(&bytes, &key(64)).into_iter().any(|at| error_at(at).ends_with(says)));
 }
-/// Makes an appendable container with the file `f` of 100 bytes, changes it by `damage`, and returns the error of opening it to
-/// append.
+/// Makes an appendable container with the file `f` of 100 bytes, changes it by `damage`, and
+/// returns the error of opening it to append.
 fn damaged_live(path: &Path, damage: impl FnOnce(&h5::Group)) -> Result<LiveContainer> {
     let mut live = LiveContainer::create(path, 64, &["f"]).unwrap();
     live.append("f", &[1; 100]).unwrap();
@@ -330,7 +331,8 @@ fn every_flipped_byte_of_a_sealed_container_is_found() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             let damage = Seal::damage(&bytes);
-            // damage that libhdf5 would see is refused before; the bytes of files are read, unchecked if the seal is damaged
+            // damage that libhdf5 would see is refused before; the bytes of files are read,
+            // unchecked if the seal is damaged
             match damage {
                 Ok(found) => {
                     let structure = found.iter().any(|damage| damage.file.is_none());

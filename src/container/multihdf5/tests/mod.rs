@@ -1,5 +1,5 @@
-//! Tests of MultiHDF5 containers that this module writes and reads; tests with h5py, h5dump and casacore's files are in
-//! tests/python.
+//! Tests of MultiHDF5 containers that this module writes and reads; tests with h5py, h5dump and
+//! casacore's files are in tests/python.
 
 mod damage;
 
@@ -471,7 +471,8 @@ fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The folder as it is left if a process is killed now: with the pages of its files that the system has.
+/// The folder as it is left if a process is killed now: with the pages of its files that the system
+/// has.
 fn snapshot(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     ctds_hdf5_testing::copy_tree(folder, copy.path());

@@ -1,18 +1,18 @@
-//! Writes blocks of deflate with Huffman codes of their own (RFC 1951, 3.2.7). [`encode`] encodes single bytes without
-//! repetitions, which suits the exponents of noisy floating-point numbers: zlib's strategy `HuffmanOnly` takes about four
-//! times as long for the same blocks.
+//! Writes blocks of deflate with Huffman codes of their own (RFC 1951, 3.2.7). [`encode`] encodes
+//! single bytes without repetitions, which suits the exponents of noisy floating-point numbers:
+//! zlib's strategy `HuffmanOnly` takes about four times as long for the same blocks.
 
 use super::histogram::Histogram;
 use super::stored::store;
 
-/// Bytes in a block: few enough to follow frequencies that change, many enough to make up for the description of the
-/// codes.
+/// Bytes in a block: few enough to follow frequencies that change, many enough to make up for the
+/// description of the codes.
 const BLOCK: usize = 32 << 10;
 /// The 256 literals, the end of the block, and the lengths of repetitions.
 pub(super) const SYMBOLS: usize = 286;
 const END: usize = 256;
-/// Deflate allows 15 bits, but four codes of 14 fit into a 64-bit word beside up to 7 bits that are still to be
-/// written.
+/// Deflate allows 15 bits, but four codes of 14 fit into a 64-bit word beside up to 7 bits that are
+/// still to be written.
 const LONGEST: usize = 14;
 /// Bits of codes for [`LENGTHS`].
 const LONGEST_OF_LENGTHS: usize = 7;
@@ -20,8 +20,8 @@ const LONGEST_OF_LENGTHS: usize = 7;
 const LENGTHS: usize = 19;
 /// Stored order of the code lengths of [`LENGTHS`].
 const ORDER: [usize; LENGTHS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// Declared code lengths of distances. Only the first code is used, for repetitions of the byte before; there are two
-/// since some programs refuse an incomplete set of codes.
+/// Declared code lengths of distances. Only the first code is used, for repetitions of the byte
+/// before; there are two since some programs refuse an incomplete set of codes.
 const DISTANCES: [u8; 2] = [1, 1];
 
 /// Appends blocks without repetitions; they decode to `bytes` and end at a whole byte.
@@ -39,10 +39,12 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
     write_block(counts, 0, bytes, out, |writer, codes| writer.put_literals(bytes, codes));
 }
 
-/// Appends a block that decodes to `bytes` and ends at a whole byte; a stored one if that is not longer.
+/// Appends a block that decodes to `bytes` and ends at a whole byte; a stored one if that is not
+/// longer.
 ///
-/// `counts` are the occurrences of each symbol without the end of the block, and `more_bits` is the number of bits that
-/// follow the codes of symbols. `put_symbols` writes the symbols with the Huffman codes that it is given.
+/// `counts` are the occurrences of each symbol without the end of the block, and `more_bits` is the
+/// number of bits that follow the codes of symbols. `put_symbols` writes the symbols with the
+/// Huffman codes that it is given.
 pub(super) fn write_block(
     mut counts: [u32; SYMBOLS],
     more_bits: usize,
@@ -77,7 +79,8 @@ pub(super) fn write_block(
     let start = out.len();
     out.resize(start + len + 8, 0);
     let mut writer = BitWriter { out: &mut out[start..], at: 0, word: 0, bits: 0 };
-    // not the last block, codes of its own; literals from 257 on, distances from 1 on, lengths from 4 on
+    // not the last block, codes of its own; literals from 257 on, distances from 1 on, lengths from
+    // 4 on
     writer.put(0b100, 3);
     writer.put((used - 257) as u64, 5);
     writer.put((DISTANCES.len() - 1) as u64, 5);
@@ -145,7 +148,8 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut weights: Vec<u32> = counts.collect();
     let leaves = weights.len();
     let mut parents = vec![0; (2 * leaves).saturating_sub(1)];
-    // the two lightest of the leaves and of the inner nodes, both of which ascend, get a parent, again and again
+    // the two lightest of the leaves and of the inner nodes, both of which ascend, get a parent,
+    // again and again
     let (mut leaf, mut inner) = (0, leaves);
     while weights.len() + 1 < 2 * leaves {
         let parent = weights.len();
@@ -172,8 +176,8 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     numbers
 }
 
-/// Limits codes to `longest` bits, and lengthens shorter ones until a prefix code exists. Entry `n` counts the codes of
-/// `n` bits.
+/// Limits codes to `longest` bits, and lengthens shorter ones until a prefix code exists. Entry `n`
+/// counts the codes of `n` bits.
 fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     let too_long: usize = numbers.iter().skip(longest + 1).sum();
     numbers.resize(longest + 1, 0);
@@ -194,7 +198,8 @@ fn shorten(numbers: &mut Vec<usize>, longest: usize) {
 struct LengthSymbol {
     /// 0 to 15 is a length in bits, 16 repeats the length before it, 17 and 18 repeat the length 0.
     symbol: usize,
-    /// Repetitions minus the least that the symbol can encode (3 for 16 and 17, 11 for 18); 0 for a length.
+    /// Repetitions minus the least that the symbol can encode (3 for 16 and 17, 11 for 18); 0 for a
+    /// length.
     extra: u8,
 }
 
@@ -234,8 +239,8 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     symbols
 }
 
-/// Writes bits, the lowest of a byte first. `out` must be at least eight bytes longer than the stream, because each
-/// write stores eight.
+/// Writes bits, the lowest of a byte first. `out` must be at least eight bytes longer than the
+/// stream, because each write stores eight.
 pub(super) struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -320,7 +325,8 @@ pub(super) mod tests {
         }
         for len in [BLOCK, BLOCK + 1, 2 * BLOCK, noise.len()] {
             let bytes: Vec<u8> = noise[..len].iter().map(|byte| byte & 15).collect();
-            // the end of a block takes half of a code away from one of the sixteen: a bit more for each sixteenth byte
+            // the end of a block takes half of a code away from one of the sixteen: a bit more for
+            // each sixteenth byte
             let (least, most) = (len / 2, len / 2 + len / 100 + 64 * len.div_ceil(BLOCK));
             assert!((least..most).contains(&decodes(&bytes)), "{len}");
         }

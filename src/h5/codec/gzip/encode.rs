@@ -1,8 +1,10 @@
-//! The encoder of gzip: writes zlib streams, and compresses each part of a chunk by the fastest method that suits it.
+//! The encoder of gzip: writes zlib streams, and compresses each part of a chunk by the fastest
+//! method that suits it.
 //!
-//! After the shuffle a chunk is a series of planes: the first bytes of all elements, the second bytes, and so on. The planes of
-//! measured numbers differ: exponents compress well, the last bits are noise. Each plane is cut into segments, each segment
-//! is encoded by the [`Method`] that suits it, and the pieces are joined to one stream, which every inflate decodes:
+//! After the shuffle a chunk is a series of planes: the first bytes of all elements, the second
+//! bytes, and so on. The planes of measured numbers differ: exponents compress well, the last bits
+//! are noise. Each plane is cut into segments, each segment is encoded by the [`Method`] that suits
+//! it, and the pieces are joined to one stream, which every inflate decodes:
 //!
 //! ```text
 //! 2 bytes   header (RFC 1950)
@@ -34,14 +36,16 @@ const LAST_BLOCK: [u8; 2] = [3, 0];
 const NO_GAIN: f32 = 0.985;
 /// Below this estimated ratio the sample counts as constant, or nearly.
 const CONSTANT: f32 = 0.01;
-/// Bytes at the end of a segment that both [`Method::Runs`] and [`Method::Matches`] encode, to choose between them.
+/// Bytes at the end of a segment that both [`Method::Runs`] and [`Method::Matches`] encode, to
+/// choose between them.
 const TRIAL: usize = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
     /// Suits noise.
     Stored,
-    /// A Huffman code for each byte, without repetitions: suits the exponents of noisy floating-point numbers.
+    /// A Huffman code for each byte, without repetitions: suits the exponents of noisy
+    /// floating-point numbers.
     Codes,
     /// Huffman codes and runs of one byte: suits flags, weights and constant values.
     Runs,
@@ -66,8 +70,8 @@ impl Encode {
         Encode { level, estimator: Estimator::new(), whole: None, runs: Runs::new(), matches: None, blocks: Vec::new() }
     }
 
-    /// Consecutive parts with method and length; empty for a short chunk, which is encoded as a whole. `plane` is the
-    /// length of a plane: one byte of every element, after the shuffle.
+    /// Consecutive parts with method and length; empty for a short chunk, which is encoded as a
+    /// whole. `plane` is the length of a plane: one byte of every element, after the shuffle.
     fn series(&mut self, bytes: &[u8], plane: usize) -> Result<Vec<(Method, usize)>> {
         let mut series: Vec<(Method, usize)> = Vec::new();
         if bytes.len() <= SMALL_CHUNK {
@@ -102,7 +106,8 @@ impl Encode {
         if expected.runs >= 0.99 * expected.codes {
             return Ok(Method::Codes);
         }
-        // a constant sample says nothing about the rest; if the rest is constant, all methods are as fast
+        // a constant sample says nothing about the rest; if the rest is constant, all methods are
+        // as fast
         if expected.runs < CONSTANT {
             return Ok(Method::Matches);
         }
@@ -113,7 +118,8 @@ impl Encode {
         Ok(Method::Runs)
     }
 
-    /// Whether [`Method::Matches`] encodes the end of a segment in at least 2 % fewer bytes than [`Method::Runs`].
+    /// Whether [`Method::Matches`] encodes the end of a segment in at least 2 % fewer bytes than
+    /// [`Method::Runs`].
     fn gains_by_matches(&mut self, segment: &[u8]) -> Result<bool> {
         let trial = &segment[segment.len().saturating_sub(TRIAL)..];
         let (mut with_runs, mut with_matches) = (Vec::new(), Vec::new());
@@ -122,8 +128,8 @@ impl Encode {
         Ok(with_matches.len() * 51 < with_runs.len() * 50)
     }
 
-    /// One zlib stream by libdeflate, which finds repetitions faster than zlib but cannot make blocks that are joined
-    /// to others.
+    /// One zlib stream by libdeflate, which finds repetitions faster than zlib but cannot make
+    /// blocks that are joined to others.
     fn whole(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let level = CompressionLvl::new(self.level.into()).unwrap_or_default();
         let compressor = self.whole.get_or_insert_with(|| Compressor::new(level));
@@ -151,7 +157,8 @@ impl Encode {
                 deflate.reset();
                 deflate
             }
-            // window_bits below 0: no header, no checksum. Level 1 has fixed codes, which are poor for numbers.
+            // window_bits below 0: no header, no checksum. Level 1 has fixed codes, which are poor
+            // for numbers.
             none => none.insert(Deflate::new_with_config(DeflateConfig {
                 level: i32::from(self.level).max(2),
                 window_bits: -15,
@@ -199,7 +206,8 @@ fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
-/// Segments of about equal length. Each is part of one plane (`plane` bytes), unless planes are shorter than 4 KiB.
+/// Segments of about equal length. Each is part of one plane (`plane` bytes), unless planes are
+/// shorter than 4 KiB.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);

@@ -1,8 +1,10 @@
-//! Estimates how well a segment of a chunk would compress, at a small part of the cost of compressing it.
+//! Estimates how well a segment of a chunk would compress, at a small part of the cost of
+//! compressing it.
 
 use super::histogram::Histogram;
 
-/// Bytes in the middle of a segment in which repetitions are searched for; deflate finds none at a larger distance.
+/// Bytes in the middle of a segment in which repetitions are searched for; deflate finds none at a
+/// larger distance.
 const SAMPLE: usize = 32 << 10;
 /// Bytes at the end of the sample whose length is estimated, with repetitions of earlier ones.
 const PRICED: usize = 8 << 10;
@@ -13,11 +15,12 @@ const LONGEST: usize = 258;
 const PARTS: f32 = 256.0;
 /// Bits of a byte whose value does not occur among the counted ones.
 const RARE: f32 = 14.0;
-/// Bytes at the start of each [`COUNTED_OF`] whose values are counted: a quarter has about the frequencies of the
-/// whole.
+/// Bytes at the start of each [`COUNTED_OF`] whose values are counted: a quarter has about the
+/// frequencies of the whole.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance of remembered positions before the estimated part, and within a repetition; all others are remembered.
+/// Distance of remembered positions before the estimated part, and within a repetition; all others
+/// are remembered.
 const HISTORY_STEP: usize = 8;
 
 /// Expected ratios of compressed to original length.
@@ -69,8 +72,8 @@ impl Estimator {
         }
     }
 
-    /// Length, in 1/256 bit, of the bytes from `from` on, with repetitions; `prices` are the code lengths of byte
-    /// values.
+    /// Length, in 1/256 bit, of the bytes from `from` on, with repetitions; `prices` are the code
+    /// lengths of byte values.
     fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
@@ -126,8 +129,8 @@ fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// Length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its distance, and their extra
-/// bits.
+/// Length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its
+/// distance, and their extra bits.
 fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };

@@ -1,4 +1,5 @@
-//! gzip, which HDF5 calls deflate (filter 1): each chunk is one zlib stream (RFC 1950). Part of every libhdf5.
+//! gzip, which HDF5 calls deflate (filter 1): each chunk is one zlib stream (RFC 1950). Part of
+//! every libhdf5.
 //!
 //! The filter has one parameter, the level: 0 to 9.
 

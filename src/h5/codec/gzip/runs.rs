@@ -1,11 +1,12 @@
-//! Encodes blocks of deflate in which only runs of one byte are shortened: repetitions of the byte before them, at distance 1
-//! (RFC 1951, 3.2.5). Suits flags, weights, constant values, and numbers of which some repeat. zlib's strategy `Rle` takes
-//! about three times as long for blocks of about the same length.
+//! Encodes blocks of deflate in which only runs of one byte are shortened: repetitions of the byte
+//! before them, at distance 1 (RFC 1951, 3.2.5). Suits flags, weights, constant values, and numbers
+//! of which some repeat. zlib's strategy `Rle` takes about three times as long for blocks of about
+//! the same length.
 
 use super::codes::{BitWriter, Code, SYMBOLS, write_block};
 
-/// Tokens in a block: few enough to follow frequencies that change, many enough to make up for the description of the
-/// codes.
+/// Tokens in a block: few enough to follow frequencies that change, many enough to make up for the
+/// description of the codes.
 const BLOCK: usize = 32 << 10;
 /// Bytes turned to tokens at once.
 const STEP: usize = 8;
@@ -39,7 +40,8 @@ impl Runs {
         }
     }
 
-    /// Makes tokens of `bytes` from `at` on; returns their number and the index after the last byte.
+    /// Makes tokens of `bytes` from `at` on; returns their number and the index after the last
+    /// byte.
     fn find(&mut self, bytes: &[u8], mut at: usize) -> (usize, usize) {
         let mut count = 0;
         // nothing is before the first byte
@@ -85,8 +87,8 @@ fn step(bytes: &[u8], at: usize) -> [u8; STEP] {
     })
 }
 
-/// Bytes in `now` before the first run of [`SHORTEST`], or before the bytes at the end that may begin one. `before` are
-/// the bytes one place before those of `now`.
+/// Bytes in `now` before the first run of [`SHORTEST`], or before the bytes at the end that may
+/// begin one. `before` are the bytes one place before those of `now`.
 fn before_run(before: [u8; STEP], now: [u8; STEP]) -> usize {
     const LOW: u64 = u64::from_le_bytes([0x7f; STEP]);
     let differ = u64::from_le_bytes(before) ^ u64::from_le_bytes(now);
@@ -127,7 +129,8 @@ fn write_tokens(tokens: &[u16], bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 fn count(tokens: &[u16]) -> [u32; TOKENS] {
-    // consecutive tokens are counted in two tables, so that the processor does not wait where they are equal
+    // consecutive tokens are counted in two tables, so that the processor does not wait where they
+    // are equal
     let (mut even, mut odd) = ([0; TOKENS], [0; TOKENS]);
     let (pairs, rest) = tokens.as_chunks::<2>();
     for pair in pairs {

@@ -1,9 +1,9 @@
-//! Tests that a MultiFile has the state of a commit at whatever moment its writer is stopped: the last one, or the one under
-//! way.
+//! Tests that a MultiFile has the state of a commit at whatever moment its writer is stopped: the
+//! last one, or the one under way.
 //!
-//! A journal records all writes and syncs. At a moment the file may have everything up to then, a write in pages
-//! (the process was killed), or everything up to the last sync and any part of the later writes, in sectors (the power
-//! failed).
+//! A journal records all writes and syncs. At a moment the file may have everything up to then, a
+//! write in pages (the process was killed), or everything up to the last sync and any part of the
+//! later writes, in sectors (the power failed).
 
 use std::sync::{Arc, Mutex};
 
@@ -114,8 +114,8 @@ fn history() -> impl Strategy<Value = History> {
 }
 
 impl History {
-    /// Whether the write `number` is lost if the power fails at event `moment`; an attempt is one of several random
-    /// choices.
+    /// Whether the write `number` is lost if the power fails at event `moment`; an attempt is one
+    /// of several random choices.
     fn is_lost(&self, moment: usize, attempt: usize, number: usize) -> bool {
         let word = self.lost[(moment * 7 + attempt * 13 + number / 64) % self.lost.len()];
         attempt > 0 && word.rotate_left((number + moment) as u32) & 1 == 0
@@ -149,7 +149,8 @@ fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<u8> {
     file.bytes()
 }
 
-/// Counts the states that a stop may leave at any event and that are neither the last commit's nor the next one's.
+/// Counts the states that a stop may leave at any event and that are neither the last commit's nor
+/// the next one's.
 fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], history: &History) -> usize {
     let mut wrong = 0;
     for moment in 0..=events.len() {

@@ -31,8 +31,9 @@ const LINK_BYTES: u64 = 8;
 
 /// The header of a MultiFile: the files in it, and which blocks hold their bytes.
 ///
-/// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in continuation blocks, of
-/// which each begins with the number of the next one (0: none) and holds B - 8 bytes of the header:
+/// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in
+/// continuation blocks, of which each begins with the number of the next one (0: none) and holds B
+/// - 8 bytes of the header:
 ///
 /// | offset | type          | meaning                                                                   |
 /// |--------|---------------|---------------------------------------------------------------------------|
@@ -53,8 +54,9 @@ const LINK_BYTES: u64 = 8;
 /// |        | 2 × i64, i64\[\] | the two sets of continuation blocks                                    |
 /// |        | 2 × u32       | how many blocks of each set are in use                                    |
 ///
-/// Version 1: i64 H, i64 B, i64 counter; at byte 24 the AipsIO object `MultiFile` 1: i64 number of blocks, `Block` 1 of
-/// {name, `Block` of i64 block numbers, i64 size}, `Block` of i64 free blocks. Bytes [B, H) are in `<name>_hdrext`.
+/// Version 1: i64 H, i64 B, i64 counter; at byte 24 the AipsIO object `MultiFile` 1: i64 number of
+/// blocks, `Block` 1 of {name, `Block` of i64 block numbers, i64 size}, `Block` of i64 free blocks.
+/// Bytes [B, H) are in `<name>_hdrext`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) version: u32,
@@ -67,12 +69,13 @@ pub(super) struct Header {
     /// A removed file leaves an unused slot, without a name and without blocks.
     pub(super) files: Vec<Entry>,
     pub(super) free: Index,
-    /// CRC of each block, without meaning for block 0, continuation and free blocks; may be shorter than the number of
-    /// blocks.
+    /// CRC of each block, without meaning for block 0, continuation and free blocks; may be shorter
+    /// than the number of blocks.
     pub(super) checksums: Option<Vec<u32>>,
     /// Two sets of continuation blocks that commits use in turn; unused ones are included.
     pub(super) continuation: [Vec<u64>; 2],
-    /// Number in use of each set: one holds bytes of this header, the other those of an earlier one.
+    /// Number in use of each set: one holds bytes of this header, the other those of an earlier
+    /// one.
     pub(super) used: [u32; 2],
     /// The set that holds the bytes of this header after block 0; 0 if all fit there.
     pub(super) current: usize,
@@ -90,7 +93,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Fails if a block of the file lies beyond the end of `container`: every writer writes whole blocks.
+    /// Fails if a block of the file lies beyond the end of `container`: every writer writes whole
+    /// blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
         match self.index.ranges().map(|range| range.end).max() {
@@ -276,8 +280,8 @@ impl Header {
         })
     }
 
-    /// Checks that each block belongs to at most one file, the header or the free list, and that each file has as many
-    /// blocks as its length needs.
+    /// Checks that each block belongs to at most one file, the header or the free list, and that
+    /// each file has as many blocks as its length needs.
     fn check(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for file in &self.files {
@@ -342,12 +346,12 @@ impl Header {
         }
     }
 
-    /// Encodes the header: version 1 as [`encode_v1`](Self::encode_v1), else version 2. Bytes after block 0 are for the
-    /// continuation blocks of the set `target` (0 or 1), which must have
+    /// Encodes the header: version 1 as [`encode_v1`](Self::encode_v1), else version 2. Bytes after
+    /// block 0 are for the continuation blocks of the set `target` (0 or 1), which must have
     /// enough: the sets are used in turn so that the last header stays whole.
     ///
-    /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
-    /// zeros, and casacore does not mind.
+    /// With checksums it takes all bytes of its blocks, so that there are none without: what
+    /// follows the fields is zeros, and casacore does not mind.
     pub(super) fn encode(&mut self, target: usize) -> Encoded {
         if self.version == 1 {
             let (head, rest) = self.encode_v1();
@@ -419,7 +423,8 @@ impl Header {
         (head, rest)
     }
 
-    /// The header up to and including the CRCs of the blocks; fields that depend on where it is stored are zero.
+    /// The header up to and including the CRCs of the blocks; fields that depend on where it is
+    /// stored are zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -491,7 +496,8 @@ fn numbers<'a, T>(
     (0..count(d, what, bytes)?).map(|_| read(d, what)).collect()
 }
 
-/// Numbers of the continuation blocks of a header of `len` bytes, from `first` on, in order of their links.
+/// Numbers of the continuation blocks of a header of `len` bytes, from `first` on, in order of
+/// their links.
 fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
     let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
     let file_len = file.len()?;

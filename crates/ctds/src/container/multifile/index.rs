@@ -5,11 +5,13 @@ use std::ops::Range;
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 
-/// Numbers of the blocks that hold a file of a MultiFile, in the order of the file's bytes: with blocks of B bytes, the
-/// block in entry i (from 0) holds bytes [i·B, (i+1)·B) of the file. formats/table.md 5.4.
+/// Numbers of the blocks that hold a file of a MultiFile, in the order of the file's bytes: with
+/// blocks of B bytes, the block in entry i (from 0) holds bytes [i·B, (i+1)·B) of the file.
+/// formats/table.md 5.4.
 ///
-/// In version 2 it is stored as the number of items, then the items, i64 each: a block number, or -k for the k numbers
-/// that follow the last one. Kept as runs, so that a damaged file which claims 2^60 blocks takes no memory.
+/// In version 2 it is stored as the number of items, then the items, i64 each: a block number, or
+/// -k for the k numbers that follow the last one. Kept as runs, so that a damaged file which claims
+/// 2^60 blocks takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
     /// Ordered as the file's bytes; none is empty.
@@ -107,7 +109,8 @@ impl Index {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Block numbers from the file's block `entry` to the end of its run; `None` after the file's last block.
+    /// Block numbers from the file's block `entry` to the end of its run; `None` after the file's
+    /// last block.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);

@@ -1,5 +1,5 @@
-//! MultiFile, a container of casacore: blocks of equal size in one file, and a header that records which file each belongs to.
-//! formats/table.md 5.
+//! MultiFile, a container of casacore: blocks of equal size in one file, and a header that records
+//! which file each belongs to. formats/table.md 5.
 //!
 //! ```text
 //!   block 0     1       2       3       4       5          [`Header`]    what is where: block 0 and continuation blocks
@@ -8,10 +8,11 @@
 //!  └────────┴───────┴───────┴───────┴───────┴────────┘     [`BlockSet`]  free blocks and the like
 //! ```
 //!
-//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2, and new containers also as version 1. A file of a MultiFile can be a MultiFile
-//! *nested* in it. Archives mark those, so that any file can be in them. Elsewhere nothing does, and they are known by
-//! their content: a header that is valid in every number. A damaged one is listed as a file there;
-//! entering it says what is wrong.
+//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2, and new containers also
+//! as version 1. A file of a MultiFile can be a MultiFile *nested* in it. Archives mark those, so
+//! that any file can be in them. Elsewhere nothing does, and they are known by their content: a
+//! header that is valid in every number. A damaged one is listed as a file there; entering it says
+//! what is wrong.
 
 mod block_set;
 mod blocks;
@@ -161,15 +162,15 @@ fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<
     Header::read(file, || inside.open(&extension_name(name))).context(Context::member(name))
 }
 
-/// Names of the files that are containers if `nested`, else of the others. `marks` has what the header says; where that
-/// is `None`, the file itself is looked at.
+/// Names of the files that are containers if `nested`, else of the others. `marks` has what the
+/// header says; where that is `None`, the file itself is looked at.
 fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested: bool) -> Vec<String> {
     let wanted = |name: &str, mark: Option<bool>| mark.unwrap_or_else(|| looks_nested(inside, name)) == nested;
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file is a MultiFile. One that cannot be read counts as an ordinary file, whose error comes when it is
-/// opened.
+/// Whether the file is a MultiFile. One that cannot be read counts as an ordinary file, whose error
+/// comes when it is opened.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
@@ -295,7 +296,8 @@ impl ReadAt for VirtualFile {
 }
 
 impl Entry {
-    /// Calls `read` for each part of `out` in consecutive blocks, with the first block, the offset in it, and the part.
+    /// Calls `read` for each part of `out` in consecutive blocks, with the first block, the offset
+    /// in it, and the part.
     fn runs(
         &self,
         block_bytes: u64,

@@ -12,7 +12,8 @@ use crate::container::{ContainerMut, Memory};
 use crate::error::ErrorKind;
 use crate::io::{MemoryFile, WriteAt, read_all};
 
-/// A MultiFile for tests, the sample of formats/table.md 5.9: blocks of 512 bytes, file `top` of 100 bytes, `SUB` of 1024.
+/// A MultiFile for tests, the sample of formats/table.md 5.9: blocks of 512 bytes, file `top` of
+/// 100 bytes, `SUB` of 1024.
 fn sample() -> Vec<u8> {
     let hex = "00000000000000000000000000000000000000000000000100000002\
                0000000000000000000000de00000000000002000000000000000004\
@@ -84,8 +85,8 @@ fn writes_the_sample_of_the_format() {
     assert_eq!(file.bytes(), expected);
 }
 
-/// A MultiFile of version 1 with five blocks, and its `_hdrext`: a file `a`, which ends with the first byte of the last
-/// of its blocks, and a removed file.
+/// A MultiFile of version 1 with five blocks, and its `_hdrext`: a file `a`, which ends with the
+/// first byte of the last of its blocks, and a removed file.
 fn version_1(block_bytes: u64, blocks_of_a: &[u64], free: &[u64]) -> (Vec<u8>, Vec<u8>) {
     let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
     let put_blocks = |e: &mut crate::aipsio::Encoder, blocks: &[u64]| {
@@ -431,7 +432,8 @@ fn sha256(content: &[u8]) -> String {
     crate::hex::Hex(&sha2::Sha256::digest(content)).to_string()
 }
 
-/// The files in testdata/multifile give the values that casacore read from them when they were in another container.
+/// The files in testdata/multifile give the values that casacore read from them when they were in
+/// another container.
 #[test]
 fn containers_that_casacore_wrote() {
     let folder = ctds_hdf5_testing::testdata().join("multifile");

@@ -1,19 +1,22 @@
-//! Writing of MultiFiles, as version 2, new ones also as version 1; no byte of the last commit is overwritten before the next commit.
+//! Writing of MultiFiles, as version 2, new ones also as version 1; no byte of the last commit is
+//! overwritten before the next commit.
 //!
-//! A block to which the header in the file refers is *old*. A change of it goes to another block, which is
-//! *fresh* and may be written in place until the commit. The commit then
+//! A block to which the header in the file refers is *old*. A change of it goes to another block,
+//! which is *fresh* and may be written in place until the commit. The commit then
 //!
 //! 1. gives every fresh block its checksum,
 //! 2. writes the continuation blocks of the set that the old header is not in,
 //! 3. syncs: all that the new header will refer to is durable,
 //! 4. writes the header's part in block 0, and syncs again: this is the commit,
-//! 5. makes the blocks that are no longer referred to free, and cuts free ones off the end of the file.
+//! 5. makes the blocks that are no longer referred to free, and cuts free ones off the end of the
+//!    file.
 //!
 //! # What is guaranteed
-//! Killed before step 4 a process leaves the old state, after it the new one. Step 4 is one write of as many bytes as
-//! the fields in block 0 take: up to 512 bytes, a sector, it happens or not even when the power fails; up to 4096 bytes, a
-//! page, even when the process is killed in the middle of it. A few dozen files without checksums take less. The format has
-//! one block 0 and so no way to make larger ones atomic; with checksums a torn header is at least noticed.
+//! Killed before step 4 a process leaves the old state, after it the new one. Step 4 is one write
+//! of as many bytes as the fields in block 0 take: up to 512 bytes, a sector, it happens or not
+//! even when the power fails; up to 4096 bytes, a page, even when the process is killed in the
+//! middle of it. A few dozen files without checksums take less. The format has one block 0 and so
+//! no way to make larger ones atomic; with checksums a torn header is at least noticed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -29,9 +32,10 @@ use crate::sync::LockUnpoisoned;
 
 /// A MultiFile (casacore's container file) that is open for writing, as version 2.
 ///
-/// Writes to its files, and [`WriteAt::sync`] of them, do not count before [`commit`](ContainerMut::commit).
-/// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
-/// the writes: files written one after the other in large pieces lie in few runs.
+/// Writes to its files, and [`WriteAt::sync`] of them, do not count before
+/// [`commit`](ContainerMut::commit). A file occupies whole blocks: small files in large blocks
+/// waste space. Blocks are taken in the order of the writes: files written one after the other in
+/// large pieces lie in few runs.
 ///
 /// ```
 /// # fn main() -> ctds::Result<()> {
@@ -64,8 +68,8 @@ struct Shared {
 }
 
 impl MultiFileMut {
-    /// Creates an empty MultiFile in `file`, with blocks of `block_bytes`, with or without checksums. Until the first commit
-    /// `file` is not a MultiFile.
+    /// Creates an empty MultiFile in `file`, with blocks of `block_bytes`, with or without
+    /// checksums. Until the first commit `file` is not a MultiFile.
     ///
     /// # Errors
     /// `Usage` if `block_bytes` is not in 128 … 2^30; those of writing.
@@ -80,7 +84,8 @@ impl MultiFileMut {
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Readable by casacore 2.0 and later; a header longer than a block continues in `<path>_hdrext`.
+    /// Readable by casacore 2.0 and later; a header longer than a block continues in
+    /// `<path>_hdrext`.
     pub(super) fn create_version_1(path: &Path, block_bytes: u64) -> Result<Self> {
         check_block_bytes(block_bytes)?;
         let mut extension = path.as_os_str().to_owned();
@@ -90,12 +95,13 @@ impl MultiFileMut {
         Ok(MultiFileMut { shared: Arc::new(Shared { file, state: Mutex::new(state) }) })
     }
 
-    /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to version 2; the file
-    /// `<name>_hdrext`, in which a long header of version 1 continues, is then unused, but stays, as with casacore.
+    /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to
+    /// version 2; the file `<name>_hdrext`, in which a long header of version 1 continues, is then
+    /// unused, but stays, as with casacore.
     ///
     /// # Errors
-    /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing; `Unsupported` if they are larger
-    /// than 2^30 bytes; `NotFound`, `Io`.
+    /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing;
+    /// `Unsupported` if they are larger than 2^30 bytes; `NotFound`, `Io`.
     pub fn edit(inside: &dyn ContainerMut, name: &str) -> Result<Self> {
         let file = inside.edit(name)?;
         let header = read_header(&file, inside, name)?;

@@ -61,8 +61,8 @@ impl Cursor<'_> {
 }
 
 impl AipsIoColumn {
-    /// Calls `each` for cells of varying length up to the end of `rows`, with a cursor to move past the cell, and
-    /// `true` for a cell before `rows`.
+    /// Calls `each` for cells of varying length up to the end of `rows`, with a cursor to move past
+    /// the cell, and `true` for a cell before `rows`.
     fn for_cells(&self, rows: Range<u64>, mut each: impl FnMut(&mut Cursor<'_>, bool) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {

@@ -1,8 +1,10 @@
-//! StManAipsIO stores every column as one AipsIO object; it was the storage manager of the 1990s. formats/stman.md 4.
+//! StManAipsIO stores every column as one AipsIO object; it was the storage manager of the 1990s.
+//! formats/stman.md 4.
 //!
-//! The file is always big-endian, also in little-endian tables. It is read through once at opening, to learn where the
-//! rows of each column are ([`segments`]); cells are read when asked for. Arrays of varying shape are in
-//! `table.f<n>i`, or of early columns each in a file of its own, `table.f<n>i<column>`.
+//! The file is always big-endian, also in little-endian tables. It is read through once at opening,
+//! to learn where the rows of each column are ([`segments`]); cells are read when asked for. Arrays
+//! of varying shape are in `table.f<n>i`, or of early columns each in a file of its own,
+//! `table.f<n>i<column>`.
 
 mod column;
 mod segments;
@@ -104,7 +106,8 @@ impl AipsIoManager {
     }
 }
 
-/// The start of a column's object, which tells whether its cells are elements or arrays in another file.
+/// The start of a column's object, which tells whether its cells are elements or arrays in another
+/// file.
 ///
 /// A scalar column is just its [`Segments`]; the others precede them:
 ///

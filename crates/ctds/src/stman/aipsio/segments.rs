@@ -49,8 +49,9 @@ pub(super) struct Segment {
 }
 
 impl Segments {
-    /// Finds the rows of a column, skipping their cells. `elements` is the number in a cell, `None` for offsets of
-    /// arrays; `layout` gives the layout of rows by the version of the column's object.
+    /// Finds the rows of a column, skipping their cells. `elements` is the number in a cell, `None`
+    /// for offsets of arrays; `layout` gives the layout of rows by the version of the column's
+    /// object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,

@@ -1,7 +1,8 @@
 //! Writes a StManAipsIO. formats/stman.md 4.
 //!
-//! The file is one stream in which the columns follow each other, so it is written when all rows are known; until then
-//! the cells of each column are in a scratch file, which has no name and goes with the process.
+//! The file is one stream in which the columns follow each other, so it is written when all rows
+//! are known; until then the cells of each column are in a scratch file, which has no name and goes
+//! with the process.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ struct ColumnMut {
 
 #[derive(Debug)]
 enum Cells {
-    /// Scratch file of elements as the file stores them, except that a scalar Bool takes a byte; the shape of a cell.
+    /// Scratch file of elements as the file stores them, except that a scalar Bool takes a byte;
+    /// the shape of a cell.
     Elements(Shape),
     /// Shape of a cell, scratch file with the texts, and end of the last text in it.
     Strings(Shape, PagedMut, u64),
@@ -391,7 +393,8 @@ impl ManagerMut for AipsIoMut {
     }
 }
 
-/// Writes AipsIO objects that are too long for memory: the counterpart of [`Encoder`](crate::aipsio::Encoder).
+/// Writes AipsIO objects that are too long for memory: the counterpart of
+/// [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
     /// Offset at which the buffer is written next.

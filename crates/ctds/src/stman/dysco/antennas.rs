@@ -1,5 +1,6 @@
-//! Reads the antennas of rows from the columns ANTENNA1 and ANTENNA2: DyscoStMan, which compresses visibilities with
-//! loss, multiplies the stored values by scale factors of these antennas. formats/engines.md 2.1.
+//! Reads the antennas of rows from the columns ANTENNA1 and ANTENNA2: DyscoStMan, which compresses
+//! visibilities with loss, multiplies the stored values by scale factors of these antennas.
+//! formats/engines.md 2.1.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Reads files of DyscoStMan, which compresses visibilities: finds the part of one column in each block (a group of
-//! rows). formats/engines.md 2.2.
+//! Reads files of DyscoStMan, which compresses visibilities: finds the part of one column in each
+//! block (a group of rows). formats/engines.md 2.2.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::io::{ReadAt, Recent};
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// The stored data of one column: scale factors and symbols (quantised values) in each block (group of rows).
+/// The stored data of one column: scale factors and symbols (quantised values) in each block (group
+/// of rows).
 ///
 /// ```text
 /// header_bytes + offset + block_bytes
@@ -76,8 +77,8 @@ impl Part {
 }
 
 impl Blocks {
-    /// Checks the sizes that the header states. `bits_at` is the offset in the header, for errors, of the number of
-    /// bits per value.
+    /// Checks the sizes that the header states. `bits_at` is the offset in the header, for errors,
+    /// of the number of bits per value.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);

@@ -1,4 +1,5 @@
-//! Reads a column of visibilities or weights that DyscoStMan, a storage manager with lossy compression, has stored.
+//! Reads a column of visibilities or weights that DyscoStMan, a storage manager with lossy
+//! compression, has stored.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -200,8 +201,8 @@ impl DyscoColumn {
         out.is_empty().then_some(())
     }
 
-    /// Decodes channels of `rows`, all in existing blocks, on several threads. `decode` is given the scales of a block,
-    /// a row, its packed symbols, and where its values go.
+    /// Decodes channels of `rows`, all in existing blocks, on several threads. `decode` is given
+    /// the scales of a block, a row, its packed symbols, and where its values go.
     fn decode<T: Send>(
         &self,
         blocks: &Blocks,

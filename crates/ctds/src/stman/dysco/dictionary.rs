@@ -1,16 +1,16 @@
-//! Dictionaries of DyscoStMan: the value of each symbol (quantised value) of data columns, before it is multiplied by a
-//! scale factor. formats/engines.md 2.4.
+//! Dictionaries of DyscoStMan: the value of each symbol (quantised value) of data columns, before
+//! it is multiplied by a scale factor. formats/engines.md 2.4.
 
 use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// Values before scaling, indexed by the symbol; 65536 even if symbols have fewer than 16 bits. They are f32, kept as
-/// f64 since that is what they are multiplied as.
+/// Values before scaling, indexed by the symbol; 65536 even if symbols have fewer than 16 bits.
+/// They are f32, kept as f64 since that is what they are multiplied as.
 pub(super) type Dictionary = [f64; 1 << 16];
 
-/// Symbols up to 2^bits - 2 are quantiles of `distribution`, ascending; the last one is NaN. Computed as f64 and
-/// rounded once. The writer's √3 has passed through an f32.
+/// Symbols up to 2^bits - 2 are quantiles of `distribution`, ascending; the last one is NaN.
+/// Computed as f64 and rounded once. The writer's √3 has passed through an f32.
 pub(super) fn dictionary(distribution: Distribution, bits: u32) -> Box<Dictionary> {
     let count = (1usize << bits) - 1;
     let q = count as f64;

@@ -5,8 +5,8 @@
 //!                         each: per column, scales and packed symbols
 //!            symbol --> dictionary --> × scales of channel and row, or of channel and antennas --> value
 //! ```
-//! A block of a column can be decoded from any row on, so only the requested values are read, and the scales of the
-//! block. Rows that no block holds are zero, as in casacore.
+//! A block of a column can be decoded from any row on, so only the requested values are read, and
+//! the scales of the block. Rows that no block holds are zero, as in casacore.
 
 mod antennas;
 mod blocks;

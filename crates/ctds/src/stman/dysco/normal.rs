@@ -1,5 +1,5 @@
-//! Quantiles of the normal distribution and the error function, from which the values of the symbols of DyscoStMan are
-//! computed. formats/engines.md, appendix A.
+//! Quantiles of the normal distribution and the error function, from which the values of the
+//! symbols of DyscoStMan are computed. formats/engines.md, appendix A.
 
 /// Numerator and denominator of a quotient of polynomials, highest power first.
 type Ratio = [[f64; 8]; 2];

@@ -1,4 +1,5 @@
-//! Decodes the symbols (quantised values) of DyscoStMan to visibilities and weights. formats/engines.md 2.5 and 2.6.
+//! Decodes the symbols (quantised values) of DyscoStMan to visibilities and weights.
+//! formats/engines.md 2.5 and 2.6.
 
 use num_complex::Complex32;
 
@@ -30,7 +31,8 @@ pub(super) struct RowScale {
 }
 
 impl DataScale {
-    /// Factors of a row's values from `channel` on; `scales` are those of the block, `product` is a buffer.
+    /// Factors of a row's values from `channel` on; `scales` are those of the block, `product` is a
+    /// buffer.
     pub(super) fn factors<'a>(
         &self,
         scales: &'a [f64],
@@ -66,8 +68,8 @@ impl DataScale {
 pub(super) enum Factors<'a> {
     /// One factor for all visibilities.
     Equal(f64),
-    /// Visibility i (polarisations fastest) has `of_channels[i] * of_row[i % 4]`. The order of the products is the
-    /// writer's: f64 products are not associative to the last bit.
+    /// Visibility i (polarisations fastest) has `of_channels[i] * of_row[i % 4]`. The order of the
+    /// products is the writer's: f64 products are not associative to the last bit.
     Products { of_channels: &'a [f64], of_row: [f64; 4] },
 }
 
@@ -80,7 +82,8 @@ impl Factors<'_> {
     }
 }
 
-/// Decodes symbols to complex numbers: real and imaginary part in turn, both times the scale factor.
+/// Decodes symbols to complex numbers: real and imaginary part in turn, both times the scale
+/// factor.
 pub(super) struct Visibilities<'a> {
     pub(super) dictionary: &'a Dictionary,
     pub(super) factors: Factors<'a>,
@@ -91,7 +94,8 @@ pub(super) struct Visibilities<'a> {
 
 impl Decode for Visibilities<'_> {
     fn decode(self, next: impl FnMut() -> [u16; 8]) {
-        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary
+        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign
+        // is that of the dictionary
         match self.finite {
             true => self.decode_by(next, |entry, factor| (entry * factor) as f32),
             false => self.decode_by(next, |entry, factor| match (entry.is_nan(), factor.is_nan()) {
@@ -128,7 +132,8 @@ impl Visibilities<'_> {
     }
 }
 
-/// Decodes weights, each stored once for all `polarisations`; `maximum` is that of the largest symbol.
+/// Decodes weights, each stored once for all `polarisations`; `maximum` is that of the largest
+/// symbol.
 pub(super) struct Weights<'a> {
     pub(super) maximum: f64,
     pub(super) width: u8,

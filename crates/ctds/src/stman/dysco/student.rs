@@ -1,5 +1,5 @@
-//! Quantiles of Student's t distribution, from which the values of the symbols of DyscoStMan are computed.
-//! formats/engines.md 2.4.
+//! Quantiles of Student's t distribution, from which the values of the symbols of DyscoStMan are
+//! computed. formats/engines.md 2.4.
 
 use std::f64::consts::PI;
 
@@ -7,9 +7,11 @@ use super::normal;
 
 /// Degrees of freedom from which on a short series from the normal quantile suffices.
 const SERIES_FROM: f64 = 1000.0;
-/// Newton steps per quantile; a few suffice if it starts at the quantile of a neighbouring probability.
+/// Newton steps per quantile; a few suffice if it starts at the quantile of a neighbouring
+/// probability.
 const STEPS: usize = 60;
-/// Terms of the continued fraction; the square root of the degrees of freedom is about what it needs.
+/// Terms of the continued fraction; the square root of the degrees of freedom is about what it
+/// needs.
 const TERMS: usize = 500;
 
 pub(super) struct Student {
@@ -56,8 +58,8 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Solves for t where the probability from 0 to t is `q`. Newton's method ascends from a lower bound, `near` or `q
-    /// / peak`, because the probability is a concave function of t.
+    /// Solves for t where the probability from 0 to t is `q`. Newton's method ascends from a lower
+    /// bound, `near` or `q / peak`, because the probability is a concave function of t.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {
@@ -70,8 +72,8 @@ impl Student {
         t
     }
 
-    /// Solves for t where the probability above t is `p`, by Newton's method on logarithms from `near` on, or from 1 if
-    /// that is 0.
+    /// Solves for t where the probability above t is `p`, by Newton's method on logarithms from
+    /// `near` on, or from 1 if that is 0.
     fn solve_tail(&self, p: f64, near: f64) -> f64 {
         let mut t = if near > 0.0 { near } else { 1.0 };
         for _ in 0..STEPS {
@@ -97,8 +99,8 @@ impl Student {
         if square < 3.0 { 0.5 - self.beta_part(square, true) } else { self.beta_part(square, false) }
     }
 
-    /// Half of the regularised incomplete beta function I_x(1/2, nu/2) for x = t²/(nu + t²) if `below`, else half of 1
-    /// minus it.
+    /// Half of the regularised incomplete beta function I_x(1/2, nu/2) for x = t²/(nu + t²) if
+    /// `below`, else half of 1 minus it.
     fn beta_part(&self, square: f64, below: bool) -> f64 {
         let half = self.nu / 2.0;
         let sum = self.nu + square;

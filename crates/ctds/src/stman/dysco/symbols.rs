@@ -1,5 +1,5 @@
-//! Unpacks the symbols (quantised values) of DyscoStMan, which are stored in 2 to 16 bits each, without gaps between
-//! them. formats/engines.md 2.3.
+//! Unpacks the symbols (quantised values) of DyscoStMan, which are stored in 2 to 16 bits each,
+//! without gaps between them. formats/engines.md 2.3.
 
 /// Possible widths of symbols in bits.
 pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
@@ -9,14 +9,14 @@ pub(super) const PADDING: usize = 16;
 
 /// Decodes symbols while they are unpacked.
 pub(super) trait Decode {
-    /// Decodes as many symbols as `self` has output for. Each call of `next` returns eight; those after the last needed
-    /// one are unspecified.
+    /// Decodes as many symbols as `self` has output for. Each call of `next` returns eight; those
+    /// after the last needed one are unspecified.
     fn decode(self, next: impl FnMut() -> [u16; 8]);
 }
 
-/// Passes symbols of `width` bits, one of [`WIDTHS`], from bit `first_bit` on to `decoder`. Bit `j` of `packed` is bit
-/// `j % 8` of byte `j / 8`, least significant first, in symbols as well. A symbol of the file begins at `first_bit`,
-/// and [`PADDING`] bytes follow the last one.
+/// Passes symbols of `width` bits, one of [`WIDTHS`], from bit `first_bit` on to `decoder`. Bit `j`
+/// of `packed` is bit `j % 8` of byte `j / 8`, least significant first, in symbols as well. A
+/// symbol of the file begins at `first_bit`, and [`PADDING`] bytes follow the last one.
 pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl Decode) {
     match width {
         2 => decoder.decode(eights::<2>(packed, first_bit)),

@@ -1,4 +1,5 @@
-//! The golden files of formats/engines.md, appendix C, which casacore wrote, and damaged forms of them.
+//! The golden files of formats/engines.md, appendix C, which casacore wrote, and damaged forms of
+//! them.
 
 use std::ops::Range;
 

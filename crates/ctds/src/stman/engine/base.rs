@@ -1,9 +1,9 @@
-//! Engines that compute a column from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md
-//! 0.3.
+//! Engines that compute a column from one stored column, cell by cell: casacore's
+//! BaseMappedArrayEngine. formats/engines.md 0.3.
 //!
-//! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
-//! A virtual cell is defined where the stored cell is. The [`Coding`] of an engine computes elements; reading
-//! cells, rows and regions is here.
+//! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may
+//! itself be virtual. A virtual cell is defined where the stored cell is. The [`Coding`] of an
+//! engine computes elements; reading cells, rows and regions is here.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -25,7 +25,8 @@ pub(super) trait Coding: Debug + Send + Sync + 'static {
     /// Parameters of a row, such as scale and offset.
     type Row: Copy;
 
-    /// Stored elements for each computed one; if 2, stored cells have an additional first axis of that length.
+    /// Stored elements for each computed one; if 2, stored cells have an additional first axis of
+    /// that length.
     const STORED: usize = 1;
 
     fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;

@@ -1,4 +1,5 @@
-//! BitFlagsEngine computes a Bool column: true where a stored integer has one or more bits of a mask. formats/engines.md 1.8.
+//! BitFlagsEngine computes a Bool column: true where a stored integer has one or more bits of a
+//! mask. formats/engines.md 1.8.
 //!
 //! | keyword                        | type             | meaning                                               |
 //! |--------------------------------|------------------|-------------------------------------------------------|
@@ -33,8 +34,8 @@ struct BitFlags {
     mask: u32,
 }
 
-/// Bits of the flags that `ReadMaskKeys` names, if the stored column has a keyword `FLAGSETS` with the bits of each
-/// name; otherwise the number `ReadMask`.
+/// Bits of the flags that `ReadMaskKeys` names, if the stored column has a keyword `FLAGSETS` with
+/// the bits of each name; otherwise the number `ReadMask`.
 fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
     let keys = match mapping.keywords.get(format!("{PREFIX}ReadMaskKeys")) {
         Some(Value::Array(_, Values::String(keys)) | Value::Scalar(Values::String(keys))) => keys.as_slice(),

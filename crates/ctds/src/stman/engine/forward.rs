@@ -1,5 +1,5 @@
-//! ForwardColumnEngine: each of its columns has the cells of the column of the same name in another table. formats/engines.md
-//! 1.9, 1.10.
+//! ForwardColumnEngine: each of its columns has the cells of the column of the same name in another
+//! table. formats/engines.md 1.9, 1.10.
 //!
 //! | keyword of  | name                               | value                                             |
 //! |-------------|------------------------------------|---------------------------------------------------|
@@ -84,8 +84,8 @@ struct IndexedColumn {
 }
 
 impl<C> Forward<C> {
-    /// `column` makes each column from its description here, the column it is forwarded to, and the rows of that table.
-    /// Fails with the first error if no column can be read.
+    /// `column` makes each column from its description here, the column it is forwarded to, and the
+    /// rows of that table. Fails with the first error if no column can be read.
     fn open(
         type_name: &str,
         args: &OpenArgs<'_>,

@@ -1,7 +1,8 @@
 //! MappedArrayEngine computes a column from numbers stored in another type. formats/engines.md 1.4.
 //!
-//! Casacore has it for Complex values stored as DComplex; its users can add other pairs of types. Conversions are those
-//! of C, but that floats beyond the range of an integer become its nearest value.
+//! Casacore has it for Complex values stored as DComplex; its users can add other pairs of types.
+//! Conversions are those of C, but that floats beyond the range of an integer become its nearest
+//! value.
 
 use std::ops::Range;
 
@@ -29,7 +30,8 @@ pub(crate) static KIND: Kind = Kind::engine(
 #[derive(Debug)]
 struct Mapped;
 
-/// 0 for real numbers, 1 for complex ones, an error for others. Numbers convert to types of the same or a higher rank.
+/// 0 for real numbers, 1 for complex ones, an error for others. Numbers convert to types of the
+/// same or a higher rank.
 fn rank(data_type: DataType) -> Result<u8> {
     match data_type {
         DataType::Complex | DataType::DComplex => Ok(1),

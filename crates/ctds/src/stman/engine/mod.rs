@@ -1,7 +1,9 @@
-//! Virtual column engines: columns whose values come from other columns. formats/engines.md, Part 1.
+//! Virtual column engines: columns whose values come from other columns. formats/engines.md, Part
+//! 1.
 //!
-//! They have no file and nothing in table.dat but keywords. [`base`] has what all engines share that compute a column
-//! from one stored column of the same table; the stored one may be virtual itself.
+//! They have no file and nothing in table.dat but keywords. [`base`] has what all engines share
+//! that compute a column from one stored column of the same table; the stored one may be virtual
+//! itself.
 //!
 //! | type                                | values from                                         | here         |
 //! |-------------------------------------|-----------------------------------------------------|--------------|

@@ -9,7 +9,8 @@ use crate::value::{Value, Values};
 
 const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
 
-/// Elements are objects of a C++ class, each made from elements of another column, which can be read.
+/// Elements are objects of a C++ class, each made from elements of another column, which can be
+/// read.
 pub(crate) static RETYPED: Kind = Kind::engine(
     &["RetypedArrayEngine"],
     &[STORED_COLUMN_PREFIX, RETYPED_PREFIX],
@@ -34,7 +35,8 @@ pub(crate) static RETYPED: Kind = Kind::engine(
 
 const EXPRESSION: &str = "_VirtualTaQLEngine_CalcExpr";
 
-/// A TaQL expression over columns of the table. This program writes the expression, but cannot read values.
+/// A TaQL expression over columns of the table. This program writes the expression, but cannot read
+/// values.
 pub(crate) static TAQL: Kind = Kind {
     engine: Some(EngineKeywords { prefixes: &["_VirtualTaQLEngine_"], expression: Some(EXPRESSION) }),
     create: Some(super::write::create),

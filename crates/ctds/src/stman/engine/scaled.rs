@@ -1,5 +1,5 @@
-//! ScaledArrayEngine and ScaledComplexData compute numbers as stored ones times a scale plus an offset. formats/engines.md 1.2,
-//! 1.3.
+//! ScaledArrayEngine and ScaledComplexData compute numbers as stored ones times a scale plus an
+//! offset. formats/engines.md 1.2, 1.3.
 //!
 //! | keyword (after the prefix)    | type   | meaning                                |
 //! |-------------------------------|--------|----------------------------------------|
@@ -7,8 +7,9 @@
 //! | `FixedScale`, `FixedOffset`   | Bool   | else there is a column                 |
 //! | `ScaleName`, `OffsetName`     | String | scalar columns of type V               |
 //!
-//! `stored * scale + offset` is computed in the type that C computes it in, each operation rounded by itself. A scale
-//! of 1 and an offset of 0 are left out, as casacore does: that shows in -0.0 and in the rounding.
+//! `stored * scale + offset` is computed in the type that C computes it in, each operation rounded
+//! by itself. A scale of 1 and an offset of 0 are left out, as casacore does: that shows in -0.0
+//! and in the rounding.
 
 use std::ops::Range;
 
@@ -103,7 +104,8 @@ trait With<S>: Real {
     fn narrow(common: Self::Common) -> Self;
 }
 
-/// Arithmetic as compiled C++ does it: integers wrap on overflow, as on the machines that casacore runs on.
+/// Arithmetic as compiled C++ does it: integers wrap on overflow, as on the machines that casacore
+/// runs on.
 trait Arithmetic: Copy {
     fn times(self, other: Self) -> Self;
     fn plus(self, other: Self) -> Self;

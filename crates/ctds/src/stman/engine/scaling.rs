@@ -1,4 +1,5 @@
-//! Scale and offset of an engine: fixed in keywords, or for each row in a scalar column. formats/engines.md 1.1.
+//! Scale and offset of an engine: fixed in keywords, or for each row in a scalar column.
+//! formats/engines.md 1.1.
 
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ enum Source<T> {
 }
 
 impl<T: Number> Scaling<T> {
-    /// The Bool keywords `<prefix><fixed_scale>` and `<prefix><fixed_offset>` tell a fixed number from a column.
+    /// The Bool keywords `<prefix><fixed_scale>` and `<prefix><fixed_offset>` tell a fixed number
+    /// from a column.
     pub(super) fn open(mapping: &Mapping<'_>, prefix: &str, fixed_scale: &str, fixed_offset: &str) -> Result<Self> {
         let source = |what: &str, fixed: &str| {
             let is_fixed = flag(mapping.keywords, &format!("{prefix}{fixed}"))?;

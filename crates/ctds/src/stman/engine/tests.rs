@@ -1,5 +1,5 @@
-//! Engines over columns in memory. Tables that casacore wrote are in testdata: compress_engines, bitflags_engines,
-//! forward_columns, virtual_taql.
+//! Engines over columns in memory. Tables that casacore wrote are in testdata: compress_engines,
+//! bitflags_engines, forward_columns, virtual_taql.
 
 use crate::container::Memory;
 use crate::error::{Fails, Result};

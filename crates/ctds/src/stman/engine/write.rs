@@ -1,5 +1,5 @@
-//! Virtual column engines of tables that are written. An engine writes no file and nothing in `table.dat`; other
-//! managers store the columns from which it computes values.
+//! Virtual column engines of tables that are written. An engine writes no file and nothing in
+//! `table.dat`; other managers store the columns from which it computes values.
 
 use std::ops::Range;
 

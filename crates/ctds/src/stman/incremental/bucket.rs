@@ -1,4 +1,5 @@
-//! A bucket of IncrementalStMan: values, and for each column the row from which each of its values holds.
+//! A bucket of IncrementalStMan: values, and for each column the row from which each of its values
+//! holds.
 
 use std::ops::Range;
 
@@ -14,7 +15,8 @@ pub(super) const HEADER_BYTES: usize = 4;
 /// Bit that casacore sets for row numbers of 64 bits.
 pub(super) const WIDE_ROWS: u32 = 1 << 31;
 
-/// Numbers have the table's byte order; rows of all methods count from 0 at the bucket's first. formats/stman.md 2.3.
+/// Numbers have the table's byte order; rows of all methods count from 0 at the bucket's first.
+/// formats/stman.md 2.3.
 ///
 /// | field | type | meaning |
 /// |--------------|----------------|---------------------------------------------------------------------|
@@ -47,7 +49,8 @@ struct Entries {
 /// A value, and where the rows end for which it holds.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    /// Bytes from the beginning of the value to the end of the data part; where the value ends is not stored.
+    /// Bytes from the beginning of the value to the end of the data part; where the value ends is
+    /// not stored.
     pub(super) value: &'a [u8],
     /// `None` if the value holds to the end of the bucket.
     pub(super) end: Option<u64>,
@@ -97,8 +100,9 @@ impl Bucket {
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
     }
 
-    /// Fills `out` with the values of `rows`, `bytes` bytes each. The search starts at `entry`, the value read last,
-    /// and updates it. `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values of `rows`, `bytes` bytes each. The search starts at `entry`, the
+    /// value read last, and updates it. `None` if a value is outside the data part or `out` is too
+    /// short.
     pub(super) fn fill(
         &self,
         column: usize,
@@ -198,8 +202,8 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Calls `each` for every value in `rows`, with its offset in the data part and its rows, counted from the first of
-    /// `rows`. Returns the index of the last value; `None` if `each` did.
+    /// Calls `each` for every value in `rows`, with its offset in the data part and its rows,
+    /// counted from the first of `rows`. Returns the index of the last value; `None` if `each` did.
     fn for_each(
         &self,
         row_bytes: usize,
@@ -262,8 +266,8 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with `bytes` bytes per row. Returns the index of the last value; `None` if one is outside the data
-    /// part or `out` is too short.
+    /// Fills `out` with `bytes` bytes per row. Returns the index of the last value; `None` if one
+    /// is outside the data part or `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;

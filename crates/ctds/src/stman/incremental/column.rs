@@ -27,7 +27,8 @@ pub(super) struct IncrementalColumn {
 }
 
 impl IncrementalColumn {
-    /// Calls `each` for every value in `rows`, with its bytes and the number of these rows for which it holds.
+    /// Calls `each` for every value in `rows`, with its bytes and the number of these rows for
+    /// which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -71,7 +72,8 @@ impl IncrementalColumn {
         self.with_value(row, |value| array_offset(value, self.shared.order))
     }
 
-    /// Offsets in the array file (0: undefined), each with the number of consecutive rows that have the same array.
+    /// Offsets in the array file (0: undefined), each with the number of consecutive rows that have
+    /// the same array.
     fn array_runs(&self, rows: Range<u64>) -> Result<Vec<(i64, u64)>> {
         // arrays are read after `for_runs`, which names the bucket in every error
         let mut runs: Vec<(i64, u64)> = Vec::new();

@@ -7,7 +7,8 @@ use super::cell::{Cell, Stored};
 use crate::error::Result;
 use crate::io::ByteOrder;
 
-/// Casacore's accounting of the row number and offset of a value, also where row numbers have 32 bits.
+/// Casacore's accounting of the row number and offset of a value, also where row numbers have 32
+/// bits.
 const ENTRY_BYTES: usize = 12;
 
 /// Number of values of a column, in the index.
@@ -20,9 +21,9 @@ pub(super) struct Entry {
     pub(super) value: Stored,
 }
 
-/// A bucket in memory, which may be larger than in the file until it is split. Rows count from 0 at its first row; a
-/// column's first value holds from row 0 on, and successive values differ. Sizes are by casacore's accounting, in which
-/// row number and offset of each value are 12 bytes.
+/// A bucket in memory, which may be larger than in the file until it is split. Rows count from 0 at
+/// its first row; a column's first value holds from row 0 on, and successive values differ. Sizes
+/// are by casacore's accounting, in which row number and offset of each value are 12 bytes.
 #[derive(Debug, Clone)]
 pub(super) struct BucketMut {
     /// Values in row order.
@@ -161,8 +162,8 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// Rows at which to cut the bucket into parts of about `wanted` bytes, each of at least one row, and at most
-    /// `limit` bytes unless one row needs more.
+    /// Rows at which to cut the bucket into parts of about `wanted` bytes, each of at least one
+    /// row, and at most `limit` bytes unless one row needs more.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
         let mut entries: Vec<_> = (0..self.columns.len())
             .flat_map(|column| self.columns[column].iter().map(move |entry| (entry.row, column, entry.bytes())))
@@ -186,8 +187,8 @@ impl BucketMut {
         cuts
     }
 
-    /// Moves the rows from `row` on to a new bucket. A value that holds on both sides of the cut gets one reference
-    /// more.
+    /// Moves the rows from `row` on to a new bucket. A value that holds on both sides of the cut
+    /// gets one reference more.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();

@@ -8,7 +8,8 @@ use crate::io::{ByteOrder, ReadAt};
 
 /// AipsIO object `IncrementalStMan`, in the byte order of the table.
 ///
-/// formats/stman.md 2.1. Big-endian tables are written as version 4, little-endian ones as version 5.
+/// formats/stman.md 2.1. Big-endian tables are written as version 4, little-endian ones as version
+/// 5.
 ///
 /// | field | type | since | meaning |
 /// |--------------|------|-------|----------------------------------------------------------|
@@ -75,7 +76,8 @@ impl Header {
     }
 }
 
-/// The bytes that IncrementalStMan keeps in `table.dat`: AipsIO object `ISM`, always big-endian. formats/stman.md 2.7.
+/// The bytes that IncrementalStMan keeps in `table.dat`: AipsIO object `ISM`, always big-endian.
+/// formats/stman.md 2.7.
 ///
 /// Its version is that of the manager: since version 3 all columns share one array file.
 ///

@@ -66,7 +66,8 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// Index of the bucket after the one that holds `row`; the number of buckets if that is the last.
+    /// Index of the bucket after the one that holds `row`; the number of buckets if that is the
+    /// last.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }

@@ -1,5 +1,5 @@
-//! IncrementalStMan stores a column's value only in the rows where the value changes; each stored value holds for later
-//! rows up to the next change. Casacore Note 260, 3.5; formats/stman.md 2.
+//! IncrementalStMan stores a column's value only in the rows where the value changes; each stored
+//! value holds for later rows up to the next change. Casacore Note 260, 3.5; formats/stman.md 2.
 //!
 //! ```text
 //! table.f0   Header, buckets, Index --> Bucket: values, and per column the rows from which they hold
@@ -38,7 +38,8 @@ pub(super) static KIND: Kind =
 /// Decoded buckets kept in memory while reading.
 const CACHE_BYTES: u64 = 1 << 21;
 
-/// Version from which on one array file holds the arrays of all columns; before, each column has its own.
+/// Version from which on one array file holds the arrays of all columns; before, each column has
+/// its own.
 const SHARED_ARRAYS: u32 = 3;
 
 #[derive(Debug)]

@@ -44,8 +44,8 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// Offset of the array of zeros that new cells of fixed shape share; `None` until it is made, and once a cell is
-    /// written into it.
+    /// Offset of the array of zeros that new cells of fixed shape share; `None` until it is made,
+    /// and once a cell is written into it.
     zeros: Option<i64>,
 }
 
@@ -200,8 +200,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Splits `bucket` until all parts fit; returns them, the last one first, with their first rows in the original
-    /// bucket.
+    /// Splits `bucket` until all parts fit; returns them, the last one first, with their first rows
+    /// in the original bucket.
     fn split(
         &self,
         bucket: &mut BucketMut,
@@ -276,7 +276,8 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// Offset of the array of a cell, 0 if it is undefined, and the rows of the bucket that share it.
+    /// Offset of the array of a cell, 0 if it is undefined, and the rows of the bucket that share
+    /// it.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
         Ok((array_offset(&value, self.order)?, rows))
@@ -287,8 +288,8 @@ impl IncrementalMut {
         self.replace(column, row..row + 1, vec![entry])
     }
 
-    /// Whether the cell alone refers to the array, which may then be overwritten; `rows` share one stored reference. If
-    /// that array is the one of zeros for new rows, later rows get another.
+    /// Whether the cell alone refers to the array, which may then be overwritten; `rows` share one
+    /// stored reference. If that array is the one of zeros for new rows, later rows get another.
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {
@@ -317,8 +318,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Equal arrays are stored once for each row: casacore would change all rows that share an array when it writes one
-    /// of them.
+    /// Equal arrays are stored once for each row: casacore would change all rows that share an
+    /// array when it writes one of them.
     fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         for row in rows.clone() {

@@ -1,7 +1,9 @@
-//! AntennaPairStMan stores ANTENNA1 and ANTENNA2 as one sequence of pairs for all time steps. formats/engines.md 3.2.
+//! AntennaPairStMan stores ANTENNA1 and ANTENNA2 as one sequence of pairs for all time steps.
+//! formats/engines.md 3.2.
 //!
-//! [`RowFile`] with tag `AntPair` and one number, the pattern: after that many rows the pairs repeat; 0 while no
-//! repetition was seen, then every row of the table is in the file. A row is ANTENNA1 and ANTENNA2, both i32.
+//! [`RowFile`] with tag `AntPair` and one number, the pattern: after that many rows the pairs
+//! repeat; 0 while no repetition was seen, then every row of the table is in the file. A row is
+//! ANTENNA1 and ANTENNA2, both i32.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,10 +35,11 @@ struct AntennaColumn {
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Rows of a time step, after which the pairs repeat; 0 if the file stores a pair for every row.
+    /// Rows of a time step, after which the pairs repeat; 0 if the file stores a pair for every
+    /// row.
     pattern: u64,
-    /// Pairs of one time step, 8 bytes each: `pattern` rows, or fewer if the table ends before. Empty if `pattern` is
-    /// 0.
+    /// Pairs of one time step, 8 bytes each: `pattern` rows, or fewer if the table ends before.
+    /// Empty if `pattern` is 0.
     repeated: Vec<u8>,
 }
 

@@ -1,7 +1,8 @@
 //! Storage managers that each serve one column of a MeasurementSet. formats/engines.md, Part 3.
 //!
-//! Casacore has had them since 3.7 and 3.8, in a folder `AlternateMans`; here the folder says what they have in common.
-//! Their files are little-endian, whatever the table is, and never in a container.
+//! Casacore has had them since 3.7 and 3.8, in a folder `AlternateMans`; here the folder says what
+//! they have in common. Their files are little-endian, whatever the table is, and never in a
+//! container.
 //!
 //! | type                                   | values                                                    |
 //! |----------------------------------------|-----------------------------------------------------------|

@@ -1,4 +1,5 @@
-//! The file format of AntennaPairStMan, UvwStMan and StokesIStMan: a header and rows. formats/engines.md 3.1.
+//! The file format of AntennaPairStMan, UvwStMan and StokesIStMan: a header and rows.
+//! formats/engines.md 3.1.
 //!
 //! Little-endian, without regard to the table.
 //!

@@ -1,8 +1,8 @@
 //! StokesIStMan stores one value for the four correlations of a channel. formats/engines.md 3.4.
 //!
-//! [`RowFile`] with tag `StkIcol` and no numbers. Row `r` is row `r` of the table: for each of the manager's columns,
-//! in the order of the table description, one value for each channel. Bools are packed, each column from a byte of its
-//! own. Values never written are zero.
+//! [`RowFile`] with tag `StkIcol` and no numbers. Row `r` is row `r` of the table: for each of the
+//! manager's columns, in the order of the table description, one value for each channel. Bools are
+//! packed, each column from a byte of its own. Values never written are zero.
 //!
 //! | cells `[4, channels]` of | from a value `v` |
 //! |--------------------------|------------------|

@@ -1,4 +1,5 @@
-//! Small files of formats/engines.md, appendix D. Tables that casacore wrote are in testdata/new_managers.
+//! Small files of formats/engines.md, appendix D. Tables that casacore wrote are in
+//! testdata/new_managers.
 
 use crate::container::Memory;
 use crate::error::{Fails, Result};

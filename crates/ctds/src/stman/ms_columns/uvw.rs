@@ -1,10 +1,12 @@
-//! UvwStMan stores a position for each antenna and time step; the UVW of a row is the difference of two of them.
-//! formats/engines.md 3.3.
+//! UvwStMan stores a position for each antenna and time step; the UVW of a row is the difference of
+//! two of them. formats/engines.md 3.3.
 //!
-//! [`RowFile`] with tag `Uvw-col` and three numbers: table rows of a time step, the reference antenna, and antennas. A
-//! row is 3 f64. Each time step has a row for every antenna but the reference, whose position is 0.
+//! [`RowFile`] with tag `Uvw-col` and three numbers: table rows of a time step, the reference
+//! antenna, and antennas. A row is 3 f64. Each time step has a row for every antenna but the
+//! reference, whose position is 0.
 //!
-//! Casacore rounds the number of rows of the *table* up to whole time steps when it opens one; we do not.
+//! Casacore rounds the number of rows of the *table* up to whole time steps when it opens one; we
+//! do not.
 
 use std::ops::Range;
 
@@ -67,7 +69,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Uvw {
-    /// Calls `each` with every row and its UVW, `None` where the file lacks the position of an antenna.
+    /// Calls `each` with every row and its UVW, `None` where the file lacks the position of an
+    /// antenna.
     fn for_rows(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<Position>) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -89,8 +92,8 @@ impl Uvw {
         Ok(())
     }
 
-    /// Positions of all antennas in a time step. Empty for one wanted row, for which two single reads are faster, or if
-    /// the file lacks the time step.
+    /// Positions of all antennas in a time step. Empty for one wanted row, for which two single
+    /// reads are faster, or if the file lacks the time step.
     fn positions(&self, block: u64, wanted_rows: u64) -> Result<Vec<Position>> {
         let stored = self.antennas.saturating_sub(1);
         let first = block.checked_mul(stored).filter(|&first| first < self.file.rows);
@@ -99,7 +102,8 @@ impl Uvw {
         Ok(bytes.as_chunks().0.iter().map(position).collect())
     }
 
-    /// Position from the list, or else from the file; `None` if it lacks it, or it was never written.
+    /// Position from the list, or else from the file; `None` if it lacks it, or it was never
+    /// written.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);
@@ -194,7 +198,8 @@ impl ColumnCells for Uvw {
         .context(&self.file.place)
     }
 
-    /// Computes the UVW of all rows, which is faster than a query for each; `None` if one is not known.
+    /// Computes the UVW of all rows, which is faster than a query for each; `None` if one is not
+    /// known.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let defined = self.for_rows(rows.clone(), |row, value| value.map(drop).ok_or_else(|| undefined(row)));
         defined.ok().map(|()| Shape::from([3]))

@@ -1,4 +1,5 @@
-//! A column of StandardStMan: its values are read from the data buckets, each of which holds some rows. formats/stman.md 1.2.
+//! A column of StandardStMan: its values are read from the data buckets, each of which holds some
+//! rows. formats/stman.md 1.2.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -179,7 +180,8 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// `None` for an undefined cell. Of arrays of strings, the cells of all rows in a bucket are read at once.
+    /// `None` for an undefined cell. Of arrays of strings, the cells of all rows in a bucket are
+    /// read at once.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {
@@ -252,7 +254,8 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Small neighbouring buckets are read with one system call, and of large buckets only the column is read.
+    /// Small neighbouring buckets are read with one system call, and of large buckets only the
+    /// column is read.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bits, .. } = self.cell else { return None };
         let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;

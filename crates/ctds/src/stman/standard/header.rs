@@ -8,7 +8,8 @@ use crate::io::{ByteOrder, ReadAt};
 
 /// AipsIO object `StandardStMan`, in the byte order of the table.
 ///
-/// formats/stman.md 1.1. Big-endian tables are written as version 2, little-endian ones as version 3.
+/// formats/stman.md 1.1. Big-endian tables are written as version 2, little-endian ones as version
+/// 3.
 ///
 /// | field | type | since | meaning |
 /// |---------------|------|-------|---------------------------------------------------------------------|
@@ -101,7 +102,8 @@ impl Header {
 
 /// The bytes that StandardStMan keeps in `table.dat`: AipsIO object `SSM`, always big-endian.
 ///
-/// formats/stman.md 1.7. The blocks may be longer than there are columns: entries of removed columns remain.
+/// formats/stman.md 1.7. The blocks may be longer than there are columns: entries of removed
+/// columns remain.
 ///
 /// | field   | type      | meaning                                              |
 /// |---------|-----------|------------------------------------------------------|

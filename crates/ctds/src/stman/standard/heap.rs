@@ -14,7 +14,8 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Stores `bytes` over the item `old` if they fit there, else at the end, and frees the rest of `old`.
+    /// Stores `bytes` over the item `old` if they fit there, else at the end, and frees the rest of
+    /// `old`.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -29,7 +30,8 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores a string that is too long for a cell; if it is empty, only frees `old`, the present content of the cell.
+    /// Stores a string that is too long for a cell; if it is empty, only frees `old`, the present
+    /// content of the cell.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)
@@ -98,8 +100,8 @@ impl Heap {
     }
 }
 
-/// Overwrites the first bytes of an item; returns the bucket in which they end, and the offset of their end in its
-/// data.
+/// Overwrites the first bytes of an item; returns the bucket in which they end, and the offset of
+/// their end in its data.
 fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32)> {
     let Item { mut bucket, mut offset, .. } = item;
     let mut rest = bytes;
@@ -168,7 +170,8 @@ mod tests {
             let item = heap.replace(&mut buckets, Item::ABSENT, &vec![1; len]).unwrap();
             (item.bucket, item.offset)
         };
-        // the second fits exactly, the fourth finds 49 bytes left, the last 62, which are worth filling
+        // the second fits exactly, the fourth finds 49 bytes left, the last 62, which are worth
+        // filling
         assert_eq!([70, 42, 63, 50, 80].map(&mut append), [(0, 0), (0, 70), (1, 0), (2, 0), (2, 50)]);
     }
 }

@@ -1,6 +1,8 @@
-//! The indices of a StandardStMan file: for each column set (columns that share buckets), which bucket holds which rows.
+//! The indices of a StandardStMan file: for each column set (columns that share buckets), which
+//! bucket holds which rows.
 //!
-//! The indices of all column sets follow each other in one string of bytes, which lies in index buckets:
+//! The indices of all column sets follow each other in one string of bytes, which lies in index
+//! buckets:
 //!
 //! ```text
 //! index offset 0:   header -> [next|next|bytes ...] -> [next|next|bytes ...] -> ...
@@ -130,7 +132,8 @@ impl Index {
 }
 
 impl Index {
-    /// An index without rows; columns have the first `used_bytes` of a bucket, the next `free_bytes` are unused.
+    /// An index without rows; columns have the first `used_bytes` of a bucket, the next
+    /// `free_bytes` are unused.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
@@ -220,8 +223,8 @@ pub(super) struct IndexBuckets {
 }
 
 impl IndexBuckets {
-    /// Writes to another place than before, the other half of the bucket or other buckets; the old place can be reused
-    /// afterwards. formats/stman.md 1.4.
+    /// Writes to another place than before, the other half of the bucket or other buckets; the old
+    /// place can be reused afterwards. formats/stman.md 1.4.
     pub(super) fn write(&mut self, bytes: &[u8], buckets: &mut BucketsMut) -> Result<()> {
         let capacity = buckets.bytes() as usize - LINK_BYTES as usize;
         let half = (LINK_BYTES as usize + capacity / 2) as u32;

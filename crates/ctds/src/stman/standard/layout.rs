@@ -1,5 +1,5 @@
-//! The layout of StandardStMan's buckets: the number of rows in a bucket, and where each column begins in the bucket.
-//! formats/stman.md 1.6.
+//! The layout of StandardStMan's buckets: the number of rows in a bucket, and where each column
+//! begins in the bucket. formats/stman.md 1.6.
 
 use crate::error::{Error, Result};
 use crate::stman::bucket::parameter;

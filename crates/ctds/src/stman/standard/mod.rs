@@ -1,4 +1,5 @@
-//! StandardStMan stores rows in buckets, column by column. Casacore Note 260, 3.4; formats/stman.md 1.
+//! StandardStMan stores rows in buckets, column by column. Casacore Note 260, 3.4; formats/stman.md
+//! 1.
 //!
 //! ```text
 //! table.dat --> Info: where in a bucket each column begins, and which index knows its buckets

@@ -1,7 +1,8 @@
-//! The string heap of StandardStMan: strings that do not fit their cell, and all arrays of strings. formats/stman.md 1.3.
+//! The string heap of StandardStMan: strings that do not fit their cell, and all arrays of strings.
+//! formats/stman.md 1.3.
 //!
-//! All columns share the heap. An item is found by bucket, offset and length, and may continue in further buckets.
-//! Everything in it is big-endian, also in little-endian tables.
+//! All columns share the heap. An item is found by bucket, offset and length, and may continue in
+//! further buckets. Everything in it is big-endian, also in little-endian tables.
 
 use bstr::BString;
 
@@ -130,8 +131,8 @@ impl Item {
     }
 }
 
-/// Heap bytes that a read of many cells may still use, at first all of the file. More shows damage: cells do not share
-/// bytes.
+/// Heap bytes that a read of many cells may still use, at first all of the file. More shows damage:
+/// cells do not share bytes.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {

@@ -1,5 +1,5 @@
-//! Writes a StandardStMan (casacore's general storage manager, with cells in buckets): adds and removes rows and
-//! columns, and writes cells.
+//! Writes a StandardStMan (casacore's general storage manager, with cells in buckets): adds and
+//! removes rows and columns, and writes cells.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ struct ColumnMut {
     /// Byte of the column's data in each data bucket.
     offset: u32,
     set: usize,
-    /// Leading rows whose arrays of fixed shape are all in the array file; later ones may lack theirs until the next
-    /// flush.
+    /// Leading rows whose arrays of fixed shape are all in the array file; later ones may lack
+    /// theirs until the next flush.
     made: u64,
 }
 
@@ -266,8 +266,8 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// Offset of a cell's array. An undefined `cell` (offset 0) gets an array of zeros; fails if the shape is not
-    /// fixed.
+    /// Offset of a cell's array. An undefined `cell` (offset 0) gets an array of zeros; fails if
+    /// the shape is not fixed.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {

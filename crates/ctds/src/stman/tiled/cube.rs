@@ -1,4 +1,5 @@
-//! Reads and writes the tiles of one data column in one hypercube of a tiled manager. formats/stman.md 6.4.
+//! Reads and writes the tiles of one data column in one hypercube of a tiled manager.
+//! formats/stman.md 6.4.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ const BITS_BYTES: usize = 16 << 10;
 /// | column A | column B | ... | column A | column B | ...      axis 0 fastest
 ///   bytes      bytes            tile 1
 /// ```
-/// A tile holds the pixels of each column in turn, Bools packed, without padding; tiles at the edges are whole.
+/// A tile holds the pixels of each column in turn, Bools packed, without padding; tiles at the
+/// edges are whole.
 #[derive(Debug)]
 pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     grid: Grid,

@@ -1,5 +1,5 @@
-//! The AipsIO object `TiledStMan` in the header file of a tiled manager: lists the hypercubes and the positions of
-//! their tiles. formats/stman.md 6.2.
+//! The AipsIO object `TiledStMan` in the header file of a tiled manager: lists the hypercubes and
+//! the positions of their tiles. formats/stman.md 6.2.
 
 use bstr::BString;
 

@@ -1,8 +1,9 @@
-//! The tiled storage managers store arrays as hypercubes cut into tiles. formats/stman.md section 6.
+//! The tiled storage managers store arrays as hypercubes cut into tiles. formats/stman.md section
+//! 6.
 //!
-//! `table.f<n>` is the header ([`header`], an AipsIO stream, always big endian), `table.f<n>_TSM<j>` the tiles, in the
-//! table's byte order. All data columns of a manager share its cubes. The four managers differ in how rows map to
-//! cubes, which is their [`RowMap`]:
+//! `table.f<n>` is the header ([`header`], an AipsIO stream, always big endian),
+//! `table.f<n>_TSM<j>` the tiles, in the table's byte order. All data columns of a manager share
+//! its cubes. The four managers differ in how rows map to cubes, which is their [`RowMap`]:
 //!
 //! | manager          | cubes                                  | rows                            |
 //! |------------------|----------------------------------------|---------------------------------|
@@ -87,7 +88,8 @@ struct Tiled {
     default_tile: Vec<i64>,
     cubes: Arc<Cubes>,
     columns: Vec<Box<dyn TiledColumn>>,
-    /// Why only a part of the cells can be read: the header describes fewer rows, or files of tiles are too short.
+    /// Why only a part of the cells can be read: the header describes fewer rows, or files of tiles
+    /// are too short.
     lacking: Option<Error>,
 }
 
@@ -115,8 +117,8 @@ struct DataColumn {
     cache: ChunkCache,
 }
 
-/// A column with values in the header of each hypercube: an id (one value for all its rows), or the coordinates of an
-/// axis.
+/// A column with values in the header of each hypercube: an id (one value for all its rows), or the
+/// coordinates of an axis.
 #[derive(Debug)]
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
@@ -193,8 +195,8 @@ enum Role {
     Id,
 }
 
-/// Roles by the definition of the hypercolumn in the table's private keywords; without one, which a TiledDataStMan must
-/// have, all are data columns. formats/stman.md 6.3.
+/// Roles by the definition of the hypercolumn in the table's private keywords; without one, which a
+/// TiledDataStMan must have, all are data columns. formats/stman.md 6.3.
 fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, kind: Type) -> Result<Vec<Role>> {
     let key = definition_key(hypercolumn);
     let Some(definition) = private_keywords.record(&key) else {
@@ -261,8 +263,8 @@ fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> 
 
 /// Larger elements first, Bools last, equal sizes in reverse order.
 ///
-/// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and casacore itself reads such
-/// files by today's rule.
+/// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and
+/// casacore itself reads such files by today's rule.
 fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     let mut data: Vec<(usize, usize)> = roles
         .iter()
@@ -279,8 +281,8 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Only the first `rows` rows are described, or files of tiles are too short; cells go one by one, so that each can
-/// fail.
+/// Only the first `rows` rows are described, or files of tiles are too short; cells go one by one,
+/// so that each can fail.
 #[derive(Debug)]
 struct InPart {
     column: Box<dyn TiledColumn>,
@@ -314,8 +316,8 @@ impl ColumnCells for InPart {
 
 type Files = Vec<Option<Arc<dyn ReadAt>>>;
 
-/// `None` for files without tiles, with the error of a file that is too short for its hypercubes, if some of its tiles
-/// can be read.
+/// `None` for files without tiles, with the error of a file that is too short for its hypercubes,
+/// if some of its tiles can be read.
 fn open_files(
     args: &OpenArgs<'_>,
     header: &Header,
@@ -348,8 +350,8 @@ fn open_files(
     Ok((files, is_short))
 }
 
-/// Whether the file has the first tile, and is as long as a cell: only then cells are read from a file that is too
-/// short.
+/// Whether the file has the first tile, and is as long as a cell: only then cells are read from a
+/// file that is too short.
 fn has_tiles(cube: &CubeEntry, data_types: &[DataType], len: u64, cell_axes: usize) -> bool {
     let Ok((stride, _)) = cube::layout(cube, data_types, u64::MAX) else { return false };
     let cell = cube.shape[..cell_axes].iter().try_fold(1u64, |size, &extent| size.checked_mul(extent));
@@ -402,7 +404,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
 
-    /// The part of a hypercube for `count` rows, or `region` of each, from `place` along the first row axis.
+    /// The part of a hypercube for `count` rows, or `region` of each, from `place` along the first
+    /// row axis.
     fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
         let cell = self.cell_shape(place.cube);
         let region = match region {
@@ -421,8 +424,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// A scalar for an id and for a row axis; for an axis of the cells a list as long as the axis, `None` without a
-    /// hypercube.
+    /// A scalar for an id and for a row axis; for an axis of the cells a list as long as the axis,
+    /// `None` without a hypercube.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -433,8 +436,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index of the first value for a row: its position on a row axis; else 0, since all rows of the hypercube share
-    /// the values.
+    /// Index of the first value for a row: its position on a row axis; else 0, since all rows of
+    /// the hypercube share the values.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
@@ -485,7 +488,8 @@ impl ColumnCells for DataColumn {
 
     fn tiling(&self, max_cubes: usize) -> Option<Tiling<'_>> {
         let cubes = &self.cubes;
-        // the dummy and other undefined cubes stay in the count so that numbers in the row map need no translation
+        // the dummy and other undefined cubes stay in the count so that numbers in the row map need
+        // no translation
         let runs = cubes.map.runs(&cubes.header.cubes, cubes.cell_axes, max_cubes)?;
         let mut used: Vec<usize> = runs.iter().map(|run| run.cube).collect();
         used.sort_unstable();

@@ -1,4 +1,5 @@
-//! The parameters of a tiled manager (tile shapes, cache size, hypercubes): the fields of casacore's `SPEC` record.
+//! The parameters of a tiled manager (tile shapes, cache size, hypercubes): the fields of
+//! casacore's `SPEC` record.
 //!
 //! | field            | type        | meaning                                                          |
 //! |------------------|-------------|------------------------------------------------------------------|
@@ -30,8 +31,8 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// Parameters for another manager with the same tile shapes: [`Wanted::new`] reads them, and [`restore`] the hypercubes
-/// of a TiledDataStMan.
+/// Parameters for another manager with the same tile shapes: [`Wanted::new`] reads them, and
+/// [`restore`] the hypercubes of a TiledDataStMan.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -100,8 +101,8 @@ fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Tile shapes by cell shape, in the order in which the hypercubes are created; the last one is for all further
-    /// ones.
+    /// Tile shapes by cell shape, in the order in which the hypercubes are created; the last one is
+    /// for all further ones.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 

@@ -1,5 +1,5 @@
-//! The row map of a tiled manager: in which hypercube, and at which position in it, each row is. formats/stman.md 6.1,
-//! 6.6, 6.7.
+//! The row map of a tiled manager: in which hypercube, and at which position in it, each row is.
+//! formats/stman.md 6.1, 6.6, 6.7.
 
 use std::ops::Range;
 
@@ -95,8 +95,8 @@ impl RowMap {
     /// | cubes | `Block` u32 | `Block` u32 | |
     /// | positions | `Block` u32 | `Block` u32 | of the first row, on the last axis |
     ///
-    /// Version 1 is wide with version 3 of `TiledStMan`, and in casacore 3.4.0 always: the name of the first `Block`
-    /// is then 4 bytes further on.
+    /// Version 1 is wide with version 3 of `TiledStMan`, and in casacore 3.4.0 always: the name of
+    /// the first `Block` is then 4 bytes further on.
     pub(super) fn decode_data(d: &mut Decoder<'_>, version: u32, header_version: u32) -> Result<Self> {
         let wide = version >= 2 || header_version == 3 || d.peek(20, b"Block");
         let end = d.uint("rows in hypercubes", wide)?;
@@ -183,7 +183,8 @@ impl RowMap {
         intervals.splice(from..to, pieces);
     }
 
-    /// Checks that the hypercubes exist and, for TiledColumnStMan and TiledCellStMan, have positions for all `rows`.
+    /// Checks that the hypercubes exist and, for TiledColumnStMan and TiledCellStMan, have
+    /// positions for all `rows`.
     pub(super) fn check(&self, cubes: &[CubeEntry], rows: u64) -> Result<()> {
         let damaged = |message: String| Err(Error::format(message));
         match self {

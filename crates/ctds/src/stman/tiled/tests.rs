@@ -3,7 +3,8 @@
 use super::header::{CubeEntry, FileEntry};
 use super::*;
 
-/// 6.4: (SIGMA, WEIGHT) both float: WEIGHT first; (FLAG, F1, C1, F2, D1, FLAG2): D1, C1, F2, F1, FLAG2, FLAG.
+/// 6.4: (SIGMA, WEIGHT) both float: WEIGHT first; (FLAG, F1, C1, F2, D1, FLAG2): D1, C1, F2, F1,
+/// FLAG2, FLAG.
 #[test]
 fn larger_pixels_first_and_equal_ones_reversed() {
     let spec = |data_type| ColumnSpec {
@@ -177,8 +178,8 @@ mod written {
         }
     }
 
-    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube 1, row 7 is
-    /// undefined.
+    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube
+    /// 1, row 7 is undefined.
     fn data_parameters() -> Record {
         let cube = |shape: &[i32], tile: &[i32], id: i32, extensible: bool| {
             Value::Record(record([

@@ -1,4 +1,5 @@
-//! Writes tiled storage managers: adds hypercubes and rows, and writes cells into tiles. formats/stman.md 6.8.
+//! Writes tiled storage managers: adds hypercubes and rows, and writes cells into tiles.
+//! formats/stman.md 6.8.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -139,8 +140,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube at the end of a file of tiles. Extents in `wanted_tile` that are 0 or missing are chosen;
-    /// `extensible` if the last axis can grow.
+    /// Adds a hypercube at the end of a file of tiles. Extents in `wanted_tile` that are 0 or
+    /// missing are chosen; `extensible` if the last axis can grow.
     fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
         let tile = tile_shape::choose(shape, wanted_tile, extensible);
         let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
@@ -255,7 +256,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the cells of `count` rows, or `region` of each, from `place` on; returns the number of elements written.
+    /// Writes the cells of `count` rows, or `region` of each, from `place` on; returns the number
+    /// of elements written.
     fn write_at(
         &mut self,
         column: usize,
@@ -278,7 +280,8 @@ impl TiledMut {
         Ok(elements as usize)
     }
 
-    /// Writes an id (`axis` is `None`) or coordinates into the header record that all rows of the hypercube share.
+    /// Writes an id (`axis` is `None`) or coordinates into the header record that all rows of the
+    /// hypercube share.
     fn write_coordinates(
         &mut self,
         column: usize,
@@ -396,7 +399,8 @@ impl TiledMut {
     }
 }
 
-/// `wanted` if the stored chunks are also valid as tiles of this shape, otherwise the shape of the chunks.
+/// `wanted` if the stored chunks are also valid as tiles of this shape, otherwise the shape of the
+/// chunks.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -412,7 +416,8 @@ fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }
 
-/// All fixed shapes must be equal, and other columns need a fixed number of axes. Returns the fixed shape.
+/// All fixed shapes must be equal, and other columns need a fixed number of axes. Returns the fixed
+/// shape.
 fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
     let mut fixed: Option<&ColumnSpec> = None;
     for (spec, role) in columns.iter().zip(roles) {
@@ -630,7 +635,8 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// All `rows` have another shape or none yet; `shape` must have the number of axes of the cells.
+    /// All `rows` have another shape or none yet; `shape` must have the number of axes of the
+    /// cells.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.contains(&0) {

@@ -1,4 +1,5 @@
-//! Decodes the cells of SiscoStMan in row order, each predicted from those before. formats/engines.md 3.5.3.
+//! Decodes the cells of SiscoStMan in row order, each predicted from those before.
+//! formats/engines.md 3.5.3.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -26,8 +27,8 @@ pub(super) struct Decoder {
     /// Visibilities of the last row; empty if its cell is undefined.
     pub(super) cell: Vec<Complex32>,
     chunk: usize,
-    /// The current chunk. Predictions from lower channels are added already, those from earlier rows before index
-    /// `next`.
+    /// The current chunk. Predictions from lower channels are added already, those from earlier
+    /// rows before index `next`.
     values: Vec<Value>,
     /// First value that is not decoded yet.
     next: usize,
@@ -39,7 +40,8 @@ pub(super) struct Decoder {
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
-/// Values of up to four last rows of a baseline, most recent first, for one part of one correlation.
+/// Values of up to four last rows of a baseline, most recent first, for one part of one
+/// correlation.
 #[derive(Debug, Default)]
 struct History(VecDeque<Vec<Value>>);
 
@@ -90,8 +92,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the `len` values of stored correlation `index`, after loading the next chunk if needed; returns the index
-    /// of the first. Fails if one chunk does not hold them all.
+    /// Takes the `len` values of stored correlation `index`, after loading the next chunk if
+    /// needed; returns the index of the first. Fails if one chunk does not hold them all.
     fn item(&mut self, sisco: &Sisco, index: usize, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < sisco.file.chunk_count() {
             self.values = sisco.file.read_chunk(self.chunk)?;
@@ -155,8 +157,8 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     }
 }
 
-/// Lengths of the items from row `first` on: the real parts of all channels, then the imaginary parts. Ends before a
-/// row whose shape `mode` does not allow.
+/// Lengths of the items from row `first` on: the real parts of all channels, then the imaginary
+/// parts. Ends before a row whose shape `mode` does not allow.
 fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize> {
     let of_row = move |shape: [u64; 2]| {
         let (values, stored) = (cell_values(mode, shape).ok()?, stored_correlations(mode, shape[0]).ok()?);
@@ -167,7 +169,8 @@ fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize>
     (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten()
 }
 
-/// `values` are items of lengths `lens`, worked on by several threads: they do not depend on each other here.
+/// `values` are items of lengths `lens`, worked on by several threads: they do not depend on each
+/// other here.
 fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Iterator<Item = usize>) {
     let mut rest = values;
     let mut items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
@@ -176,7 +179,8 @@ fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Itera
     let mut shares = items.chunks_mut(share);
     let own = shares.next();
     let add = |items: &mut [&mut [Value]]| items.iter_mut().for_each(|item| add_to_item(level, item));
-    // not rayon's threads: while these wait for each other they take other work, which may want the decoder that is locked here
+    // not rayon's threads: while these wait for each other they take other work, which may want the
+    // decoder that is locked here
     std::thread::scope(|scope| {
         for items in shares {
             scope.spawn(move || add(items));
@@ -187,7 +191,8 @@ fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Itera
 
 fn add_to_item(level: &Level, item: &mut [Value]) {
     let (re, im) = item.split_at_mut(item.len() / 2);
-    // of both parts in turn, since the processor can work on one while a value of the other is not known yet
+    // of both parts in turn, since the processor can work on one while a value of the other is not
+    // known yet
     let mut pasts = [[Value::default(); 4]; 2];
     for (channel, (re, im)) in re.iter_mut().zip(im).enumerate() {
         for (past, value) in pasts.iter_mut().zip([re, im]) {
@@ -200,8 +205,8 @@ fn add_to_item(level: &Level, item: &mut [Value]) {
 }
 
 impl History {
-    /// Adds predictions from earlier rows to `row`, one part of one correlation by channel, and keeps the sums for
-    /// later rows.
+    /// Adds predictions from earlier rows to `row`, one part of one correlation by channel, and
+    /// keeps the sums for later rows.
     fn add_to(&mut self, row: &mut [Value], level: &Level) -> Result<()> {
         if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
             return Err(Error::unsupported(format!(

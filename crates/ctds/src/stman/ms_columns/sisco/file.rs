@@ -13,7 +13,8 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Largest ratio of sizes of a DEFLATE stream; a chunk that declares more is refused before memory is allocated.
+/// Largest ratio of sizes of a DEFLATE stream; a chunk that declares more is refused before memory
+/// is allocated.
 const MAX_INFLATED: u64 = 1032;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,9 +106,9 @@ impl SiscoFile {
         self.chunks.len()
     }
 
-    /// Reads a chunk, with prediction as differences from predictions. An inflated chunk has planes, each with one byte
-    /// of every value: one for each mantissa byte, lowest first, then exponents. Without prediction, the third plane
-    /// also has the sign, in its highest bit.
+    /// Reads a chunk, with prediction as differences from predictions. An inflated chunk has
+    /// planes, each with one byte of every value: one for each mantissa byte, lowest first, then
+    /// exponents. Without prediction, the third plane also has the sign, in its highest bit.
     pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
         let chunk = self.chunks[index];
         let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
@@ -117,7 +118,8 @@ impl SiscoFile {
         let predicted = self.level != -1;
         let (third, exponents) = (plane(2), plane(if predicted { 4 } else { 3 }));
         let fourth = if predicted { plane(3) } else { third };
-        // without prediction: what the third plane has no bit for, and the bit of the fourth byte that it has
+        // without prediction: what the third plane has no bit for, and the bit of the fourth byte
+        // that it has
         let (set, mask) = if predicted { (0, 0xff) } else { (0x80, 0x80) };
         let words = plane(0).iter().zip(plane(1)).zip(third).zip(fourth);
         let values = words.zip(exponents).map(|((((first, second), third), fourth), exponent)| {
@@ -127,9 +129,9 @@ impl SiscoFile {
     }
 }
 
-/// Shapes `[correlations, channels]` from `table.f<n>-shapes`; `[0, 0]` for a skipped row, `None` for a shape without
-/// axes. The file has blocks: u32 inflated and u32 deflated bytes, then raw DEFLATE of u64s, for each row the number of
-/// axes and the extents.
+/// Shapes `[correlations, channels]` from `table.f<n>-shapes`; `[0, 0]` for a skipped row, `None`
+/// for a shape without axes. The file has blocks: u32 inflated and u32 deflated bytes, then raw
+/// DEFLATE of u64s, for each row the number of axes and the extents.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;

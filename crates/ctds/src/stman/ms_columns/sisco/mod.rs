@@ -1,8 +1,9 @@
-//! SiscoStMan stores visibilities as differences from predictions, made from earlier channels and earlier rows of the
-//! baseline. formats/engines.md 3.5.
+//! SiscoStMan stores visibilities as differences from predictions, made from earlier channels and
+//! earlier rows of the baseline. formats/engines.md 3.5.
 //!
-//! [`file`] has the bytes, [`value`] the arithmetic of predictions, [`decode`] puts them together. A cell is known only
-//! when all cells before it are, so a reader remembers where it is: rows in ascending order cost the least.
+//! [`file`] has the bytes, [`value`] the arithmetic of predictions, [`decode`] puts them together.
+//! A cell is known only when all cells before it are, so a reader remembers where it is: rows in
+//! ascending order cost the least.
 
 mod decode;
 mod file;
@@ -26,7 +27,8 @@ use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 
-/// Rows in which all four are equal belong to one baseline, from whose earlier rows values are predicted.
+/// Rows in which all four are equal belong to one baseline, from whose earlier rows values are
+/// predicted.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 
 #[derive(Debug)]
@@ -54,10 +56,11 @@ struct State {
 
 #[derive(Debug)]
 enum Shapes {
-    /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no value.
+    /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no
+    /// value.
     Fixed { shape: [u64; 2], written: u64 },
-    /// Shapes of rows from `table.f<n>-shapes`; rows with `None` and rows after the last have no value. The file with
-    /// values holds those of the first `held` rows.
+    /// Shapes of rows from `table.f<n>-shapes`; rows with `None` and rows after the last have no
+    /// value. The file with values holds those of the first `held` rows.
     Each { shapes: Vec<Option<[u64; 2]>>, held: u64 },
 }
 
@@ -97,8 +100,9 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Shapes {
-    /// Some versions of casacore write a file of shapes even for a column of fixed shape, and then store nothing for
-    /// skipped rows: the number of stored values tells which version wrote the file.
+    /// Some versions of casacore write a file of shapes even for a column of fixed shape, and then
+    /// store nothing for skipped rows: the number of stored values tells which version wrote the
+    /// file.
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {

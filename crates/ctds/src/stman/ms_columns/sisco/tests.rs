@@ -1,4 +1,5 @@
-//! The golden file of formats/engines.md 3.5.3. Tables that casacore wrote are in testdata/new_managers.
+//! The golden file of formats/engines.md 3.5.3. Tables that casacore wrote are in
+//! testdata/new_managers.
 
 use super::*;
 use crate::container::Memory;

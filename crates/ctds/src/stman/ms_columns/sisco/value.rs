@@ -1,15 +1,17 @@
 //! Floats of SiscoStMan, and the predictors that compute one from others. formats/engines.md 3.5.2.
 //!
-//! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries them out: a prediction
-//! that differs in one bit spoils every value that follows. The usual cases are free of branches, since visibilities
-//! are noise, and processors would guess half of them wrong.
+//! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries
+//! them out: a prediction that differs in one bit spoils every value that follows. The usual cases
+//! are free of branches, since visibilities are noise, and processors would guess half of them
+//! wrong.
 
-/// A float, `mantissa * 2^(exponent - 23)` with a sign. Mantissas need not be normalised. Signed mantissas below are in
-/// units of an exponent given with them.
+/// A float, `mantissa * 2^(exponent - 23)` with a sign. Mantissas need not be normalised. Signed
+/// mantissas below are in units of an exponent given with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
-    /// -127 for zeros and subnormal numbers, -128 for infinities and NaNs: both are stored without prediction.
+    /// -127 for zeros and subnormal numbers, -128 for infinities and NaNs: both are stored without
+    /// prediction.
     pub(super) exponent: i8,
     negative: bool,
 }
@@ -119,8 +121,8 @@ impl Predictor {
         Predictor { values, weights, divisor }
     }
 
-    /// Returns the signed mantissa in units of `2^(exponent - 23)`; `exponent` is not -127 or -128. `past` is most
-    /// recent first; values that are not needed are not looked at.
+    /// Returns the signed mantissa in units of `2^(exponent - 23)`; `exponent` is not -127 or -128.
+    /// `past` is most recent first; values that are not needed are not looked at.
     #[inline]
     pub(super) fn predict(&self, past: &[Value; 4], exponent: i8) -> i64 {
         match self.values {
@@ -147,8 +149,8 @@ impl Predictor {
         }
     }
 
-    /// As [`predict`](Self::predict) from two or more values; unlike the plain sum, also with zeros, subnormal numbers,
-    /// infinities, NaNs, and mantissas out of range.
+    /// As [`predict`](Self::predict) from two or more values; unlike the plain sum, also with
+    /// zeros, subnormal numbers, infinities, NaNs, and mantissas out of range.
     #[cold]
     fn predict_by_steps(&self, past: &[Value; 4], exponent: i8) -> i64 {
         let [p1, p2, p3, p4] = *past;
