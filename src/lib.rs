@@ -11,6 +11,7 @@
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //! | look at any HDF5 file                          | [`browse`]                                             |
 //! | check what readers make of a native HDF5 file       | [`lint`]                                               |
+//! | parse the output of `h5bridge VERB --json`     | [`documents`]                                          |
 //!
 //! Summaries, plots and alerts of a MeasurementSet are in the crate
 //! [ms-look](https://crates.io/crates/ms-look), on top of this one.
@@ -52,6 +53,7 @@ pub mod browse;
 mod call;
 mod container;
 pub mod convert;
+pub mod documents;
 mod h5;
 mod hash;
 

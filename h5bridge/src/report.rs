@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Damage, Source};
+use ctds_hdf5::documents::{Document, Failure};
 use ctds_hdf5::{Error, ErrorKind, Plugin};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::args::Global;
 use crate::exit::Status;
@@ -20,11 +21,8 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
     stderr::line(format_args!("h5bridge: {sentence}{}", step.map_or(String::new(), |step| format!(" ({step})"))));
     if as_json {
-        let document = json!({
-            "status": status.name(), "code": status.code(), "warnings": [], "error": sentence,
-        });
         // nothing is left to be said if stdout is closed
-        let _ = writeln!(std::io::stdout(), "{document:#}");
+        let _ = write_document(&Failure::new(status.name(), status.code(), sentence), &mut std::io::stdout());
     }
 }
 
@@ -180,28 +178,27 @@ pub(crate) struct Ending<'a> {
     pub(crate) shared: u64,
     /// Needed by readers of the target.
     pub(crate) plugins: Vec<Plugin>,
-    /// Members of the `--json` document beside status and warnings.
-    pub(crate) fields: Value,
 }
 
 impl Ending<'_> {
-    /// Prints everything, or with `--json` the document.
-    pub(crate) fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
+    /// Prints everything, or with `--json` the document, to which `content` adds the verb's own
+    /// members.
+    pub(crate) fn print<T: Serialize>(
+        self,
+        global: &Global,
+        out: &mut impl Write,
+        content: impl FnOnce() -> T,
+    ) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
         let warned = strict || !self.damage.is_empty();
         let status = self.failed.unwrap_or(if warned { Status::Warnings } else { Status::Done });
         if global.json {
-            if self.shared > 0 {
-                self.fields["shared_bytes"] = self.shared.into();
-            }
-            self.fields["status"] = status.name().into();
-            self.fields["code"] = status.code().into();
-            self.fields["warnings"] = self.warnings.into();
-            if !self.damage.is_empty() {
-                self.fields["damage"] = json!(self.damage);
-            }
-            add_plugins(&mut self.fields, &self.plugins);
-            writeln!(out, "{:#}", self.fields)?;
+            let mut document = Document::new(content(), status.name(), status.code());
+            document.shared_bytes = self.shared;
+            document.warnings = self.warnings.to_vec();
+            document.damage = self.damage.to_vec();
+            document.plugins = self.plugins.iter().map(Into::into).collect();
+            write_document(&document, out)?;
             return Ok(status);
         }
         self.found.iter().try_for_each(|line| writeln!(out, "{line}"))?;
@@ -222,13 +219,9 @@ pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> 
     (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
 }
 
-/// Adds nothing if readers need no plugins.
-pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
-    let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
-    let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();
-    if !plugins.is_empty() {
-        document["plugins"] = plugins.into();
-    }
+/// Prints a document as indented JSON.
+pub(crate) fn write_document(document: &impl Serialize, out: &mut impl Write) -> Result<()> {
+    Ok(writeln!(out, "{}", serde_json::to_string_pretty(document)?)?)
 }
 
 /// Elapsed time, throughput, and the most memory that the process used.

@@ -36,7 +36,7 @@ LAYERS = [
     ['native'],
     ['source'],
     ['convert', 'pack', 'live', 'blz', 'lint'],
-    ['browse'],
+    ['browse', 'documents'],
     ['internals'],
     ['lib'],
     ['ms-look/bins', 'ms-look/calendar', 'ms-look/rows', 'ms-look/subtables'],

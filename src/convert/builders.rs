@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
 use super::shard::{self, ShardPlanSummary};
-use super::to_hdf5::{Compress, Hdf5Version, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
+use super::to_hdf5::{ColumnPlan, Compress, Hdf5Version, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -330,6 +330,17 @@ impl<'a> ToHdf5Plan<'a> {
     /// Warnings for the user about the planned conversion, as sentences.
     pub fn warnings(&self) -> &[String] {
         &self.plan.warnings
+    }
+
+    /// Paths in the HDF5 file, such as `MAIN/DATA`, of the columns that [`Compress::Auto`] leaves
+    /// uncompressed because their samples did not shrink enough.
+    pub fn left_uncompressed(&self) -> Vec<String> {
+        let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains().is_some();
+        let of_table = |table: &TablePlan| -> Vec<String> {
+            let columns = table.columns.iter().filter(is_left);
+            columns.map(|column| format!("{}/{}", table.group.trim_start_matches('/'), column.link)).collect()
+        };
+        self.tables().iter().flat_map(of_table).collect()
     }
 
     /// Bytes of all elements that will be converted, uncompressed; strings are counted as 16 bytes

@@ -25,7 +25,7 @@ pub struct ByteComparison {
 }
 
 /// A file that differs between two tables, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct ByteDifference {
     /// Path of the file below the table: `ANTENNA/table.f0`.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::schema::{Body, TableDat, resolve, stored_name};
@@ -15,7 +15,7 @@ use crate::value::{Record, Value, Values};
 
 /// A table outside of the files that were packed, unpacked or compared, which one of their tables
 /// needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Elsewhere {
     /// Path of the table that needs the other one, below the source; `.` for the source itself.

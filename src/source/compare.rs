@@ -46,7 +46,7 @@ pub struct Comparison {
 }
 
 /// A difference that was found between two sources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Difference {
     /// Name of the table that differs: `.` for the main table, else the keywords that lead to it,

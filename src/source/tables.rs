@@ -503,6 +503,27 @@ impl SourceTable {
         self.content().map_or_else(Some, |content| content.unreadable(column))
     }
 
+    /// The storage manager or engine of a column, by the column's number from 0, and for an engine
+    /// the columns from which it computes the values, as `COLUMN in MANAGER`, down to one in a
+    /// storage manager.
+    ///
+    /// # Errors
+    /// That of opening the table.
+    pub fn engine_chain(&self, column: usize) -> Result<Vec<String>> {
+        let columns = self.columns()?;
+        let column = &columns[column];
+        let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
+        let mut next = column.stored_column();
+        while let Some(name) = next
+            && chain.len() <= columns.len()
+            && let Some(stored) = columns.iter().find(|stored| stored.desc.name == name)
+        {
+            chain.push(format!("{name} in {}", stored.manager.to_string().trim_end()));
+            next = stored.stored_column();
+        }
+        Ok(chain)
+    }
+
     /// How the datasets of a column are stored, by the column's number from 0; empty if the table
     /// is not in an HDF5 file.
     ///

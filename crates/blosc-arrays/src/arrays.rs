@@ -59,6 +59,7 @@ pub struct ChunkEntry<'a> {
 
 /// Properties of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ArrayInfo {
     /// Name of the array: that of the column of a table, `array` if it is not a column.

@@ -25,6 +25,7 @@ pub struct ArrayComparison {
 /// The first difference found between two compared arrays, or an array that only one of the two
 /// [`Arrays`] has.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ArrayDifference {
     /// Name of the array.

@@ -30,5 +30,5 @@ pub(crate) use self::manifest::Manifest;
 pub(crate) use self::plan::{Plan, Planned};
 pub(crate) use self::run::{Run, Tally};
 pub(crate) use self::shard::Shard;
-pub(crate) use self::status::{Counts, prometheus};
+pub(crate) use self::status::{Count, Counts, prometheus};
 pub(crate) use self::work::Work;

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::{Command, ValueEnum};
-use serde_json::json;
+use ctds_hdf5::documents::Completions;
 
 use crate::args::Global;
 use crate::exit::Status;
+use crate::report;
 
 /// Command-line arguments of `h5bridge completions`.
 #[derive(Debug, clap::Args)]
@@ -103,7 +104,8 @@ fn with_files(script: &str) -> String {
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let script = args.shell.script(command);
     if global.json {
-        writeln!(out, "{:#}", json!({"file": args.shell.file_name(), "script": String::from_utf8_lossy(&script)}))?;
+        let script = String::from_utf8_lossy(&script).into_owned();
+        report::write_document(&Completions { file: args.shell.file_name().to_owned(), script }, out)?;
     } else {
         out.write_all(&script)?;
     }

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{Digest, Hash, HashKind, Source, TableDigest};
+use ctds_hdf5::documents::{self, DigestFiles};
 use ctds_hdf5::pack::{Contents, Listing};
 use ctds_hdf5::{Error, ErrorKind, Progress};
-use serde_json::{Map, Value as Json, json};
 
 use crate::args::{External, Global, SOURCE, hash_kind};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
+use crate::report;
 
 /// Command-line arguments of `h5bridge digest`.
 #[derive(Debug, clap::Args)]
@@ -41,8 +42,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let progress = interrupts.stoppable(&());
     if Arrays::are_at(&args.source) {
         let digests = Arrays::open(&args.source)?.digest(args.hash, &progress)?;
-        let digests = digests.iter().map(|(name, hash)| (name.as_str(), *hash));
-        return finish_files(args.hash, &mut Map::new(), digests, global, out);
+        return print_files(args.hash, digests, global, out);
     }
     // opening a path into a native file gives the error
     let contents = match Source::split_path(&args.source) {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         Contents::Container(files) => return digest_files(&files.listing()?, args.hash, &progress, global, out),
         Contents::File(file) => {
             let hash = file.hash(args.hash, &progress)?;
-            return finish_files(args.hash, &mut Map::new(), [(file.listed.name.as_str(), hash)], global, out);
+            return print_files(args.hash, [(file.listed.name, hash)], global, out);
         }
         _ => {}
     }
@@ -66,21 +66,16 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             status = if error.kind() == ErrorKind::Unsupported { Status::Unsupported } else { Status::Source };
         }
     };
-    let mut documents = Map::new();
-    for (name, table) in &tables {
+    for (_, table) in &tables {
         match table {
             Ok(table) => {
                 table.columns.iter().filter_map(|column| column.hash.as_ref().err()).for_each(|e| note(e, false));
-                documents.insert(name.clone(), to_json(table));
             }
-            Err(error) => {
-                note(error, true);
-                documents.insert(name.clone(), json!({ "error": error.to_string() }));
-            }
+            Err(error) => note(error, true),
         }
     }
     if global.json {
-        writeln!(out, "{:#}", json!({ "format": args.hash.fingerprint(), "tables": documents }))?;
+        report::write_document(&documents::Digest::new(args.hash, &tables), out)?;
         return Ok(status);
     }
     for (name, table) in &tables {
@@ -100,68 +95,35 @@ fn digest_files(
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
-    let mut files = Map::new();
+    let mut files = Vec::new();
     let mut written = Ok(());
     listing.digest(kind, progress, &mut |path, _, hash| {
         if global.json {
-            files.insert(path.to_owned(), hash.to_string().into());
+            files.push((path.to_owned(), hash));
         } else if written.is_ok() {
             written = writeln!(out, "{hash}  {path}");
         }
         Ok(())
     })?;
     written?;
-    finish_files(kind, &mut files, [], global, out)
+    print_files(kind, files, global, out)
 }
 
-/// Ends a listing of hashes: prints a line for each name and digest of `more`, or with `--json` one
-/// document with the digests in `files`, which were collected earlier, and those in `more`.
-fn finish_files<'a>(
+/// Prints a line for each hash, or with `--json` the document.
+fn print_files(
     kind: HashKind,
-    files: &mut Map<String, Json>,
-    more: impl IntoIterator<Item = (&'a str, Hash)>,
+    files: impl IntoIterator<Item = (String, Hash)>,
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
-    for (path, hash) in more {
-        if global.json {
-            files.insert(path.to_owned(), hash.to_string().into());
-        } else {
-            writeln!(out, "{hash}  {path}")?;
-        }
-    }
     if global.json {
-        writeln!(out, "{:#}", json!({ "format": kind.to_string(), "files": files }))?;
+        report::write_document(&DigestFiles::new(kind, files), out)?;
+        return Ok(Status::Done);
+    }
+    for (path, hash) in files {
+        writeln!(out, "{hash}  {path}")?;
     }
     Ok(Status::Done)
-}
-
-/// The keys `sha256` hold the digests of either hash, so that one program compares both; `format`
-/// says which it is.
-fn to_json(table: &TableDigest) -> Json {
-    let mut columns = Map::new();
-    for column in &table.columns {
-        let mut entry = json!({
-            "dtype": column.data_type.name(),
-            "kind": if column.is_array { "array" } else { "scalar" },
-            "sha256": column.hash.as_ref().ok().map(Hash::to_string),
-            "keywords_sha256": column.keywords_hash.to_string(),
-        });
-        if let Err(error) = &column.hash {
-            entry["error"] = error.to_string().into();
-        }
-        columns.insert(column.name.clone(), entry);
-    }
-    let mut document = json!({
-        "nrow": table.rows,
-        "sha256": table.hash.to_string(),
-        "keywords_sha256": table.keywords_hash.to_string(),
-        "columns": columns,
-    });
-    if let Some(error) = &table.error {
-        document["error"] = error.to_string().into();
-    }
-    document
 }
 
 fn print(name: &str, table: &TableDigest, out: &mut impl Write) -> Result<()> {

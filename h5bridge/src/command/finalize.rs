@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, Hash};
+use ctds_hdf5::convert::Compress;
+use ctds_hdf5::documents;
 use ctds_hdf5::live::{Finalize, NotFollowed};
-use serde_json::json;
 
 use super::to_hdf5::{compress, compress_help, memory};
 use crate::args::{Global, Publishing};
@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let finalized = finalize.write(target);
     bar.finish();
     let finalized = finalized.map_err(|error| report::stopped(error, &args.live, target))?;
-    let (summary, compared) = (finalized.summary, finalized.comparison);
+    let (summary, compared) = (&finalized.summary, &finalized.comparison);
     let seconds = started.elapsed().as_secs_f64();
     let (tables, columns, rows) = (summary.tables, summary.columns, summary.rows);
     let size = report::bytes(summary.file_bytes);
@@ -90,20 +90,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             format!("{}: {tables} tables, {columns} columns, {rows} rows in {size}", target.display()),
             format!("{} cells compared and equal; {seconds:.2} s", compared.cells),
         ],
-        fields: json!({
-            "out": target.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "rows": rows,
-            "bytes": summary.bytes,
-            "file_bytes": summary.file_bytes,
-            "cells_compared": compared.cells,
-            "not_followed": parts,
-            "seconds": seconds,
-            "digest": summary.digest.as_ref().map(Hash::to_string),
-        }),
         plugins: args.compress.plugin().into_iter().collect(),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::Finalize::new(target, &finalized, seconds))
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ctds_hdf5::documents;
 use ctds_hdf5::live::{Durability, Follow, FollowEvent, FollowSummary};
-use serde_json::json;
 
 use crate::args::{Global, duration};
 use crate::exit::Status;
@@ -65,7 +65,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         FollowEvent::Note(note) if global.caller.is_none() => report::warning(note),
         _ => {}
     };
-    let FollowSummary { tables, notes: warnings, commits, rewritten, .. } = follow.run(observe)?;
+    let followed = follow.run(observe)?;
+    let FollowSummary { tables, notes: warnings, commits, .. } = &followed;
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let seconds = start.elapsed().as_secs_f64();
     let mut summary = vec![format!("{rows} rows of {} tables, {commits} commits, {seconds:.1} s", tables.len())];
@@ -73,15 +74,6 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         summary.push(format!("interrupted; {} is whole, the same command resumes", args.live.display()));
     }
     summary.push(format!("next: h5bridge finalize {} OUT.h5", args.live.display()));
-    let tables: serde_json::Map<_, _> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
-    Ending {
-        warnings: &warnings,
-        warned: true,
-        summary,
-        fields: json!({
-            "tables": tables, "commits": commits, "rewritten_blocks": rewritten, "seconds": seconds,
-        }),
-        ..Ending::default()
-    }
-    .print(global, out)
+    Ending { warnings, warned: true, summary, ..Ending::default() }
+        .print(global, out, || documents::Follow::new(&followed, seconds))
 }

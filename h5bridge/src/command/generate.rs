@@ -8,11 +8,12 @@ use anyhow::{Context, Result};
 use clap::{Command, ValueEnum};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use serde_json::json;
+use ctds_hdf5::documents::Generate;
 
 use super::completions::Shell;
 use crate::args::Global;
 use crate::exit::Status;
+use crate::report;
 
 /// Command-line arguments of `h5bridge generate`.
 #[derive(Debug, clap::Args)]
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl
         paths.push(path.display().to_string());
     }
     if global.json {
-        writeln!(out, "{:#}", json!({ "files": paths }))?;
+        report::write_document(&Generate { files: paths }, out)?;
     } else if !global.quiet {
         paths.iter().try_for_each(|path| writeln!(out, "{path}"))?;
     }

@@ -4,7 +4,6 @@ mod attention;
 mod columns;
 mod details;
 mod image;
-mod json;
 mod observation;
 mod other;
 mod overview;
@@ -17,15 +16,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable, SpaceUsage, ThinTable, display_name};
+use ctds_hdf5::documents::{Attention, Described, Info, InfoTable};
 use ctds_hdf5::pack::Contents;
 use ctds_hdf5::program::shown_path;
 use ctds_hdf5::{Error, ErrorKind};
 use ms_look::{Summary, utc_of_mjd};
-use serde_json::{Map, json};
+use serde::Serialize;
 
-use self::attention::Finding;
 use self::details::Sort;
-use self::json::TableJson;
 use self::overview::Facts;
 use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
@@ -135,7 +133,7 @@ impl Args {
 
 /// `others` are findings about other programs. Unless `all` is set, only datasets of the main table
 /// are described if it has more than [`LONG`] rows.
-fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
+fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Attention>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;
     // columns of a long main table are compressed like all others
@@ -147,44 +145,34 @@ fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool
     Ok(Facts { path, source, summary, findings, usage, thin, plugins })
 }
 
-/// docs/info.md describes the document.
+/// Serializes as `ctds_hdf5::documents::Summary`.
+#[derive(Serialize)]
+struct DatedSummary<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    time_range_utc: Option<[String; 2]>,
+}
+
 fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     let source = facts.source;
-    let mut tables = Map::new();
+    let mut document = Info::new(shown_path(facts.path));
+    document.kind = source.tables().first().map(|main| overview::kind(main, facts.summary.as_ref()).to_owned());
+    document.summary = facts
+        .summary
+        .as_ref()
+        .map(|summary| DatedSummary { summary, time_range_utc: summary.time_range.map(|range| range.map(utc_of_mjd)) });
     for table in source.tables() {
-        let document = TableJson::new(table).and_then(|document| Ok(serde_json::to_value(document)?));
-        let document = document.unwrap_or_else(|error| json!({ "error": error.to_string() }));
-        tables.insert(table.name.clone(), document);
+        let described = InfoTable::new(table)
+            .map_or_else(|error| Described::Unreadable { error: error.to_string() }, Described::Table);
+        document.tables.insert(table.name.clone(), described);
     }
-    let mut document = json!({ "source": shown_path(facts.path) });
-    if let Some(main) = source.tables().first() {
-        document["kind"] = overview::kind(main, facts.summary.as_ref()).into();
-    }
-    if let Some(summary) = &facts.summary {
-        document["summary"] = serde_json::to_value(summary)?;
-        document["summary"]["time_range_utc"] = json!(summary.time_range.map(|range| range.map(utc_of_mjd)));
-    }
-    document["tables"] = tables.into();
-    report::add_plugins(&mut document, &facts.plugins);
-    if !facts.findings.is_empty() {
-        document["attention"] = json!(facts.findings);
-    }
-    if !source.damage().is_empty() {
-        document["damage"] = json!(source.damage());
-    }
-    if let Some(thin) = &facts.thin {
-        let link = |(file, dataset, bytes)| json!({ "file": file, "dataset": dataset, "bytes": bytes });
-        let links: Vec<_> = thin.links().map(link).collect();
-        document["thin"] = json!({ "hdf5": thin.hdf5().display().to_string(), "links": links });
-    }
-    if let Some(usage) = &facts.usage {
-        document["bytes"] = json!({
-            "file": usage.file, "datasets": usage.datasets, "recipes": usage.recipes, "literals": usage.literals,
-            "other": usage.other,
-        });
-        document["restorable"] = usage.restorable.into();
-    }
-    writeln!(out, "{document:#}")?;
+    document.plugins = facts.plugins.iter().map(Into::into).collect();
+    document.attention = facts.findings.clone();
+    document.damage = source.damage().to_vec();
+    document.thin = facts.thin.as_ref().map(Into::into);
+    document.bytes = facts.usage.as_ref().map(Into::into);
+    document.restorable = facts.usage.as_ref().map(|usage| usage.restorable);
+    report::write_document(&document, out)?;
     Ok(Status::Done)
 }
 

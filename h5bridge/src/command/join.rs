@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{JoinCheck, JoinParts, JoinSummary};
-use ctds_hdf5::{Error, ErrorKind};
-use serde_json::json;
+use ctds_hdf5::{Error, ErrorKind, documents};
 
 use crate::args::{Global, Publishing, size};
 use crate::batch::Manifest;
@@ -83,19 +82,9 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         joined.map_err(|error| report::stopped(error, parts.first().map_or(target, PathBuf::as_path), target))?;
     let mut warnings = joined.warnings.clone();
     warnings.extend((!joined.virtual_columns.is_empty()).then(|| HAZARD.to_owned()));
-    let fields = json!({
-        "out": target.display().to_string(),
-        "parts": joined.parts,
-        "rows": joined.rows,
-        "tables": joined.tables,
-        "virtual_columns": joined.virtual_columns,
-        "virtual_bytes": joined.virtual_bytes,
-        "copied_bytes": joined.copied_bytes,
-        "cells_compared": joined.cells,
-        "file_bytes": joined.file_bytes,
-        "seconds": started.elapsed().as_secs_f64(),
-    });
-    Ending { warnings: &warnings, summary: lines(target, &joined), fields, ..Ending::default() }.print(global, out)
+    let seconds = started.elapsed().as_secs_f64();
+    Ending { warnings: &warnings, summary: lines(target, &joined), ..Ending::default() }
+        .print(global, out, || documents::Join::new(target, &joined, seconds))
 }
 
 /// `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split`

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{LinkSummary, LinkTable, ReplaceTable};
-use serde_json::json;
+use ctds_hdf5::documents;
 
 use crate::args::{Global, Publishing};
 use crate::exit::Status;
@@ -59,11 +59,12 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let linked = linked.map_err(|error| report::stopped(error, &args.source, &args.out))?;
     let mut warnings = linked.warnings.clone();
     warnings.extend(args.writable.then(|| HAZARD.to_owned()));
-    let mut fields = to_json(&linked);
-    fields["out"] = args.out.display().to_string().into();
-    fields["seconds"] = started.elapsed().as_secs_f64().into();
-    Ending { warnings: &warnings, summary: vec![line(&args.out, &linked, &args.source)], fields, ..Ending::default() }
-        .print(global, out)
+    let seconds = started.elapsed().as_secs_f64();
+    Ending { warnings: &warnings, summary: vec![line(&args.out, &linked, &args.source)], ..Ending::default() }.print(
+        global,
+        out,
+        || documents::Link::new(&args.out, &linked, seconds),
+    )
 }
 
 /// Options of `to-hdf5 --replace`.
@@ -98,12 +99,7 @@ pub(super) fn replace(
     let mut warnings = replaced.hdf5.warnings.clone();
     warnings.extend(replaced.table.warnings.clone());
     warnings.extend(options.writable.then(|| HAZARD.to_owned()));
-    let mut fields = to_json(&replaced.table);
-    fields["out"] = hdf5.display().to_string().into();
-    fields["table"] = table.display().to_string().into();
-    fields["file_bytes"] = replaced.hdf5.file_bytes.into();
-    fields["cells_compared"] = replaced.cells.into();
-    fields["seconds"] = started.elapsed().as_secs_f64().into();
+    let seconds = started.elapsed().as_secs_f64();
     let size = report::bytes(replaced.hdf5.file_bytes);
     Ending {
         warnings: &warnings,
@@ -111,24 +107,13 @@ pub(super) fn replace(
             format!("{}: {size}, {} cells compared and equal", hdf5.display(), replaced.cells),
             line(table, &replaced.table, hdf5),
         ],
-        fields,
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::Replace::new(hdf5, table, &replaced, seconds))
 }
 
 fn line(table: &Path, linked: &LinkSummary, hdf5: &Path) -> String {
     let LinkSummary { tables, columns, links, linked_bytes, .. } = linked;
     let (bytes, table, hdf5) = (report::bytes(*linked_bytes), table.display(), hdf5.display());
     format!("{table}: {tables} tables, {columns} columns; {links} files are links to {bytes} in {hdf5}")
-}
-
-fn to_json(linked: &LinkSummary) -> serde_json::Value {
-    json!({
-        "tables": linked.tables,
-        "columns": linked.columns,
-        "rows": linked.rows,
-        "links": linked.links,
-        "linked_bytes": linked.linked_bytes,
-    })
 }

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use ctds_hdf5::documents;
 use ctds_hdf5::lint::{Finding, Lint, LintReport, Reader, Requirement, Rule};
-use serde_json::json;
 
 use crate::args::Global;
 use crate::exit::Status;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let found = by_rule(&report).iter().flat_map(|(rule, findings)| lines(rule, findings, listed)).collect();
     let of_layout = |finding: &&Finding| finding.rule.requirement == Requirement::Layout;
     let breaks = report.findings.iter().filter(of_layout).count();
-    let LintReport { groups, datasets, attributes, .. } = report;
+    let LintReport { groups, datasets, attributes, .. } = &report;
     let verdict = match breaks {
         0 => "follows the layout".to_owned(),
         1 => "breaks the layout in 1 place".to_owned(),
@@ -51,14 +51,9 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             "{}: {verdict}; checked: {groups} groups, {datasets} datasets, {attributes} attributes",
             args.file.display()
         )],
-        fields: json!({
-            "follows_layout": follows,
-            "checked": {"groups": groups, "datasets": datasets, "attributes": attributes},
-            "findings": report.findings.iter().map(to_json).collect::<Vec<_>>(),
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::Lint::from(&report))
 }
 
 /// Groups the findings of a report by their rule, in the order in which the rules are defined.
@@ -109,18 +104,4 @@ fn place(finding: &Finding) -> String {
 
 fn names(rule: &Rule) -> Vec<&'static str> {
     rule.readers.iter().map(|&reader| Reader::name(reader)).collect()
-}
-
-fn to_json(finding: &Finding) -> serde_json::Value {
-    let rule = finding.rule;
-    json!({
-        "rule": rule.name,
-        "breaks_layout": rule.requirement == Requirement::Layout,
-        "object": finding.object,
-        "attribute": finding.attribute,
-        "found": finding.found,
-        "readers": names(rule),
-        "why": rule.why,
-        "next": rule.next,
-    })
 }

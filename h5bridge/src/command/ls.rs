@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayInfo, Arrays, ChunkEntry};
-use ctds_hdf5::pack::{Listed, ListedFile, Listing};
-use ctds_hdf5::{ContainerInfo, Error, ErrorKind, FileLayout, HashKind, Properties, Property};
-use serde_json::{Value as Json, json};
+use ctds_hdf5::documents::{Chunk, List};
+use ctds_hdf5::pack::{Listed, Listing};
+use ctds_hdf5::{ContainerInfo, Error, ErrorKind, FileLayout, Properties};
+use serde_json::json;
 
 use crate::args::Global;
 use crate::exit::Status;
@@ -172,7 +173,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if global.json {
         let mut listing = Listing::open(&args.source)?;
         args.arrange_listing(&mut listing);
-        writeln!(out, "{:#}", to_json(&listing))?;
+        report::write_document(&List::from(&listing), out)?;
         return Ok(Status::Done);
     }
     let mut printer =
@@ -216,6 +217,7 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
     if global.json {
         let names: Vec<&str> = list.iter().map(|array| array.name.as_str()).collect();
         let (name, format) = (args.source.display().to_string(), arrays.format().map(|format| format.name()));
+        // the members of `ListChunks`
         writeln!(
             out,
             "{{\"name\": {}, \"format\": {}, \"arrays\": {}, \"chunks\": [",
@@ -229,13 +231,11 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
     }
     let (mut written, mut is_first) = (Ok(()), true);
     let mut show = |chunk: ChunkEntry<'_>| {
-        let ChunkEntry { array, file, number, bytes, stored_bytes, codec, .. } = chunk;
+        let ChunkEntry { array, file, number, bytes, stored_bytes, codec, .. } = &chunk;
+        let (bytes, stored_bytes) = (*bytes, *stored_bytes);
         total.add(bytes, stored_bytes);
         written = if global.json {
-            let entry = json!({
-                "array": array, "file": file, "number": number, "size": bytes, "stored_bytes": stored_bytes, "codec": codec,
-            });
-            writeln!(out, "{}{entry}", if is_first { "" } else { "," })
+            writeln!(out, "{}{}", if is_first { "" } else { "," }, json!(Chunk::from(&chunk)))
         } else if args.summarize {
             Ok(())
         } else {
@@ -256,74 +256,10 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
     Ok(Status::Done)
 }
 
-fn to_json(listing: &Listing) -> Json {
-    let info = &listing.info;
-    let mut document = json!({
-        "name": listing.name,
-        "format": info.format,
-        "version": info.version,
-        "block_size": info.block_bytes,
-        "blocks": info.blocks,
-        "free_blocks": info.free_blocks,
-        "changes": info.changes,
-        "checksum": info.checksum,
-        "files": listing.files.iter().map(file_json).collect::<Vec<_>>(),
-        "nested": listing.nested.iter().map(to_json).collect::<Vec<_>>(),
-    });
-    if !listing.history.is_empty() {
-        document["history"] = listing.history.clone().into();
-    }
-    if !listing.left_out.is_empty() {
-        let left_out = listing.left_out.iter().map(|(name, what)| json!({ "name": name, "what": what }));
-        document["left_out"] = left_out.collect();
-    }
-    add_properties(&mut document, &listing.properties);
-    document
-}
-
-/// Adds the properties of a container or file that are particular to its format, such as
-/// `sion_globalrank` of SIONlib files, to a JSON document as `properties`.
-pub(super) fn add_properties(document: &mut Json, properties: &Properties) {
-    if !properties.values.is_empty() {
-        let values = properties.values.iter().map(|(name, value)| (name.clone(), property_json(value)));
-        document["properties"] = Json::Object(values.collect());
-    }
-}
-
-fn property_json(value: &Property) -> Json {
-    match value {
-        Property::Int(value) => (*value).into(),
-        Property::Ints(values) => values.clone().into(),
-        Property::Float(value) => (*value).into(),
-        Property::Text(text) => text.clone().into(),
-    }
-}
-
 /// Lines of text with the properties of a container or file that are particular to its format, such
 /// as `sion_globalrank` of SIONlib files.
 pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
-    properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
-}
-
-pub(super) fn file_json(file: &ListedFile) -> Json {
-    let layout = &file.layout;
-    let hash_of = |kind: HashKind| layout.hash.as_ref().filter(|(stored, _)| *stored == kind).map(|(_, hash)| hash);
-    let mut document = json!({
-        "name": file.name,
-        "size": file.len,
-        "stored_bytes": layout.stored_bytes,
-        "block_size": layout.block_bytes,
-        "blocks": layout.blocks,
-        // first and last of each run
-        "block_numbers": layout.block_numbers.iter().map(|run| [run.start, run.end - 1]).collect::<Vec<_>>(),
-        "index": layout.index,
-        "filters": layout.filters,
-        "checksum": layout.checksum,
-        "blake3": hash_of(HashKind::Blake3),
-        "sha256": hash_of(HashKind::Sha256),
-    });
-    add_properties(&mut document, &file.properties);
-    document
+    properties.values.iter().map(|(name, value)| format!("  {name}: {}", json!(value)))
 }
 
 /// Describes a container in words: format, version, size and number of blocks, free blocks, kind of

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{LeftOutColumn, ManifestSummary, ToManifest};
-use serde_json::{Value as Json, json};
+use ctds_hdf5::documents;
 
 use crate::args::{Global, Publishing, overwrite_help};
 use crate::exit::Status;
@@ -75,13 +75,11 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     };
     let mut warnings = written.warnings.clone();
     warnings.extend(written.left_out.iter().map(left_out));
-    Ending {
-        warnings: &warnings,
-        summary: lines(&args.out, &written, seconds),
-        fields: fields(&args.out, &written, seconds),
-        ..Ending::default()
-    }
-    .print(global, out)
+    Ending { warnings: &warnings, summary: lines(&args.out, &written, seconds), ..Ending::default() }.print(
+        global,
+        out,
+        || documents::Manifest::new(&args.out, &written, seconds),
+    )
 }
 
 fn lines(target: &Path, written: &ManifestSummary, seconds: f64) -> Vec<String> {
@@ -98,27 +96,4 @@ fn lines(target: &Path, written: &ManifestSummary, seconds: f64) -> Vec<String> 
         ));
     }
     lines
-}
-
-fn fields(target: &Path, written: &ManifestSummary, seconds: f64) -> Json {
-    let companion = written.companion.as_ref();
-    let absent = written
-        .left_out
-        .iter()
-        .map(|column| json!({"table": column.table, "column": column.column, "reason": column.reason}));
-    json!({
-        "out": target.display().to_string(),
-        "tables": written.tables,
-        "columns": written.columns,
-        "tiled_columns": written.tiled_columns,
-        "inline_columns": written.inline_columns,
-        "rows": written.rows,
-        "references": written.references,
-        "tile_bytes": written.tile_bytes,
-        "file_bytes": written.file_bytes,
-        "companion": companion.map(|(path, _)| path.display().to_string()),
-        "companion_bytes": companion.map(|(_, bytes)| bytes),
-        "left_out": absent.collect::<Vec<_>>(),
-        "seconds": seconds,
-    })
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::convert::Materialize;
-use serde_json::json;
+use ctds_hdf5::documents;
 
 use crate::args::Global;
 use crate::exit::Status;
@@ -43,14 +43,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ending {
         warnings: &copied.warnings,
         summary: vec![format!("{}: {tables} tables, {columns} columns, {size}; independent", args.table.display())],
-        fields: json!({
-            "out": args.table.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "rows": copied.rows,
-            "bytes": copied.bytes,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::Materialize::new(&args.table, &copied))
 }

@@ -9,8 +9,7 @@ use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
 use ctds_hdf5::pack::{Contents, Elsewhere, Listing, Pack, PackFormat, PackSummary};
-use ctds_hdf5::{Compression, Error, ErrorKind, HashKind};
-use serde_json::json;
+use ctds_hdf5::{Compression, Error, ErrorKind, HashKind, documents};
 
 use crate::args::{Global, Publishing, hash_kind, size};
 use crate::exit::Status;
@@ -172,18 +171,9 @@ pub(super) fn export(
             report::speed(summary.bytes, seconds),
             format!("next: h5bridge verify {} {}", source.display(), target.display()),
         ],
-        fields: json!({
-            "out": target.display().to_string(),
-            "format": summary.format.name(),
-            "arrays": summary.arrays,
-            "bytes": summary.bytes,
-            "stored_bytes": summary.stored_bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::PackArrays::new(target, &summary, seconds, report::peak_memory()))
 }
 
 /// Packs a table or file tree, and prints a summary; `options` sets all options but the
@@ -225,10 +215,9 @@ fn refuse(elsewhere: &[Elsewhere], global: &Global, out: &mut impl Write) -> Res
         failed: Some(Status::Warnings),
         warnings: &warnings,
         summary: vec!["nothing was packed (--strict)".to_owned()],
-        fields: json!({ "elsewhere": elsewhere }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::PackRefused::from(elsewhere.to_vec()))
 }
 
 /// Warnings about tables that the files need but that were not treated with them; `how` names the
@@ -274,18 +263,9 @@ pub(super) fn finish(
             report::speed(summary.bytes, seconds),
             format!("next: {next}"),
         ],
-        fields: json!({
-            "out": target.display().to_string(),
-            "files": summary.files,
-            "bytes": summary.bytes,
-            "stored_bytes": summary.stored_bytes,
-            "elsewhere": summary.elsewhere,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-        }),
         shared: summary.shared_bytes,
         plugins: compression.plugin().into_iter().collect(),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::Pack::new(target, summary, seconds, report::peak_memory()))
 }

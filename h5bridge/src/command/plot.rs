@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
-use ctds_hdf5::{Error, ErrorKind};
-use ms_look::{Description, Frame, Image, Kind, Plane, Request, Session};
-use serde_json::{Value as Json, json};
+use ctds_hdf5::{Error, ErrorKind, documents};
+use ms_look::{Description, Frame, Image, Kind, Plane, Plot, Request, Session};
+use serde_json::Value as Json;
 
 use self::panel::Panel;
 use self::terminal::Show;
@@ -389,30 +389,28 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         let (used, rows) = (plot.rows_used, plot.rows);
         warnings.push(format!("an even sample of {used} of {rows} rows is shown; --max-read allows more"));
     }
-    let drawn = |panel: &Panel| {
-        let shape: Vec<usize> = panel.frame.values().map_or(Vec::new(), |values| values.shape.clone());
-        let mut fields = json!({"shape": shape, "plot": panel.frame.plot});
+    let summary = target
+        .as_ref()
+        .map(|path| format!("{}: {} ({}), {} rows", path.display(), plot.title, plot.note, plot.rows_used));
+    Ending { warnings: &warnings, summary: summary.into_iter().collect(), ..Ending::default() }.print(
+        global,
+        out,
+        || {
+            let target = target.as_ref().map(|path| path.display().to_string());
+            let more = panels[1..].iter().map(|panel| drawing(panel, global)).collect();
+            documents::Plot::new(drawing(first, global), target, more)
+        },
+    )
+}
+
+fn drawing<'a>(panel: &'a Panel, global: &Global) -> documents::Drawing<&'a Plot> {
+    let frame = &panel.frame;
+    documents::Drawing {
+        shape: frame.values().map_or(Vec::new(), |values| values.shape.iter().map(|&extent| extent as u64).collect()),
+        plot: &frame.plot,
         // the Python package reads the arrays from the file
-        if global.caller.is_none() {
-            fields["arrays"] = panel.frame.arrays_json();
-        }
-        fields
-    };
-    let fields = match global.json {
-        true => {
-            let mut fields = drawn(first);
-            fields["target"] = json!(target.as_ref().map(|path| path.display().to_string()));
-            if panels.len() > 1 {
-                fields["more"] = panels[1..].iter().map(drawn).collect();
-            }
-            fields
-        }
-        false => json!({}),
-    };
-    let summary =
-        target.map(|path| format!("{}: {} ({}), {} rows", path.display(), plot.title, plot.note, plot.rows_used));
-    Ending { warnings: &warnings, summary: summary.into_iter().collect(), fields, ..Ending::default() }
-        .print(global, out)
+        arrays: global.caller.is_none().then(|| frame.arrays_json()),
+    }
 }
 
 fn bytes(panels: &[Panel], form: Form, size: (usize, usize)) -> Vec<u8> {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use ctds_hdf5::documents;
 use ctds_hdf5::live::{Repaired, RepairedTable, repair};
-use serde_json::json;
 
 use crate::args::Global;
 use crate::exit::Status;
@@ -30,24 +30,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let chunks = repaired.incomplete_chunks;
     let warning = (chunks > 0).then(|| format!("{chunks} chunks are not complete; what is missing reads as zeros"));
     let warnings: Vec<_> = warning.into_iter().collect();
-    let tables = repaired
-        .tables
-        .iter()
-        .map(|table| json!({"name": table.name, "committed_rows": table.committed, "lost_rows": table.lost}));
-    Ending {
-        warnings: &warnings,
-        found: describe(&repaired),
-        fields: json!({
-            "was_open": repaired.was_open,
-            "end_before": repaired.end.0,
-            "end": repaired.end.1,
-            "datasets": repaired.datasets,
-            "incomplete_chunks": chunks,
-            "tables": tables.collect::<Vec<_>>(),
-        }),
-        ..Ending::default()
-    }
-    .print(global, out)
+    Ending { warnings: &warnings, found: describe(&repaired), ..Ending::default() }
+        .print(global, out, || documents::Repair::from(&repaired))
 }
 
 fn describe(repaired: &Repaired) -> Vec<String> {

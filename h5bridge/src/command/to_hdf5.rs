@@ -10,19 +10,15 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, HashKind, Hdf5Version, Predicate, Prediction, Profile,
-    Reflink, TablePlan, ToHdf5, ToHdf5Plan,
+    Averaging, Compress, Compression, DigestPolicy, HashKind, Hdf5Version, Predicate, Prediction, Profile, Reflink,
+    ToHdf5, ToHdf5Plan,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
-use serde_json::json;
+use ctds_hdf5::{Context, documents};
 
-use self::describe::{
-    averaged_json, averaged_lines, expected_json, profile_line, rounded, sharing_json, sharing_lines, table_json,
-    table_lines,
-};
+use self::describe::{averaged_lines, profile_line, rounded, sharing_lines, table_lines};
 use self::written::Written;
 use super::{link, pack};
 use crate::args::{External, Global, Publishing, SOURCE, hash_kind, size};
@@ -397,7 +393,7 @@ fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl
     if args.dry_run {
         return print_plan(&plan, &args.out, global, out);
     }
-    let (left, expected) = (left_uncompressed(&plan), plan.prediction());
+    let expected = plan.prediction();
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let plan = plan.progress(&stoppable);
@@ -405,18 +401,17 @@ fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl
     bar.finish();
     let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
-    let written = Written { plan: &plan, summary: &summary, target: &args.out, left, expected, seconds };
+    let written = Written { plan: &plan, summary: &summary, target: &args.out, expected, seconds };
     let mut lines = written.lines();
     lines.push(args.next_step(plan.averaged().is_some()));
     Ending {
         warnings: &summary.warnings,
         summary: lines,
-        fields: written.fields(),
         plugins: compress.plugin().into_iter().collect(),
         damage: &summary.damage,
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::ToHdf5::new(&args.out, &plan, &summary, expected, seconds, report::peak_memory()))
 }
 
 /// The chunks of the datasets are those of the arrays.
@@ -448,18 +443,10 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             report::speed(summary.bytes, seconds),
             format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
         ],
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "arrays": summary.arrays,
-            "bytes": summary.bytes,
-            "file_bytes": summary.file_bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-        }),
         plugins: if keep { vec![Compression::blosc_plugin()] } else { compression.plugin().into_iter().collect() },
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::ToHdf5Arrays::new(&args.out, &summary, seconds, report::peak_memory()))
 }
 
 /// Writes the files of a container that is not a table as datasets of bytes.
@@ -474,16 +461,6 @@ fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<S
             .if_exists(args.publishing.if_exists())
             .sync(args.publishing.sync)
     })
-}
-
-/// Columns that `--compress auto` leaves uncompressed because their samples did not shrink enough.
-fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
-    let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains().is_some();
-    let of_table = |table: &TablePlan| -> Vec<String> {
-        let columns = table.columns.iter().filter(is_left);
-        columns.map(|column| format!("{}/{}", table.group.trim_start_matches('/'), column.link)).collect()
-    };
-    plan.tables().iter().flat_map(of_table).collect()
 }
 
 /// The options that leave out the damaged column or all damaged parts.
@@ -508,11 +485,7 @@ fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut i
     let memory = plan.peak_memory();
     let expected = plan.prediction_at(target);
     let restorable = plan.restorable()?;
-    let mut fields = json!({
-        "bytes": plan.bytes(), "peak_memory": memory,
-        "expected": expected_json(&expected),
-        "tables": plan.tables().iter().map(table_json).collect::<Vec<_>>(),
-    });
+    let mut document = documents::ToHdf5DryRun::new(plan, expected);
     let mut found: Vec<_> = plan.tables().iter().flat_map(table_lines).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
     let Prediction { file_bytes, seconds, disk_rate, .. } = expected;
@@ -523,26 +496,22 @@ fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut i
         rounded(seconds)
     ));
     if let Some(sharing) = plan.sharing(target)? {
-        fields["sharing"] = sharing_json(&sharing, file_bytes);
+        document.sharing = Some(documents::Sharing::new(&sharing, file_bytes));
         found.extend(sharing_lines(&sharing, file_bytes));
     }
     if let Some(line) = profile_line(plan) {
-        fields["profile"] = "cloud".into();
         found.push(line);
     }
-    if plan.hdf5() == Hdf5Version::V18 {
-        fields["hdf5"] = "1.8".into();
-    }
     if let Some(averaged) = plan.averaged() {
-        fields["averaged"] = averaged_json(averaged);
         found.extend(averaged_lines(averaged));
     }
     if let Some((files, bytes)) = restorable {
-        fields["restorable"] = json!({"files": files, "bytes": bytes});
+        document.restorable = Some(documents::Restorable { files, bytes });
         let bytes = report::bytes(bytes);
         found.push(format!(
             "restorable: {files} files of {bytes}; the parts that the datasets do not contain are stored in addition"
         ));
     }
-    Ending { warnings: plan.warnings(), damage: plan.damage(), found, fields, ..Ending::default() }.print(global, out)
+    Ending { warnings: plan.warnings(), damage: plan.damage(), found, ..Ending::default() }
+        .print(global, out, || document)
 }

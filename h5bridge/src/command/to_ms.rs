@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary};
+use ctds_hdf5::documents;
 use ctds_hdf5::io::ByteOrder;
-use serde_json::json;
 
 use crate::args::{External, Global, Publishing, SOURCE};
 use crate::exit::Status;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let suggest = |error| report::suggest(error, Salvaging::of_tables(args.salvage, &args.source), report::SALVAGE);
     let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
-    let ToTableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;
+    let ToTableSummary { tables, columns, rows, bytes, warnings, .. } = &summary;
     let size = report::bytes(*bytes);
     Ending {
         warnings,
@@ -90,21 +90,11 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             report::speed(*bytes, seconds),
             format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
         ],
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "tables": tables,
-            "columns": columns,
-            "columns_missing": missing,
-            "rows": rows,
-            "bytes": bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-        }),
         shared: summary.shared_bytes,
         damage: &summary.damage,
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::ToMs::new(&args.out, &summary, seconds, report::peak_memory()))
 }
 
 /// Restores the original directory with every byte (`to-ms --exact`).
@@ -132,15 +122,8 @@ fn run_exact(
             format!("{}: {} files, {size}, all identical to the originals", args.out.display(), restored.files),
             report::speed(restored.bytes, seconds),
         ],
-        fields: json!({
-            "out": args.out.display().to_string(),
-            "files": restored.files,
-            "bytes": restored.bytes,
-            "seconds": seconds,
-            "peak_memory": report::peak_memory(),
-        }),
         shared: restored.shared_bytes,
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::ToMsExact::new(&args.out, &restored, seconds, report::peak_memory()))
 }

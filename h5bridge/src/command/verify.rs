@@ -9,8 +9,8 @@ use ctds_hdf5::blz::{ArrayDifference, ArrayInfo, Arrays};
 use ctds_hdf5::convert::{
     ChangedFile, CheckManifest, Compare, Comparison, Difference, Predicate, Source, ThinTable, display_name,
 };
+use ctds_hdf5::documents::{self, CheckedArrays};
 use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Contents, Listing};
-use serde_json::json;
 
 use crate::args::{External, Global, SOURCE};
 use crate::command::pack::left_out;
@@ -100,24 +100,14 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
         let index = found.index.as_ref().map_or(String::new(), |index| format!(" {index:?}"));
         format!("{}{index}: {} | {}", found.array, found.left, found.right)
     };
-    let differences: Vec<_> = result
-        .differences
-        .iter()
-        .map(|found| json!({"array": found.array, "index": found.index, "left": found.left, "right": found.right}))
-        .collect();
     let verdict = verdict(equal, &names);
     Ending {
         failed: (!equal).then_some(Status::Different),
         found: result.differences.iter().map(line).collect(),
         summary: vec![format!("{verdict}: {} arrays, {} compared", result.arrays, report::bytes(result.bytes))],
-        fields: json!({
-            "equal": equal,
-            "compared": {"arrays": result.arrays, "bytes": result.bytes},
-            "differences": differences,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::VerifyArrays::from(&result))
 }
 
 /// Prints the files that are missing or have changed since the manifest was made.
@@ -134,20 +124,13 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
             manifest.display()
         ),
     };
-    let changed = check.changed.iter().map(|file| json!({"path": path(file), "change": file.change}));
-    let changed: Vec<_> = changed.collect();
     Ending {
         failed: (!unchanged).then_some(Status::Different),
         found: check.changed.iter().map(|file| format!("{}: {}", path(file), file.change)).collect(),
         summary: vec![summary],
-        fields: json!({
-            "unchanged": unchanged,
-            "checked": {"files": files, "bytes": check.bytes},
-            "changed": changed,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::VerifyManifest::from(&check))
 }
 
 /// Opens a thin table, whose tiles are in an HDF5 file, which fails if that file was moved or
@@ -164,10 +147,9 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     }
     Ending {
         summary: vec![format!("a thin table: {links} files lead to {} where they are recorded", report::bytes(bytes))],
-        fields: json!({"thin": true, "unchanged": true, "checked": {"links": links, "bytes": bytes}}),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::VerifyThin::new(links, bytes))
 }
 
 /// Decodes all chunks of BLZ, bcolz or bloscpack arrays and compares them with the stored
@@ -191,17 +173,9 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
         0 => format!("all chunks decode, nothing says what their bytes should be: {count} arrays, {bytes_shown}"),
         _ => format!("no damage: {checked} of {count} arrays with checksums, {bytes_shown} decoded"),
     };
-    Ending {
-        warnings: &warnings,
-        summary: vec![summary],
-        fields: json!({
-            "intact": (checked > 0).then_some(true),
-            "checked": {"arrays": checked, "decoded": count, "bytes": bytes},
-            "damaged": [],
-        }),
-        ..Ending::default()
-    }
-    .print(global, out)
+    let checked = CheckedArrays { arrays: checked as u64, decoded: count as u64, bytes };
+    Ending { warnings: &warnings, summary: vec![summary], ..Ending::default() }
+        .print(global, out, || documents::VerifyStoredArrays::new(checked))
 }
 
 /// `equal`, or `different: a.ms and b.h5`.
@@ -231,14 +205,9 @@ fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: 
         damage: &result.damage,
         found: result.differences.iter().map(describe).collect(),
         summary: vec![format!("{verdict}: {tables} tables, {columns} columns, {cells} cells{files} compared")],
-        fields: json!({
-            "equal": equal,
-            "compared": {"tables": tables, "columns": columns, "cells": cells, "files": result.files},
-            "differences": result.differences.iter().map(to_json).collect::<Vec<_>>(),
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::VerifyTables::from(&result))
 }
 
 /// Prints the first difference of each file.
@@ -256,25 +225,15 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
         let offset = found.offset.map_or(String::new(), |offset| format!(" byte {offset}"));
         format!("{}{offset}: {} | {}", found.file, found.left, found.right)
     };
-    let differences: Vec<_> = result
-        .differences
-        .iter()
-        .map(|found| json!({"file": found.file, "offset": found.offset, "left": found.left, "right": found.right}))
-        .collect();
-    let warnings = [result.warnings, left_out(&result.elsewhere, "compared")].concat();
+    let warnings = [result.warnings.clone(), left_out(&result.elsewhere, "compared")].concat();
     Ending {
         failed,
         warnings: &warnings,
         found: result.differences.iter().map(line).collect(),
         summary: vec![format!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes))],
-        fields: json!({
-            "equal": equal,
-            "compared": {"files": result.files, "bytes": result.bytes},
-            "differences": differences,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::VerifyBytes::from(&result))
 }
 
 /// Prints the files that differ from the checksums stored with them.
@@ -295,9 +254,8 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
         warnings.push(format!("no index and no archive names {count} blocks: nothing says what their bytes should be"));
     }
     let failed = (!result.damaged.is_empty()).then_some(Status::Source);
-    // nothing is known of bytes that were compared with nothing
-    let intact = (failed.is_some() || result.files > 0 || result.blocks > 0).then_some(failed.is_none());
-    let summary = match intact {
+    let document = documents::VerifyStored::from(&result);
+    let summary = match document.intact {
         None => format!("{}: nothing says what the bytes should be, nothing was compared", source.display()),
         Some(true) => format!("no damage: {}", compared(&result)),
         Some(false) => {
@@ -309,36 +267,20 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
             format!("damaged: {}, {places} places; `h5bridge help damage`{compared}", source.display())
         }
     };
-    let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
-    let damaged: Vec<_> = damaged.collect();
     Ending {
         failed,
         warnings: &warnings,
         found: result.damaged.iter().map(|(file, error)| format!("{file}: {error}")).collect(),
         summary: vec![summary],
-        fields: json!({
-            "intact": intact,
-            "checked": {
-                "files": result.files, "bytes": result.bytes, "blocks": result.blocks, "block_bytes": result.block_bytes,
-            },
-            "damaged": damaged,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || document)
 }
 
 /// Number of files, blocks and bytes.
 fn compared(result: &Check) -> String {
     let bytes = report::bytes(result.bytes + result.block_bytes);
     format!("{} files with checksums, {} blocks, {bytes} compared", result.files, result.blocks)
-}
-
-fn to_json(difference: &Difference) -> serde_json::Value {
-    json!({
-        "table": difference.table, "column": difference.column, "row": difference.row, "index": difference.index,
-        "left": difference.left, "right": difference.right,
-    })
 }
 
 fn describe(difference: &Difference) -> String {

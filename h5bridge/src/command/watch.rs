@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ctds_hdf5::ErrorKind;
+use ctds_hdf5::documents::{WatchEnd, WatchLine};
 use ms_look::{Alerts, Rule, Session};
 use serde_json::json;
 
@@ -83,12 +84,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         out.flush()?;
     };
     if global.json {
-        let status = Status::Done;
-        let document = json!({
-            "event": "end", "reason": reason, "looks": looks,
-            "status": status.name(), "code": status.code(), "warnings": [],
-        });
-        writeln!(out, "{document}")?;
+        let (status, reason) = (Status::Done, reason.to_owned());
+        let (code, status) = (status.code(), status.name().to_owned());
+        let end = WatchEnd { reason, looks, status, code, warnings: Vec::new() };
+        writeln!(out, "{}", json!(WatchLine::End(end)))?;
     } else if reason == "replaced" {
         writeln!(out, "{}: gone, or no longer a live file", args.live.display())?;
     }

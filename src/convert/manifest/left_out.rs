@@ -3,7 +3,7 @@
 
 /// A column without arrays in a manifest (a JSON file of references to the chunks of a table or
 /// native HDF5 file, which readers of Zarr open as arrays), and the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct LeftOutColumn {
     /// Name of the table with the column that the manifest (JSON references to chunks) does not

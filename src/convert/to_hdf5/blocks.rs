@@ -52,6 +52,13 @@ pub struct ColumnSharing {
     pub not_shared: Option<NotShared>,
 }
 
+impl ColumnSharing {
+    /// Path of the column in the HDF5 file, without the slash at its beginning: `MAIN/DATA`.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.group.trim_start_matches('/'), self.link)
+    }
+}
+
 /// A dataset to be filled with the tiles of a hypercube as one contiguous block.
 #[derive(Debug)]
 pub(super) struct Block {

@@ -1,5 +1,6 @@
 //! Chooses the storage form of a column in HDF5: which datasets, in which chunks. docs/layout.md.
 
+use std::fmt;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -74,6 +75,26 @@ pub enum ReadStrategy {
     /// Reads each cell of a column in parts, because a cell has more than 4 MiB; all defined cells
     /// have the same shape.
     Parts,
+}
+
+/// The form in words. Shapes are slowest axis first, as in HDF5.
+impl fmt::Display for ColumnForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ColumnForm::Dense { shape, chunk, undefined, route } => {
+                let from = if *route == ReadStrategy::Tiles { ", tile by tile" } else { "" };
+                let undefined = if *undefined > 0 { format!(", {undefined} undefined") } else { String::new() };
+                write!(f, "{:?} in chunks {:?}{from}{undefined}", shape.reversed(), chunk.reversed())
+            }
+            ColumnForm::Cubes { cubes } => {
+                let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
+                write!(f, "hypercubes {}, tile by tile", shapes.join(" "))
+            }
+            ColumnForm::Ragged { axes, elements } => {
+                write!(f, "cells of differing shapes, up to {axes} axes, {elements} elements")
+            }
+        }
+    }
 }
 
 impl ColumnForm {

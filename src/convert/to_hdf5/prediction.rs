@@ -43,7 +43,7 @@ const NUMBERS_REMAIN: f64 = 0.02;
 const TABLE_SECONDS: f64 = 3.3e-3;
 
 /// Predicted size and duration of a conversion of casacore tables to HDF5, computed before it runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Prediction {
     /// Predicted size of the HDF5 file in bytes.

@@ -17,8 +17,10 @@ pub struct Properties {
     pub values: Vec<(String, Property)>,
 }
 
-/// The value of a property of a container or of one of its files.
-#[derive(Debug, Clone, PartialEq)]
+/// The value of a property of a container or of one of its files. Serialized, it is the value
+/// alone.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
 pub enum Property {
     /// A property of a container or file that is an integer.
     Int(i64),

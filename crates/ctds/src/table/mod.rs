@@ -18,6 +18,7 @@ mod view;
 mod watch;
 mod writer;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,6 +95,20 @@ pub enum TableKind {
         /// Paths of the concatenated tables, in the order of their rows.
         parts: Vec<PathBuf>,
     },
+}
+
+/// `plain table`, or the tables that hold the cells: `reference to big.ms`.
+impl fmt::Display for TableKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TableKind::Plain => f.write_str("plain table"),
+            TableKind::Reference { root } => write!(f, "reference to {}", root.display()),
+            TableKind::Concatenation { parts } => {
+                let parts: Vec<_> = parts.iter().map(|part| part.display().to_string()).collect();
+                write!(f, "concatenation of {}", parts.join(", "))
+            }
+        }
+    }
 }
 
 /// Description, fixed shape and data manager of a column.

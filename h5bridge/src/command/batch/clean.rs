@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ctds_hdf5::ErrorKind;
+use ctds_hdf5::documents::BatchClean;
 use ctds_hdf5::program::remove_abandoned;
-use serde_json::json;
 
 use crate::args::{Global, duration};
 use crate::batch::Manifest;
@@ -52,9 +52,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let removed: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
     Ending {
         summary: vec![format!("{} unfinished outputs were removed", removed.len())],
-        fields: json!({"removed": removed}),
-        found: removed,
+        found: removed.clone(),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || BatchClean { removed })
 }

@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use ctds_hdf5::documents::BatchPlan;
 use ctds_hdf5::{Error, ErrorKind};
-use serde_json::json;
 
 use crate::args::Global;
 use crate::batch::{Plan, Planned};
@@ -57,7 +57,7 @@ pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         drop(buffered);
         // stdout has the manifest
         let quiet = Global { json: false, caller: None, program: Vec::new(), ..*global };
-        return ending(planned, None).print(&quiet, out);
+        return print(planned, None, &quiet, out);
     };
     report::check_target(&target, false)?;
     let directory = target.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -70,7 +70,7 @@ pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let file = buffered.into_inner().map_err(|error| at(error.into_error()))?;
     file.as_file().sync_all().map_err(at)?;
     file.persist_noclobber(&target).map_err(|error| at(error.error))?;
-    ending(planned, Some(&target)).print(global, out)
+    print(planned, Some(&target), global, out)
 }
 
 fn plan(args: Args, out: &mut impl Write) -> Result<Planned> {
@@ -97,18 +97,16 @@ fn plan(args: Args, out: &mut impl Write) -> Result<Planned> {
     Ok(planned)
 }
 
-fn ending(planned: Planned, out: Option<&Path>) -> Ending<'static> {
+fn print(planned: Planned, target: Option<&Path>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let Planned { items, bytes, repeated } = planned;
     let mut summary = vec![format!("{items} items, {}", report::bytes(bytes))];
     if repeated > 0 {
         summary.push(format!("{repeated} sources were named more than once"));
     }
-    let next = out.map(|out| format!("next: h5bridge batch run {} --ledger LEDGER", out.display()));
+    let next = target.map(|target| format!("next: h5bridge batch run {} --ledger LEDGER", target.display()));
     summary.extend(next);
-    let out = out.map(|out| out.display().to_string());
-    Ending {
-        summary,
-        fields: json!({"out": out, "items": items, "bytes": bytes, "repeated": repeated}),
-        ..Ending::default()
-    }
+    Ending { summary, ..Ending::default() }.print(global, out, || {
+        let out = target.map_or(String::new(), |target| target.display().to_string());
+        BatchPlan { out, items, bytes, repeated }
+    })
 }

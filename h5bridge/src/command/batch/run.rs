@@ -6,8 +6,8 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ctds_hdf5::documents::{BatchDoneNow, BatchRun};
 use ctds_hdf5::{Error, ErrorKind, Progress};
-use serde_json::{Map, json};
 
 use super::files::Files;
 use crate::args::{Global, duration, size};
@@ -143,13 +143,13 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         let shown = format!("`h5bridge batch status {list} --ledger {ledger} --records`");
         warnings.push(format!("{} of the items were done with warnings, which {shown} lists", tally.warned));
     }
-    let mut ending = ending(&tally, &manifest, started.elapsed().as_secs_f64());
-    ending.warnings = &warnings;
+    let seconds = started.elapsed().as_secs_f64();
+    let mut ending = Ending { warnings: &warnings, summary: summary(&tally, seconds), ..Ending::default() };
     if status != Status::Done {
         ending.failed = Some(status);
         ending.summary.push(format!("next: h5bridge batch status {list} --ledger {ledger} --failed"));
     }
-    ending.print(global, out)
+    ending.print(global, out, || document(&tally, &manifest, seconds))
 }
 
 impl Args {
@@ -186,35 +186,31 @@ fn status(tally: &Tally, stop: &Stop) -> Status {
     }
 }
 
-fn ending(tally: &Tally, manifest: &Manifest, seconds: f64) -> Ending<'static> {
-    let mut fields = Map::new();
-    let mut words = Vec::new();
-    for state in State::ALL {
-        let count = tally.count(state);
-        fields.insert(state.name().into(), count.into());
-        if count > 0 {
-            words.push(format!("{count} {}", state.name()));
-        }
+fn summary(tally: &Tally, seconds: f64) -> Vec<String> {
+    let counts = State::ALL.map(|state| (tally.count(state), state.name()));
+    let words: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    vec![
+        format!("{} items: {}", tally.items(), words.join(", ")),
+        format!(
+            "done now: {}, {} of sources, {} of targets; {seconds:.1} s",
+            tally.done_now,
+            report::bytes(tally.bytes),
+            report::bytes(tally.file_bytes)
+        ),
+    ]
+}
+
+fn document(tally: &Tally, manifest: &Manifest, seconds: f64) -> BatchRun {
+    BatchRun {
+        manifest: manifest.path().display().to_string(),
+        items: tally.items(),
+        repeated: manifest.repeated() as u64,
+        states: State::ALL.iter().map(|&state| (state.name().to_owned(), tally.count(state))).collect(),
+        with_warnings: tally.warned,
+        done_now: BatchDoneNow { items: tally.done_now, bytes: tally.bytes, file_bytes: tally.file_bytes },
+        seconds,
     }
-    let Tally { warned, done_now, bytes, file_bytes, .. } = *tally;
-    let mut summary = vec![format!("{} items: {}", tally.items(), words.join(", "))];
-    summary.push(format!(
-        "done now: {done_now}, {} of sources, {} of targets; {seconds:.1} s",
-        report::bytes(bytes),
-        report::bytes(file_bytes)
-    ));
-    let mut document = json!({
-        "manifest": manifest.path().display().to_string(),
-        "items": tally.items(),
-        "repeated": manifest.repeated(),
-        "states": fields,
-        "with_warnings": warned,
-    });
-    document["done_now"] = json!({
-        "items": done_now, "bytes": bytes, "file_bytes": file_bytes,
-    });
-    document["seconds"] = seconds.into();
-    Ending { summary, fields: document, ..Ending::default() }
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::io::{BufWriter, Write};
 
 use anyhow::Result;
-use serde_json::{Map, Value as Json, json};
+use ctds_hdf5::documents::{BatchCount, BatchFailure, BatchStatus};
+use serde_json::json;
 
 use super::files::Files;
 use crate::args::Global;
-use crate::batch::{Counts, Folded, Manifest, State, prometheus};
+use crate::batch::{Count, Counts, Folded, Manifest, State, prometheus};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
@@ -46,10 +47,8 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         return Ok(Status::Done);
     }
     let mut lines = vec![format!("{:>12} {:>12}", "items", "sources")];
-    let mut states = Map::new();
     for state in State::ALL {
         let count = counts.of(state);
-        states.insert(state.name().into(), json!({"items": count.items, "bytes": count.bytes}));
         if count.items > 0 {
             lines.push(format!("{:>12} {:>12}  {}", count.items, report::bytes(count.bytes), state.name()));
         }
@@ -57,49 +56,58 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     lines.push(format!("{:>12} {:>12}  all", counts.all.items, report::bytes(counts.all.bytes)));
     let left = counts.left().filter(|&left| left > 0.);
     lines.extend(left.map(|left| format!("at the rate so far, {:.1} h are left", left / 3600.)));
-    let codes: Map<String, Json> = counts.codes.iter().map(|(code, n)| (code.to_string(), (*n).into())).collect();
-    let mut fields = json!({
-        "items": counts.all.items,
-        "bytes": counts.all.bytes,
-        "finished": counts.finished().items,
-        "states": states,
-        "codes": codes,
-        "file_bytes": counts.file_bytes,
-        "work_seconds": counts.seconds,
-        "seconds_left": left,
-    });
-    if args.failed {
-        let (texts, failed) = failures(&manifest, &folded)?;
-        lines.extend(texts);
-        fields["failed"] = failed.into();
-    }
+    let failed = if args.failed { Some(failures(&manifest, &folded)?) } else { None };
+    lines.extend(failed.iter().flatten().map(line));
     let unreadable = folded.unreadable;
     let lost = (unreadable > 0).then(|| format!("{unreadable} lines of the ledger are not records"));
     let warned = |&item: &usize| folded.last(item).warned && folded.state(item).is_finished();
     let warned = (0..manifest.len()).filter(warned).count();
     let warned = (warned > 0).then(|| format!("{warned} of the items were done with warnings, which --records lists"));
     let warnings: Vec<String> = lost.into_iter().chain(warned).collect();
-    Ending { warnings: &warnings, found: lines, fields, ..Ending::default() }.print(global, out)
+    let count = |state| {
+        let Count { items, bytes } = counts.of(state);
+        BatchCount { items, bytes }
+    };
+    Ending { warnings: &warnings, found: lines, ..Ending::default() }.print(global, out, || BatchStatus {
+        items: counts.all.items,
+        bytes: counts.all.bytes,
+        finished: counts.finished().items,
+        states: State::ALL.iter().map(|&state| (state.name().to_owned(), count(state))).collect(),
+        codes: counts.codes.iter().map(|(code, count)| (code.to_string(), *count)).collect(),
+        file_bytes: counts.file_bytes,
+        work_seconds: counts.seconds,
+        seconds_left: left,
+        failed,
+    })
 }
 
-/// A line of text and a JSON document for each.
-fn failures(manifest: &Manifest, folded: &Folded) -> Result<(Vec<String>, Vec<Json>)> {
+fn line(failure: &BatchFailure) -> String {
+    let BatchFailure { state, source, error, code, .. } = failure;
+    format!("{state} {source}: {error} ({code})")
+}
+
+fn failures(manifest: &Manifest, folded: &Folded) -> Result<Vec<BatchFailure>> {
     let items = (0..manifest.len()).filter(|&item| {
         let state = folded.state(item);
         state.is_final_failure() || state == State::Retry
     });
-    let (mut lines, mut documents) = (Vec::new(), Vec::new());
+    let mut failures = Vec::new();
     folded.records(items, |number, record| {
         let (Some(record), item) = (record, manifest.read(number)?) else { return Ok(()) };
-        let error = record.error.unwrap_or_default();
-        lines.push(format!("{} {}: {} ({})", record.state.name(), item.source, error, record.code));
-        documents.push(json!({
-            "id": item.id, "state": record.state, "source": item.source, "target": item.target, "code": record.code,
-            "attempt": record.attempt, "error": error, "host": record.host, "time": record.time,
-        }));
+        failures.push(BatchFailure {
+            id: item.id.to_string(),
+            state: record.state.name().to_owned(),
+            source: item.source,
+            target: item.target,
+            code: record.code,
+            attempt: record.attempt,
+            error: record.error.unwrap_or_default(),
+            host: record.host,
+            time: record.time,
+        });
         Ok(())
     })?;
-    Ok((lines, documents))
+    Ok(failures)
 }
 
 fn print_records(manifest: &Manifest, folded: &Folded, out: &mut impl Write) -> Result<Status> {

@@ -5,39 +5,22 @@ use std::fs::DirEntry;
 use std::path::Path;
 
 use ctds_hdf5::convert::{DatasetInfo, Source, ThinTable, display_name};
+use ctds_hdf5::documents::Attention;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
-use ms_look::Summary;
-use serde::Serialize;
 
-/// Something that needs attention, such as a damaged column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    /// `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live`
-    /// (a live HDF5 file), `open` (another program has the table open), `stale` (the table or HDF5
-    /// file from which the source was made has changed).
-    pub(super) kind: &'static str,
-    /// `ANTENNA` or `MAIN/DATA`; `None` for the whole source.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) part: Option<String>,
-    /// Words for the user; the reason if something cannot be read.
-    pub(super) text: String,
+fn finding(kind: &str, text: impl Into<String>) -> Attention {
+    Attention { kind: kind.to_owned(), part: None, text: text.into() }
 }
 
-impl Finding {
-    fn new(kind: &'static str, text: impl Into<String>) -> Self {
-        Finding { kind, part: None, text: text.into() }
-    }
-
-    fn of(part: impl Into<String>, kind: &'static str, error: &Error) -> Self {
-        Finding { kind, part: Some(part.into()), text: error.message().to_owned() }
-    }
+fn finding_of(part: impl Into<String>, kind: &str, error: &Error) -> Attention {
+    Attention { part: Some(part.into()), ..finding(kind, error.message()) }
 }
 
 /// Tables and columns of the same kind and text share a sentence, which names at most three of
 /// them.
-pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
-    let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
+pub(super) fn sentences(findings: &[Attention]) -> Vec<String> {
+    let mut groups: Vec<(&Attention, Vec<&str>)> = Vec::new();
     for finding in findings {
         let part = finding.part.as_deref().into_iter();
         match groups.iter_mut().find(|(first, _)| first.kind == finding.kind && first.text == finding.text) {
@@ -45,7 +28,7 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
             None => groups.push((finding, part.collect())),
         }
     }
-    let sentence = |(finding, parts): (&Finding, Vec<&str>)| match parts.split_at_checked(3) {
+    let sentence = |(finding, parts): (&Attention, Vec<&str>)| match parts.split_at_checked(3) {
         None if parts.is_empty() => finding.text.clone(),
         None => format!("{}: {}: {}", finding.kind, parts.join(", "), finding.text),
         Some((first, [])) => format!("{}: {}: {}", finding.kind, first.join(", "), finding.text),
@@ -58,33 +41,34 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
 
 /// Collected before this process opens the source. With `no_lock`, no table is checked, only a live
 /// HDF5 file.
-pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
+pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Attention> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
-    let open = is_open
-        .then(|| Finding::new("open", "another program has the table open; what it has not flushed is missing here"));
+    let open =
+        is_open.then(|| finding("open", "another program has the table open; what it has not flushed is missing here"));
     open.into_iter().chain(live(path)).collect()
 }
 
 /// First `others`, then changes of the origin, and parts that cannot be read or are in other files.
 pub(super) fn find(
-    others: Vec<Finding>,
+    others: Vec<Attention>,
     path: &Path,
     source: &Source,
     summary: Option<&Summary>,
     thin: Option<&ThinTable>,
     datasets: &[(String, DatasetInfo)],
-) -> Vec<Finding> {
+) -> Vec<Attention> {
     let mut found = others;
     found.extend(stale(path, source, thin));
     let salvaged = source.damage().iter();
     found.extend(
-        salvaged.map(|damage| Finding::new("damaged", format!("salvaged from a damaged source; left out: {damage}"))),
+        salvaged.map(|damage| finding("damaged", format!("salvaged from a damaged source; left out: {damage}"))),
     );
     found.extend(source.problems().map(|(table, error)| match error.kind() {
-        ErrorKind::NotFound => {
-            Finding { text: "the subtable is missing".to_owned(), ..Finding::of(display_name(table), "damaged", error) }
-        }
-        _ => Finding::of(display_name(table), "damaged", error),
+        ErrorKind::NotFound => Attention {
+            text: "the subtable is missing".to_owned(),
+            ..finding_of(display_name(table), "damaged", error)
+        },
+        _ => finding_of(display_name(table), "damaged", error),
     }));
     for table in source.tables() {
         for (index, column) in table.columns().unwrap_or_default().iter().enumerate() {
@@ -94,39 +78,36 @@ pub(super) fn find(
                 Ok(Some(_)) => "damaged",
                 _ => "not converted",
             };
-            found.push(Finding::of(format!("{}/{}", display_name(&table.name), column.desc.name), kind, &error));
+            found.push(finding_of(format!("{}/{}", display_name(&table.name), column.desc.name), kind, &error));
         }
     }
     for (part, elsewhere) in datasets.iter().filter_map(|(part, dataset)| Some((part, dataset.elsewhere.as_ref()?))) {
-        found.push(Finding { kind: "elsewhere", part: Some(part.clone()), text: elsewhere.text.clone() });
+        found.push(Attention { part: Some(part.clone()), ..finding("elsewhere", elsewhere.text.clone()) });
     }
     for problem in summary.iter().flat_map(|summary| &summary.problems) {
-        found.push(Finding::new("damaged", problem.clone()));
+        found.push(finding("damaged", problem.clone()));
     }
     found
 }
 
 /// The file is open for writing (or its writer exited without closing it), or its writer has closed
 /// it.
-fn live(path: &Path) -> Option<Finding> {
+fn live(path: &Path) -> Option<Attention> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
-        Ok(true) => Finding::new(
+        Ok(true) => finding(
             "live",
             "live file that is open for writing, or its writer exited without closing it (then: h5bridge repair)",
         ),
-        _ => Finding::new(
-            "live",
-            "live file, closed by its writer; h5bridge finalize makes a smaller file for the archive",
-        ),
+        _ => finding("live", "live file, closed by its writer; h5bridge finalize makes a smaller file for the archive"),
     })
 }
 
 /// A table was written after the HDF5 file was made from it, or the HDF5 file of a thin table was
 /// moved or rewritten.
-fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
+fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Attention> {
     if let Some(thin) = thin {
-        return thin.check().err().map(|error| Finding::new("stale", error.to_string()));
+        return thin.check().err().map(|error| finding("stale", error.to_string()));
     }
     let name = source.converted_from()?;
     // the file beside its source
@@ -140,5 +121,5 @@ fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Findi
         name != "table.lock" && name.as_encoded_bytes().starts_with(b"table.")
     };
     let changed = std::fs::read_dir(&table).ok()?.flatten().any(|entry| has_data(&entry) && is_newer(&entry));
-    changed.then(|| Finding::new("stale", format!("{name} was written after it was converted to this file")))
+    changed.then(|| finding("stale", format!("{name} was written after it was converted to this file")))
 }

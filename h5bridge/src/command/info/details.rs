@@ -4,11 +4,12 @@ use std::io::Write;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Source, SourceTable, ThinTable, display_name};
+use ctds_hdf5::documents::keyword_value;
 use ctds_hdf5::value::{Record, Value};
 
 use super::columns::ColumnFacts;
 use super::screen::Section;
-use super::words::{chain, count, parameters, table_kind, value_json};
+use super::words::{count, parameters};
 use crate::command::ls;
 use crate::report;
 
@@ -73,7 +74,7 @@ fn add_keywords(prefix: &str, record: &Record, rows: &mut Vec<Vec<String>>) {
         match &field.value {
             Value::Record(nested) => add_keywords(&format!("{name}."), nested, rows),
             Value::Table(stored) => rows.push(vec![name, format!("table {stored}")]),
-            value => rows.push(vec![name, value_json(value).to_string()]),
+            value => rows.push(vec![name, keyword_value(value).to_string()]),
         }
     }
 }
@@ -84,7 +85,7 @@ pub(super) fn print_storage(table: &SourceTable, out: &mut impl Write) -> Result
     let Ok(columns) = table.columns() else { return Ok(()) };
     if let Some(table) = table.table()? {
         let locked = if table.is_locked() { "locked for reading" } else { "not locked" };
-        writeln!(out, "  {}, {} endian, {locked}", table_kind(table), table.byte_order().name())?;
+        writeln!(out, "  {}, {} endian, {locked}", table.kind(), table.byte_order().name())?;
         if let Some(storage) = table.storage().filter(|storage| storage.block_bytes.is_some()) {
             writeln!(out, "  in {}", ls::describe(&storage))?;
         }
@@ -117,11 +118,11 @@ fn print_column(table: &SourceTable, index: usize, column: &ctds_hdf5::ColumnInf
     };
     let name = ls::printable(&column.desc.name.to_string());
     writeln!(out, "  {name:24} {:9} {}", column.data_type().name(), ls::printable(&manager))?;
-    for stored in chain(table, column)?.iter().skip(1) {
+    for stored in table.engine_chain(index)?.iter().skip(1) {
         writeln!(out, "    from {}", ls::printable(stored))?;
     }
     let engine: Vec<_> =
-        column.engine_parameters().map(|field| format!("{}={}", field.name, value_json(&field.value))).collect();
+        column.engine_parameters().map(|field| format!("{}={}", field.name, keyword_value(&field.value))).collect();
     if !engine.is_empty() {
         writeln!(out, "    {}", engine.join(" "))?;
     }

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use ctds_hdf5::blz::{ArrayInfo, Arrays};
+use ctds_hdf5::blz::Arrays;
+use ctds_hdf5::documents::{InfoArrays, InfoContainer, InfoFile};
 use ctds_hdf5::pack::{StoredFile, StoredFiles};
-use serde_json::json;
 
 use super::screen::{self, Section};
 use crate::args::Global;
@@ -18,22 +18,11 @@ use crate::report;
 /// Name, element type, shape, chunks of each array.
 pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(path)?;
-    let list = arrays.list()?;
     if global.json {
-        let array = |array: &ArrayInfo| {
-            json!({
-                "name": array.name, "dtype": array.dtype, "shape": array.shape, "chunk_rows": array.chunk_rows,
-                "bytes": array.bytes, "codec": array.codec, "checksum": array.checksum, "version": array.version,
-            })
-        };
-        let document = json!({
-            "source": path.display().to_string(),
-            "arrays": list.iter().map(array).collect::<Vec<_>>(),
-            "attributes": arrays.attributes(),
-        });
-        writeln!(out, "{document:#}")?;
+        report::write_document(&InfoArrays::new(path, &arrays)?, out)?;
         return Ok(Status::Done);
     }
+    let list = arrays.list()?;
     let lines = |lines: Vec<String>, all: &str| Section {
         rows: lines.into_iter().map(|line| vec![line]).collect(),
         all: Some(all.to_owned()),
@@ -50,17 +39,12 @@ pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> 
 
 /// Format, number of files, properties of a container without tables.
 pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut impl Write) -> Result<Status> {
-    let (info, properties) = (container.info(), container.properties()?);
-    let (files, bytes) = container.totals()?;
     if global.json {
-        let mut document = json!({
-            "source": container.name(), "format": info.format, "version": info.version, "block_size": info.block_bytes,
-            "checksum": info.checksum, "files": files, "bytes": bytes,
-        });
-        ls::add_properties(&mut document, &properties);
-        writeln!(out, "{document:#}")?;
+        report::write_document(&InfoContainer::new(container)?, out)?;
         return Ok(Status::Done);
     }
+    let (info, properties) = (container.info(), container.properties()?);
+    let (files, bytes) = container.totals()?;
     let bytes = report::bytes(bytes);
     writeln!(out, "{}  {}: {files} files of {bytes}", ls::printable(container.name()), ls::describe(&info))?;
     ls::property_lines(&properties).try_for_each(|line| writeln!(out, "{line}"))?;
@@ -71,9 +55,7 @@ pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut 
 pub(super) fn run_file(path: &Path, file: &StoredFile, global: &Global, out: &mut impl Write) -> Result<Status> {
     let listed = &file.listed;
     if global.json {
-        let mut document = ls::file_json(listed);
-        document["source"] = path.display().to_string().into();
-        writeln!(out, "{document:#}")?;
+        report::write_document(&InfoFile::new(path, listed), out)?;
         return Ok(Status::Done);
     }
     let layout = &listed.layout;

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ctds_hdf5::convert::{Source, SourceTable, SpaceUsage, ThinTable};
+use ctds_hdf5::documents::Attention;
 use ctds_hdf5::program::shown_path;
 use ctds_hdf5::{ColumnInfo, ColumnKind, Plugin};
 use ms_look::Summary;
 
-use super::attention::{Finding, sentences};
+use super::attention::sentences;
 use super::columns::ColumnFacts;
 use super::screen::Section;
-use super::words::{count, table_kind};
+use super::words::count;
 use super::{image, observation};
 use crate::command::ls;
 use crate::report;
@@ -28,7 +29,7 @@ pub(super) struct Facts<'a> {
     pub(super) path: &'a Path,
     pub(super) source: &'a Source,
     pub(super) summary: Option<Summary>,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<Attention>,
     pub(super) usage: Option<SpaceUsage>,
     pub(super) thin: Option<ThinTable>,
     /// Needed to read the source.
@@ -110,7 +111,7 @@ fn stored(main: &SourceTable) -> String {
         Some(storage) => format!("in {}", ls::describe(&storage)),
         None => "table directory without data of its own".to_owned(),
     };
-    format!("{storage}, {}, {} endian", table_kind(table), table.byte_order().name())
+    format!("{storage}, {}, {} endian", table.kind(), table.byte_order().name())
 }
 
 /// `None` if the path is not on disk. A symbolic link is followed at `depth` 0, below it counts

@@ -1,57 +1,12 @@
 //! Values of tables as text for readers of `h5bridge info`: times, angles, sizes, parameters.
 
-use anyhow::Result;
-use ctds_hdf5::convert::SourceTable;
-use ctds_hdf5::value::{Value, Values};
-use ctds_hdf5::{ColumnInfo, ManagerInfo, Table, TableKind};
+use ctds_hdf5::ManagerInfo;
+use ctds_hdf5::documents::keyword_value;
 use ms_look::utc_of_mjd;
 use serde_json::Value as Json;
 
 pub(super) fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item = (String, Json)> + 'a {
-    manager.parameters.fields.iter().map(|field| (field.name.to_string(), value_json(&field.value)))
-}
-
-/// Numbers and strings as they are, other types as text.
-pub(super) fn value_json(value: &Value) -> Json {
-    match value {
-        Value::Scalar(Values::String(v)) => v[0].to_string().into(),
-        Value::Scalar(Values::Bool(v)) => v[0].into(),
-        Value::Scalar(Values::Int(v)) => v[0].into(),
-        Value::Scalar(Values::UInt(v)) => v[0].into(),
-        Value::Scalar(Values::Float(v)) => v[0].into(),
-        Value::Scalar(Values::Double(v)) => v[0].into(),
-        Value::Scalar(values) | Value::Array(_, values) => format!("{values:?}").into(),
-        Value::Record(record) => format!("a record of {} fields", record.fields.len()).into(),
-        Value::Table(stored) => stored.to_string().into(),
-    }
-}
-
-/// A plain table, a reference to another one, or a concatenation.
-pub(super) fn table_kind(table: &Table) -> String {
-    match table.kind() {
-        TableKind::Plain => "plain table".to_owned(),
-        TableKind::Reference { root } => format!("reference to {}", root.display()),
-        TableKind::Concatenation { parts } => {
-            let parts: Vec<_> = parts.iter().map(|part| part.display().to_string()).collect();
-            format!("concatenation of {}", parts.join(", "))
-        }
-    }
-}
-
-/// From the column's own down to a storage manager: an engine is followed by the column that stores
-/// its values, as `column in manager`.
-pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
-    let columns = table.columns()?;
-    let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
-    let mut next = column.stored_column();
-    while let Some(name) = next
-        && chain.len() <= columns.len()
-        && let Some(stored) = columns.iter().find(|stored| stored.desc.name == name)
-    {
-        chain.push(format!("{name} in {}", stored.manager.to_string().trim_end()));
-        next = stored.stored_column();
-    }
-    Ok(chain)
+    manager.parameters.fields.iter().map(|field| (field.name.to_string(), keyword_value(&field.value)))
 }
 
 /// UTC of seconds of MJD: `2010-11-22 03:12:35.0`.

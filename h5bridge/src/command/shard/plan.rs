@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ShardPlanSummary, Source, ToHdf5, ToTable};
-use ctds_hdf5::{Error, ErrorKind, Progress};
-use serde_json::json;
+use ctds_hdf5::{Error, ErrorKind, Progress, documents};
 
 use super::split::{self, Parts};
 use crate::args::{Global, if_exists, size};
@@ -103,19 +102,9 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
                 "next: h5bridge shard work {target}, on any number of machines; then h5bridge shard commit {target}"
             ),
         ],
-        fields: json!({
-            "out": target.to_string(),
-            "directory": directory.display().to_string(),
-            "items": made.items,
-            "bytes": made.bytes,
-            "packed_bytes": made.packed_bytes,
-            "file_bytes": made.file_bytes,
-            "rows": made.rows,
-            "seconds": seconds,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || documents::ShardPlan::new(&args.out, &directory, &made, seconds))
 }
 
 fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> ToHdf5<'a> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{CommitShards, ShardPlan};
-use serde_json::json;
+use ctds_hdf5::documents;
 
 use super::results::Results;
 use crate::args::{Global, Publishing};
@@ -63,17 +63,9 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             format!("{target}: {size}, {} rows; {} items{inserted}; {seconds:.2} s", published.rows, published.items),
             format!("next: h5bridge shard verify {target}, or h5bridge verify {} {target}", plan.source().display()),
         ],
-        fields: json!({
-            "out": target.to_string(),
-            "items": published.items,
-            "rows": published.rows,
-            "file_bytes": published.file_bytes,
-            "inserted_bytes": published.inserted_bytes,
-            "checked_bytes": published.checked_bytes,
-            "ranges": ShardPlan::ranges_of(&args.out).display().to_string(),
-            "seconds": seconds,
-        }),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || {
+        documents::ShardCommit::new(&args.out, &published, &ShardPlan::ranges_of(&args.out), seconds)
+    })
 }

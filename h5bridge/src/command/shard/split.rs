@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use ctds_hdf5::convert::ToHdf5Plan;
+use ctds_hdf5::documents::ShardSplit;
 use ctds_hdf5::{Context, Error, ErrorKind};
 use serde_json::json;
 
@@ -70,10 +71,12 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
             format!("{}: {} files of {of_file} rows, {size} in all", manifest.display(), planned.items),
             format!("next: h5bridge batch run {} --ledger LEDGER", manifest.display()),
         ],
-        fields: json!({"out": manifest.display().to_string(), "items": planned.items, "rows": of_file, "bytes": plan.bytes()}),
         ..Ending::default()
     }
-    .print(global, out)
+    .print(global, out, || {
+        let (out, bytes) = (manifest.display().to_string(), plan.bytes());
+        ShardSplit { out, items: planned.items, rows: of_file, bytes }
+    })
 }
 
 /// Options of the `to-hdf5` command of one file, with the rows from `first` up to but without

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{ShardItem, ShardPlan};
-use serde_json::json;
+use ctds_hdf5::documents::{ShardCounts, ShardPlanItem, ShardStatus};
 
 use super::results::Results;
 use crate::args::Global;
@@ -61,28 +61,33 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     };
     let of_item = |item: &ShardItem| {
         let record = record(item);
-        json!({
-            "id": item.id,
-            "name": plan.describe(item),
-            "bytes": item.bytes,
-            "state": if is_done(item) { "done" } else if is_failed(item) { "failed" } else { "waiting" },
-            "attempts": record.map_or(0, |record| record.attempt),
-            "code": record.map(|record| record.code),
-            "error": record.and_then(|record| record.error.as_deref()),
-            "seconds": record.map(|record| record.seconds),
-        })
+        let state = if is_done(item) {
+            "done"
+        } else if is_failed(item) {
+            "failed"
+        } else {
+            "waiting"
+        };
+        ShardPlanItem {
+            id: item.id.clone(),
+            name: plan.describe(item),
+            bytes: item.bytes,
+            state: state.to_owned(),
+            attempts: record.map_or(0, |record| record.attempt),
+            code: record.map(|record| record.code),
+            error: record.and_then(|record| record.error.clone()),
+            seconds: record.map(|record| record.seconds),
+        }
     };
-    let fields = if global.json {
-        json!({
-            "out": target.to_string(),
-            "published": plan.is_committed(),
-            "counts": {"all": items.len(), "done": done, "failed": failed, "waiting": items.len() - done - failed},
-            "bytes": all_bytes,
-            "done_bytes": done_bytes,
-            "items": items.iter().map(of_item).collect::<Vec<_>>(),
-        })
-    } else {
-        json!({})
-    };
-    Ending { found, summary: vec![next], fields, ..Ending::default() }.print(global, out)
+    Ending { found, summary: vec![next], ..Ending::default() }.print(global, out, || {
+        let [all, done, failed] = [items.len(), done, failed].map(|count| count as u64);
+        ShardStatus {
+            out: target.to_string(),
+            published: plan.is_committed(),
+            counts: ShardCounts { all, done, failed, waiting: all - done - failed },
+            bytes: all_bytes,
+            done_bytes,
+            items: items.iter().map(of_item).collect(),
+        }
+    })
 }

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{RangeCheck, ShardItem, ShardPlan, ShardResult, ShardWorker};
+use ctds_hdf5::documents::{ShardDifference, ShardVerify};
 use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
 use ctds_hdf5::{Error, ErrorKind, Progress};
-use serde_json::json;
 
 use super::items::{self, Choice, Next, Wanted};
 use super::results::Results;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     bar.finish();
     ran?;
     let compared = verification.compared.into_inner().unpoisoned();
-    compared.ending(chosen.len(), started.elapsed().as_secs_f64()).print(global, out)
+    compared.print(chosen.len(), started.elapsed().as_secs_f64(), global, out)
 }
 
 /// Counts of the items and bytes that were compared, and the items that differ from their recorded
@@ -60,35 +60,29 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
 struct Compared {
     items: usize,
     bytes: u64,
-    /// Identifier, description and difference of an item.
-    differences: Vec<(String, String, String)>,
+    differences: Vec<ShardDifference>,
 }
 
 impl Compared {
-    /// The ending of a run for which `chosen` items were selected.
-    fn ending(mut self, chosen: usize, seconds: f64) -> Ending<'static> {
+    /// Ends a run for which `chosen` items were selected.
+    fn print(mut self, chosen: usize, seconds: f64, global: &Global, out: &mut impl Write) -> Result<Status> {
         self.differences.sort();
         let Compared { items, bytes, differences } = self;
         let equal = differences.is_empty();
         let verdict = if equal { "equal" } else { "different" };
         let skipped = chosen - items;
         let speed = report::speed(bytes, seconds);
-        let line = |(id, name, difference): &(String, String, String)| format!("item {id} ({name}): {difference}");
-        let to_json = |(id, name, difference): &(String, String, String)| json!({"id": id, "name": name, "difference": difference});
+        let line = |found: &ShardDifference| format!("item {} ({}): {}", found.id, found.name, found.difference);
         Ending {
             failed: (!equal).then_some(Status::Different),
             found: differences.iter().map(line).collect(),
             summary: vec![format!("{verdict}: {items} items, {skipped} are not done; {speed}")],
-            fields: json!({
-                "equal": equal,
-                "items": items,
-                "skipped": skipped,
-                "bytes": bytes,
-                "differences": differences.iter().map(to_json).collect::<Vec<_>>(),
-                "seconds": seconds,
-            }),
             ..Ending::default()
         }
+        .print(global, out, || {
+            let (items, skipped) = (items as u64, skipped as u64);
+            ShardVerify { equal, items, skipped, bytes, differences, seconds }
+        })
     }
 }
 
@@ -128,7 +122,8 @@ impl<'a> Verification<'a> {
         let mut compared = self.compared.lock_unpoisoned();
         compared.items += 1;
         compared.bytes += expected.file_bytes;
-        let described = |difference| (item.id.clone(), self.plan.describe(item), difference);
+        let described =
+            |difference| ShardDifference { id: item.id.clone(), name: self.plan.describe(item), difference };
         compared.differences.extend(difference.map(described));
         Ok(())
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ctds_hdf5::convert::{ShardItem, ShardPlan, ShardResult, ShardWorker, UnsyncedItem};
+use ctds_hdf5::documents::{self, ShardWork};
 use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
 use ctds_hdf5::{Error, ErrorKind, Progress};
-use serde_json::json;
 
 use super::claims::Claims;
 use super::items::{self, Choice, Next, Wanted};
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     work.results.lock_unpoisoned().refresh()?;
     let left = work.left(plan.items()).count();
     let done = work.done.into_inner().unpoisoned();
-    done.ending(&args.out, left, started.elapsed().as_secs_f64()).print(global, out)
+    done.print(&args.out, left, started.elapsed().as_secs_f64(), global, out)
 }
 
 /// Items that this process has written or failed to write.
@@ -62,8 +62,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
 struct Done {
     items: usize,
     bytes: u64,
-    /// Identifier, state, error message and duration of each item as JSON.
-    results: Vec<serde_json::Value>,
+    results: Vec<documents::ShardResult>,
     /// An error message for each item that failed.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
@@ -71,7 +70,7 @@ struct Done {
 
 impl Done {
     /// `left` items of the plan are not done.
-    fn ending(&self, target: &Path, left: usize, seconds: f64) -> Ending<'_> {
+    fn print(self, target: &Path, left: usize, seconds: f64, global: &Global, out: &mut impl Write) -> Result<Status> {
         let target = target.display();
         let next = if left == 0 {
             format!("next: h5bridge shard commit {target}")
@@ -82,16 +81,16 @@ impl Done {
             failed: self.kind.map(Status::of_kind),
             warnings: &self.failures,
             summary: vec![format!("{target}: {} items; {}", self.items, report::speed(self.bytes, seconds)), next],
-            fields: json!({
-                "out": target.to_string(),
-                "items": self.items,
-                "bytes": self.bytes,
-                "left": left,
-                "results": self.results,
-                "seconds": seconds,
-            }),
             ..Ending::default()
         }
+        .print(global, out, || ShardWork {
+            out: target.to_string(),
+            items: self.items as u64,
+            bytes: self.bytes,
+            left: left as u64,
+            results: self.results,
+            seconds,
+        })
     }
 }
 
@@ -199,9 +198,9 @@ impl<'a> Work<'a> {
         self.claims.release(item);
         let mut done = self.done.lock_unpoisoned();
         let error = result.as_ref().err();
-        let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" });
+        let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" }).to_owned();
         let said = error.map(ToString::to_string);
-        done.results.push(json!({"id": item.id, "state": state, "error": said, "seconds": seconds}));
+        done.results.push(documents::ShardResult { id: item.id.clone(), state, error: said, seconds });
         let Err(error) = result else {
             done.items += 1;
             done.bytes += item.bytes;

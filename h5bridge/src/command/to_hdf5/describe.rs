@@ -1,13 +1,9 @@
-//! Texts and JSON about the work that `to-hdf5` plans and does: bytes shared with the source by
-//! reflinks, averages, tables, columns.
+//! Texts about the work that `to-hdf5` plans and does: bytes shared with the source by reflinks,
+//! averages, tables, columns.
 
 use std::collections::BTreeMap;
 
-use ctds_hdf5::convert::{
-    Averaged, ColumnForm, ColumnPlan, ColumnSharing, NotShared, Prediction, ReadStrategy, Sharing, TablePlan,
-    ToHdf5Plan,
-};
-use serde_json::{Value as Json, json};
+use ctds_hdf5::convert::{Averaged, ColumnPlan, NotShared, Sharing, TablePlan, ToHdf5Plan};
 
 use crate::report;
 
@@ -16,24 +12,7 @@ const NOTABLE_BYTES: u64 = 1 << 20;
 /// Columns with less than 1/100 of all bytes are not named either.
 const NOTABLE_PART: u64 = 100;
 
-/// `file_bytes` is the size of the HDF5 file.
-pub(super) fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
-    let column = |column: &ColumnSharing| {
-        let reason = column.not_shared?;
-        Some(json!({"column": column_path(column), "bytes": column.bytes, "reason": reason.describe()}))
-    };
-    json!({
-        "shared_bytes": sharing.shared_bytes,
-        "copied_bytes": file_bytes.saturating_sub(sharing.shared_bytes),
-        "not_shared": sharing.columns.iter().filter_map(column).collect::<Vec<_>>(),
-    })
-}
-
-fn column_path(column: &ColumnSharing) -> String {
-    format!("{}/{}", column.group.trim_start_matches('/'), column.link)
-}
-
-/// Names the large columns that do not share bytes.
+/// Names the large columns that do not share bytes. `file_bytes` is the size of the HDF5 file.
 pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
     let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
@@ -41,7 +20,7 @@ pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     let mut reasons = BTreeMap::<NotShared, Vec<String>>::new();
     for column in sharing.columns.iter().filter(|column| column.bytes >= NOTABLE_BYTES.max(all / NOTABLE_PART)) {
         if let Some(reason) = column.not_shared {
-            reasons.entry(reason).or_default().push(column_path(column));
+            reasons.entry(reason).or_default().push(column.path());
         }
     }
     lines.extend(reasons.iter().map(|(reason, columns)| format!("not shared, {reason}: {}", columns.join(", "))));
@@ -75,42 +54,9 @@ pub(super) fn averaged_lines(averaged: &Averaged) -> Vec<String> {
     lines
 }
 
-pub(super) fn averaged_json(averaged: &Averaged) -> Json {
-    json!({
-        "averaging": averaged.averaging.to_string(), "rows_before": averaged.rows_before, "rows": averaged.rows,
-        "channels": averaged.channels, "weights": averaged.weights, "first_values": averaged.first_values,
-        "left_undefined": averaged.left_undefined,
-    })
-}
-
 /// A predicted time in seconds, with two digits if it is short.
 pub(super) fn rounded(seconds: f64) -> String {
     if seconds < 1.0 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
-}
-
-pub(super) fn expected_json(expected: &Prediction) -> Json {
-    json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds, "disk_rate": expected.disk_rate})
-}
-
-pub(super) fn table_json(table: &TablePlan) -> Json {
-    let column = |column: &ColumnPlan| {
-        let mut entry = json!({
-            "name": column.name, "dataset": column.link, "dtype": column.data_type.name(),
-            "manager": column.manager, "form": describe(&column.form),
-            "index": column.chunk_index, "deflate": column.compression.gzip_level(), "bytes": column.bytes,
-        });
-        if let Some(remains) = column.sample_remains() {
-            entry["sample_remains"] = ((remains * 1000.0).round() / 1000.0).into();
-        }
-        if column.compression.plugin().is_some() {
-            entry["compression"] = column.compression.to_string().into();
-        }
-        entry
-    };
-    json!({
-        "name": table.name, "group": table.group, "rows": table.rows.end - table.rows.start,
-        "columns": table.columns.iter().map(column).collect::<Vec<_>>(),
-    })
 }
 
 pub(super) fn table_lines(table: &TablePlan) -> Vec<String> {
@@ -124,27 +70,9 @@ pub(super) fn table_lines(table: &TablePlan) -> Vec<String> {
             }
         };
         let (name, bytes, manager) = (&column.link, report::bytes(column.bytes), &column.manager);
-        let (form, index) = (describe(&column.form), column.chunk_index);
+        let (form, index) = (&column.form, column.chunk_index);
         format!("  {name:24} {:9} {manager:17} {form}, {index}{filter}, {bytes}", column.data_type.name())
     };
     let head = format!("{}  {} rows", table.group, table.rows.end - table.rows.start);
     [head].into_iter().chain(table.columns.iter().map(column)).collect()
-}
-
-/// Describes the storage form of a column; shapes are slowest axis first, as in HDF5.
-fn describe(form: &ColumnForm) -> String {
-    match form {
-        ColumnForm::Dense { shape, chunk, undefined, route } => {
-            let from = if *route == ReadStrategy::Tiles { ", tile by tile" } else { "" };
-            let undefined = if *undefined > 0 { format!(", {undefined} undefined") } else { String::new() };
-            format!("{:?} in chunks {:?}{from}{undefined}", shape.reversed(), chunk.reversed())
-        }
-        ColumnForm::Cubes { cubes } => {
-            let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
-            format!("hypercubes {}, tile by tile", shapes.join(" "))
-        }
-        ColumnForm::Ragged { axes, elements } => {
-            format!("cells of differing shapes, up to {axes} axes, {elements} elements")
-        }
-    }
 }
