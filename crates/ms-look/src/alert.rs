@@ -74,7 +74,7 @@ impl serde::Serialize for Alert {
 ///     }
 ///     std::thread::sleep(std::time::Duration::from_secs(1));
 /// }
-/// # Ok::<(), ctds_hdf5::Error>(())
+/// # Ok::<(), ms_look::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Alerts {

@@ -44,7 +44,7 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 /// let rule: Rule = "FLAGGED>40% for antenna m003".parse()?;
 /// assert_eq!(rule.to_string(), "flagged > 40 % for antenna m003");
 /// assert!("flagged".parse::<Rule>().is_err());
-/// # Ok::<(), ctds_hdf5::Error>(())
+/// # Ok::<(), ms_look::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {

@@ -641,6 +641,7 @@ mod tests {
             "{used:?}"
         );
         let mut session = Session::open(&path).unwrap();
+        session.set_budget(Duration::from_secs(60));
         session.set_block_bytes(1200);
         session.set_read_limit(4000);
         let frame = session.frame(&request(Kind::AmpTime)).unwrap();
