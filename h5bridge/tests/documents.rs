@@ -139,7 +139,7 @@ fn comparisons() {
     folder.check::<Digest>("digest my.ms");
     let document: Digest = folder.check("digest my.h5 --hash sha256 --columns DATA,FLAG");
     let Described::Table(main) = &document.tables["."] else { panic!("the main table can be read") };
-    assert_eq!((main.nrow, main.columns.keys().map(String::as_str).collect()), (210, vec!["FLAG", "DATA"]));
+    assert_eq!((main.nrow, main.columns.len(), &*document.format), (210, 2, "CTFP-1"));
 }
 
 #[test]
