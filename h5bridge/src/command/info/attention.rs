@@ -8,6 +8,7 @@ use ctds_hdf5::convert::{DatasetInfo, Source, ThinTable, display_name};
 use ctds_hdf5::documents::Attention;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
+use ms_look::Summary;
 
 fn finding(kind: &str, text: impl Into<String>) -> Attention {
     Attention { kind: kind.to_owned(), part: None, text: text.into() }
