@@ -147,7 +147,10 @@ fn stored_in_place() {
     let folder = Folder::new();
     folder.check::<Document<Manifest>>("manifest my.ms my.json");
     folder.check::<Document<VerifyManifest>>("verify my.json");
-    fs::write(folder.path("my.ms/table.info"), "Type = Measurement Set\n").unwrap();
+    for entry in fs::read_dir(folder.path("my.ms")).unwrap().map(Result::unwrap) {
+        let file = fs::File::open(entry.path()).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
     let document: Document<VerifyManifest> = folder.check("verify my.json");
     assert!(!document.content.unchanged && !document.content.changed.is_empty());
     folder.check::<Document<Replace>>("to-hdf5 my.ms replaced.h5 --replace");
@@ -175,13 +178,16 @@ fn descriptions() {
         folder.check::<List>(&format!("ls {source}"));
     }
     folder.check::<List>("ls my.ms");
-    // as casacore's `tomf` leaves it: files without a table
-    fs::copy(folder.path("packed.ms/table.mf"), folder.path("bare.mf")).unwrap();
-    folder.check::<InfoContainer>("info bare.mf");
-    folder.check::<InfoFile>("info bare.mf/table.f0");
-    folder.check::<DigestFiles>("digest bare.mf");
-    folder.check::<DigestFiles>("digest bare.mf/table.f0");
-    folder.check::<Document<Pack>>("to-hdf5 bare.mf files.h5");
+    // files without a table
+    fs::create_dir(folder.path("streams")).unwrap();
+    fs::write(folder.path("streams/TASK0"), "abc").unwrap();
+    folder.check::<Document<Pack>>("pack streams run.sion --format sion");
+    let document: InfoContainer = folder.check("info run.sion");
+    assert_eq!((document.files, document.bytes), (1, 3));
+    folder.check::<InfoFile>("info run.sion/TASK0");
+    folder.check::<DigestFiles>("digest run.sion");
+    folder.check::<DigestFiles>("digest run.sion/TASK0");
+    folder.check::<Document<Pack>>("to-hdf5 run.sion files.h5");
     fs::remove_dir_all(folder.path("my.ms/ANTENNA")).unwrap();
     fs::write(folder.path("my.ms/FIELD/table.dat"), "damaged").unwrap();
     let document: Info = folder.check("info my.ms");
