@@ -1,0 +1,83 @@
+//! B-trees of version 1, which index groups and chunks. HDF5 File Format Specification 3.0, section III.A.1.
+//!
+//! A node is `TREE`, its kind and level, the number of its entries, addresses of its neighbours, and keys and children in
+//! turn, with a key more than children. Children of level 0 are not nodes.
+
+use crate::error::{Error, Result};
+use crate::file::File;
+use crate::walk::Walk;
+
+const STRUCTURE: &str = "B-tree node";
+
+/// A tree of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tree {
+    /// 0: groups; 1: chunks.
+    pub(crate) kind: u8,
+    pub(crate) key_bytes: usize,
+}
+
+/// What a leaf has: the key before a child, the key after it, and the child's address.
+pub(crate) type Each<'a> = dyn FnMut(&[u8], &[u8], u64) -> Result<()> + 'a;
+
+impl Tree {
+    /// Calls `each` for the children of all leaves, in order. Nodes that cannot be read are added to `damage`, and the
+    /// walk goes on; an error of `each` is damage as well.
+    pub(crate) fn visit(
+        self,
+        file: &File,
+        root: u64,
+        walk: &mut Walk,
+        damage: &mut Vec<Error>,
+        each: &mut Each<'_>,
+    ) {
+        if let Err(error) = self.node(file, root, None, walk, damage, each) {
+            damage.push(error);
+        }
+    }
+
+    fn node(
+        self,
+        file: &File,
+        address: u64,
+        level: Option<u8>,
+        walk: &mut Walk,
+        damage: &mut Vec<Error>,
+        each: &mut Each<'_>,
+    ) -> Result<()> {
+        let sizes = file.sizes();
+        let head_bytes = 8 + 2 * sizes.address;
+        let head = file.read(STRUCTURE, address, head_bytes as u64)?;
+        let mut fields = file.bytes(STRUCTURE, address, &head);
+        fields.signature(b"TREE")?;
+        let (kind, own) = (fields.u8()?, fields.u8()?);
+        if kind != self.kind {
+            return Err(fields.error(format!("the node is of kind {kind}, expected {}", self.kind)));
+        }
+        if let Some(level) = level.filter(|&level| level != own) {
+            return Err(fields.error(format!("the node has level {own}, expected {level}")));
+        }
+        if u32::from(own) > file.limits().depth {
+            return Err(fields.error(format!("the tree has {own} levels; the limit is {}", file.limits().depth)));
+        }
+        let entries = usize::from(fields.u16()?);
+        let bytes = entries * (self.key_bytes + sizes.address) + self.key_bytes;
+        walk.enter(STRUCTURE, address, (head_bytes + bytes) as u64)?;
+        let body = file.read(STRUCTURE, address + head_bytes as u64, bytes as u64)?;
+        let mut fields = file.bytes(STRUCTURE, address + head_bytes as u64, &body);
+        let mut key = fields.take(self.key_bytes)?;
+        for _ in 0..entries {
+            let child = fields.defined_address("a child")?;
+            let next = fields.take(self.key_bytes)?;
+            let visited = match own {
+                0 => each(key, next, child),
+                _ => self.node(file, child, Some(own - 1), walk, damage, each),
+            };
+            if let Err(error) = visited {
+                damage.push(error);
+            }
+            key = next;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! The checksum by which HDF5 recognises damaged metadata.
+
+/// Little-endian; 0 beyond the end.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_le_bytes)
+}
+
+/// Jenkins' lookup3, `hashlittle` with the initial value 0.
+pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
+    let [mut a, mut b, mut c] = [0xdead_beefu32.wrapping_add(bytes.len() as u32); 3];
+    let blocks = bytes.len().saturating_sub(1) / 12;
+    let (whole, rest) = bytes.split_at(blocks * 12);
+    for block in whole.chunks_exact(12) {
+        a = a.wrapping_add(u32_at(block, 0));
+        b = b.wrapping_add(u32_at(block, 4));
+        c = c.wrapping_add(u32_at(block, 8));
+        for (shift, turn) in [4, 6, 8, 16, 19, 4].into_iter().zip([0, 1, 2].into_iter().cycle()) {
+            let (x, y, z) = match turn {
+                0 => (&mut a, &mut c, &mut b),
+                1 => (&mut b, &mut a, &mut c),
+                _ => (&mut c, &mut b, &mut a),
+            };
+            *x = x.wrapping_sub(*y) ^ y.rotate_left(shift);
+            *y = y.wrapping_add(*z);
+        }
+    }
+    if rest.is_empty() {
+        return c;
+    }
+    let mut last = [0; 12];
+    last[..rest.len()].copy_from_slice(rest);
+    a = a.wrapping_add(u32_at(&last, 0));
+    b = b.wrapping_add(u32_at(&last, 4));
+    c = c.wrapping_add(u32_at(&last, 8));
+    for (shift, turn) in [14, 11, 25, 16, 4, 14, 24].into_iter().zip([0, 1, 2].into_iter().cycle()) {
+        let (x, y) = match turn {
+            0 => (&mut c, b),
+            1 => (&mut a, c),
+            _ => (&mut b, a),
+        };
+        *x = (*x ^ y).wrapping_sub(y.rotate_left(shift));
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_of_jenkins() {
+        // from the comments of lookup3.c, with the initial value 0
+        assert_eq!(lookup3(b""), 0xdead_beef);
+        assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+}

@@ -1,0 +1,178 @@
+//! An open file: its storage, its superblock, and how its bytes are read.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::bytes::{Bytes, Sizes};
+use crate::checksum::lookup3;
+use crate::error::{Error, Result, Within};
+use crate::storage::Storage;
+use crate::superblock::Superblock;
+use crate::walk::Walk;
+
+/// Pause before a structure is read again that a writer may just be writing.
+const RETRY_PAUSE: Duration = Duration::from_micros(100);
+
+/// What reading a file may take; a file that needs more is refused.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Largest structure that is read at once, in bytes: a node, a block of a heap, a block of an object header.
+    pub structure_bytes: u64,
+    /// Largest chunk, in bytes after decoding.
+    pub chunk_bytes: u64,
+    /// Most levels of a B-tree, and of types within types.
+    pub depth: u32,
+    /// How often a structure is read until its checksum is right, in a file that a writer has open. The HDF5 library
+    /// does so 100 times.
+    pub attempts: u32,
+}
+
+impl Default for Limits {
+    /// Structures of 64 MiB, chunks of 256 MiB, 32 levels, 100 attempts.
+    fn default() -> Self {
+        Limits { structure_bytes: 64 << 20, chunk_bytes: 256 << 20, depth: 32, attempts: 100 }
+    }
+}
+
+/// An HDF5 file, open for reading. Clones share it.
+#[derive(Clone)]
+pub struct File(Arc<Inner>);
+
+struct Inner {
+    storage: Box<dyn Storage>,
+    superblock: Superblock,
+    limits: Limits,
+    /// Bytes of the storage; `None` while a writer may lengthen it.
+    len: Option<u64>,
+}
+
+impl File {
+    /// Opens the HDF5 file in `storage`.
+    ///
+    /// # Errors
+    /// `Damaged` if it is not HDF5; `Io`.
+    pub fn open(storage: impl Storage + 'static) -> Result<Self> {
+        Self::open_with(storage, Limits::default())
+    }
+
+    /// As [`open`](Self::open), with limits of the caller's.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(storage: impl Storage + 'static, limits: Limits) -> Result<Self> {
+        let superblock = Superblock::find(&storage)?;
+        let len = if superblock.is_being_written() { None } else { Some(storage.len()?) };
+        Ok(File(Arc::new(Inner { storage: Box::new(storage), superblock, limits, len })))
+    }
+
+    /// The superblock, as it was when the file was opened.
+    pub fn superblock(&self) -> &Superblock {
+        &self.0.superblock
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.0.superblock.sizes
+    }
+
+    /// Bytes of the storage now.
+    pub(crate) fn len(&self) -> Result<u64> {
+        Ok(self.0.len.map_or_else(|| self.0.storage.len(), Ok)?)
+    }
+
+    pub(crate) fn walk(&self) -> Result<Walk> {
+        Ok(Walk::new(self.len()?))
+    }
+
+    /// Offset in the storage of an address in the file.
+    pub fn offset(&self, address: u64) -> Result<u64> {
+        let offset = address.checked_add(self.0.superblock.base);
+        offset.ok_or_else(|| Error::damaged(format!("address {address:#x} is beyond every file")))
+    }
+
+    /// Bytes of a structure, all of them in the file.
+    pub(crate) fn read(&self, structure: &'static str, address: u64, bytes: u64) -> Result<Vec<u8>> {
+        let read = || -> Result<_> {
+            if bytes > self.0.limits.structure_bytes {
+                let limit = self.0.limits.structure_bytes;
+                return Err(Error::limit(format!("the structure has {bytes} bytes; the limit is {limit}")));
+            }
+            let (offset, len) = (self.offset(address)?, self.len()?);
+            if offset.checked_add(bytes).is_none_or(|end| end > len) {
+                return Err(Error::damaged(format!("{bytes} bytes are expected, but the file has {len} bytes")));
+            }
+            let mut out = vec![0; bytes as usize];
+            self.0.storage.read_at(offset, &mut out)?;
+            Ok(out)
+        };
+        read().within(|| place(structure, address))
+    }
+
+    /// As [`read`](Self::read), of elements: neither a structure nor limited as one.
+    ///
+    /// # Errors
+    /// `Damaged` if the file ends before; `Io`.
+    pub fn read_at(&self, address: u64, out: &mut [u8]) -> Result<()> {
+        let (offset, len) = (self.offset(address)?, self.len()?);
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > len) {
+            let bytes = out.len();
+            return Err(Error::damaged(format!(
+                "{bytes} bytes are expected at byte {offset}, but the file has {len} bytes"
+            )));
+        }
+        Ok(self.0.storage.read_at(offset, out)?)
+    }
+
+    /// Bytes of a structure whose last four are the checksum of those before. While a writer has the file open, it is
+    /// read again until they fit (SWMR design, 4.3).
+    pub(crate) fn sealed(&self, structure: &'static str, address: u64, bytes: u64) -> Result<Vec<u8>> {
+        self.retried(|| {
+            let found = self.read(structure, address, bytes)?;
+            check(&found).within(|| place(structure, address))?;
+            Ok(found)
+        })
+    }
+
+    /// Calls `read` again while it fails, if a writer has the file open.
+    pub(crate) fn retried<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
+        let attempts = if self.0.superblock.is_being_written() { self.0.limits.attempts } else { 1 };
+        for _ in 1..attempts {
+            match read() {
+                Err(error) if error.kind() == crate::ErrorKind::Damaged => std::thread::sleep(RETRY_PAUSE),
+                read => return read,
+            }
+        }
+        read()
+    }
+
+    pub(crate) fn bytes<'a>(&self, structure: &'static str, address: u64, bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes::new(structure, address.saturating_add(self.0.superblock.base), bytes, self.sizes())
+    }
+}
+
+fn place(structure: &str, address: u64) -> String {
+    format!("{structure} at address {address}")
+}
+
+/// Compares the last four bytes with the checksum of those before.
+fn check(bytes: &[u8]) -> Result<()> {
+    let Some((sealed, stored)) = bytes.split_last_chunk::<4>() else {
+        return Err(Error::damaged("the structure is too short for a checksum"));
+    };
+    let (found, expected) = (u32::from_le_bytes(*stored), lookup3(sealed));
+    if found != expected {
+        return Err(Error::damaged(format!("the checksum is {found:#010x}, expected {expected:#010x}")));
+    }
+    Ok(())
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("File").field(&self.0.superblock).finish()
+    }
+}

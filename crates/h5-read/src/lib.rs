@@ -1,0 +1,29 @@
+//! Reads HDF5 files in safe Rust: every structure is checked, damage is named, nothing is trusted.
+//!
+//! # Map
+//!
+//! A [`File`] is a [`Storage`] and a [`Superblock`]. Objects are found by address: `header.rs` reads the messages of an
+//! object, from which it is a group, a dataset or a committed type. `btree1.rs` and `btree2.rs` walk the two kinds of
+//! trees that index links, attributes and chunks. `bytes.rs` decodes the fields of a structure; `walk.rs` bounds what a
+//! walk along addresses may visit. Each file names the section of the format specification that it implements.
+//!
+//! Listings go around damage: a [`Listing`] has what is whole, and an [`Error`] for each part that is not.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod btree1;
+mod btree2;
+mod bytes;
+mod checksum;
+mod error;
+mod file;
+mod header;
+mod storage;
+mod superblock;
+mod walk;
+
+pub use error::{Error, ErrorKind, Result};
+pub use file::{File, Limits};
+pub use storage::Storage;
+pub use superblock::Superblock;
+pub use walk::Listing;
