@@ -15,6 +15,8 @@ mod btree1;
 mod btree2;
 mod bytes;
 mod checksum;
+mod dataspace;
+mod datatype;
 mod error;
 mod file;
 mod header;
@@ -22,6 +24,10 @@ mod storage;
 mod superblock;
 mod walk;
 
+pub use dataspace::{Dataspace, SpaceKind};
+pub use datatype::{
+    Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, Padding, Reference, Text,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{File, Limits};
 pub use storage::Storage;
