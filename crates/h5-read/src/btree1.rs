@@ -20,31 +20,34 @@ pub(crate) struct Tree {
 /// What a leaf has: the key before a child, the key after it, and the child's address.
 pub(crate) type Each<'a> = dyn FnMut(&[u8], &[u8], u64) -> Result<()> + 'a;
 
+/// Whether what is sought can be in a child between two keys.
+pub(crate) type Between<'a> = dyn Fn(&[u8], &[u8]) -> bool + 'a;
+
 impl Tree {
     /// Calls `each` for the children of all leaves, in order. Nodes that cannot be read are added to `damage`, and the
     /// walk goes on; an error of `each` is damage as well.
-    pub(crate) fn visit(
+    pub(crate) fn visit(self, file: &File, root: u64, walk: &mut Walk, damage: &mut Vec<Error>, each: &mut Each<'_>) {
+        self.find(file, root, walk, damage, &|_, _| true, each);
+    }
+
+    /// As [`visit`](Self::visit), of the nodes and children for which `between` is true.
+    pub(crate) fn find(
         self,
         file: &File,
         root: u64,
         walk: &mut Walk,
         damage: &mut Vec<Error>,
+        between: &Between<'_>,
         each: &mut Each<'_>,
     ) {
-        if let Err(error) = self.node(file, root, None, walk, damage, each) {
-            damage.push(error);
+        let mut visit = Visit { file, walk, damage, between, each };
+        if let Err(error) = self.node(&mut visit, root, None) {
+            visit.damage.push(error);
         }
     }
 
-    fn node(
-        self,
-        file: &File,
-        address: u64,
-        level: Option<u8>,
-        walk: &mut Walk,
-        damage: &mut Vec<Error>,
-        each: &mut Each<'_>,
-    ) -> Result<()> {
+    fn node(self, visit: &mut Visit<'_>, address: u64, level: Option<u8>) -> Result<()> {
+        let file = visit.file;
         let sizes = file.sizes();
         let head_bytes = 8 + 2 * sizes.address;
         let head = file.read(STRUCTURE, address, head_bytes as u64)?;
@@ -62,22 +65,34 @@ impl Tree {
         }
         let entries = usize::from(fields.u16()?);
         let bytes = entries * (self.key_bytes + sizes.address) + self.key_bytes;
-        walk.enter(STRUCTURE, address, (head_bytes + bytes) as u64)?;
-        let body = file.read(STRUCTURE, address + head_bytes as u64, bytes as u64)?;
-        let mut fields = file.bytes(STRUCTURE, address + head_bytes as u64, &body);
+        visit.walk.enter(STRUCTURE, address, (head_bytes + bytes) as u64)?;
+        let start = address.saturating_add(head_bytes as u64);
+        let body = file.read(STRUCTURE, start, bytes as u64)?;
+        let mut fields = file.bytes(STRUCTURE, start, &body);
         let mut key = fields.take(self.key_bytes)?;
         for _ in 0..entries {
-            let child = fields.defined_address("a child")?;
+            let child = fields.defined_address("a child");
             let next = fields.take(self.key_bytes)?;
-            let visited = match own {
-                0 => each(key, next, child),
-                _ => self.node(file, child, Some(own - 1), walk, damage, each),
-            };
-            if let Err(error) = visited {
-                damage.push(error);
+            if (visit.between)(key, next) {
+                let visited = child.and_then(|child| match own {
+                    0 => (visit.each)(key, next, child),
+                    _ => self.node(visit, child, Some(own - 1)),
+                });
+                if let Err(error) = visited {
+                    visit.damage.push(error);
+                }
             }
             key = next;
         }
         Ok(())
     }
+}
+
+/// What a visit is for.
+struct Visit<'a> {
+    file: &'a File,
+    walk: &'a mut Walk,
+    damage: &'a mut Vec<Error>,
+    between: &'a Between<'a>,
+    each: &'a mut Each<'a>,
 }

@@ -5,6 +5,8 @@
 //! has a child before, between and after its records, each with the number of its records and, above the lowest internal
 //! level, of all records below it. These numbers take as many bytes as the largest that a node of the size can have.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::walk::Walk;
@@ -105,28 +107,39 @@ impl Tree {
         damage: &mut Vec<Error>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) {
+        self.run(Visit { file, walk, damage, each, compare: None });
+    }
+
+    /// As [`visit`](Self::visit), of the records that `compare` finds `Equal` to what is sought. Records before it are
+    /// `Less`. Only nodes that can have such records are read.
+    pub(crate) fn find(
+        &self,
+        file: &File,
+        walk: &mut Walk,
+        damage: &mut Vec<Error>,
+        compare: &dyn Fn(&[u8]) -> Ordering,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) {
+        self.run(Visit { file, walk, damage, each, compare: Some(compare) });
+    }
+
+    fn run(&self, mut visit: Visit<'_>) {
         let Some(root) = self.root else { return };
-        if let Err(error) = self.node(file, root, self.levels.len() - 1, walk, damage, each) {
-            damage.push(error);
+        if let Err(error) = self.node(&mut visit, root, self.levels.len() - 1) {
+            visit.damage.push(error);
         }
     }
 
     /// Visits a node; returns the number of records in it and below it.
-    fn node(
-        &self,
-        file: &File,
-        node: Child,
-        level: usize,
-        walk: &mut Walk,
-        damage: &mut Vec<Error>,
-        each: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u64> {
-        let place = |message: String| Error::damaged(message).within(format_args!("{NODE} at address {}", node.address));
+    fn node(&self, visit: &mut Visit<'_>, node: Child, level: usize) -> Result<u64> {
+        let place =
+            |message: String| Error::damaged(message).within(format_args!("{NODE} at address {}", node.address));
         if node.records > self.levels[level].records {
             let most = self.levels[level].records;
             return Err(place(format!("the node has {} records, at most {most} fit", node.records)));
         }
-        walk.enter(NODE, node.address, self.node_bytes)?;
+        let file = visit.file;
+        visit.walk.enter(NODE, node.address, self.node_bytes)?;
         let below = level.checked_sub(1);
         let total_bytes = below.map_or(0, |below| self.levels[below].total_bytes);
         let pointer = (file.sizes().address + self.count_bytes + total_bytes) as u64;
@@ -141,32 +154,55 @@ impl Tree {
             return Err(fields.error(format!("the node has records of kind {kind}, expected {}", self.kind)));
         }
         let records = fields.take((node.records * self.record_bytes) as usize)?;
-        let mut total = node.records;
         let mut records = records.chunks_exact(self.record_bytes as usize);
-        for number in 0..=node.records {
+        let damage_before = visit.damage.len();
+        let mut total = node.records;
+        let mut before = Ordering::Less;
+        for _ in 0..=node.records {
+            let record = records.next();
+            let after = record.map_or(Ordering::Greater, |record| visit.order(record));
             if let Some(below) = below {
                 let address = fields.defined_address("a child")?;
                 let count = fields.number(self.count_bytes)?;
                 let all = if total_bytes == 0 { None } else { Some(fields.number(total_bytes)?) };
                 let child = Child { address, records: count, total: all };
-                match self.node(file, child, below, walk, damage, each) {
-                    Ok(count) => total = total.saturating_add(count),
-                    Err(error) => damage.push(error),
+                if visit.compare.is_none() || before != Ordering::Greater && after != Ordering::Less {
+                    match self.node(visit, child, below) {
+                        Ok(count) => total = total.saturating_add(count),
+                        Err(error) => visit.damage.push(error),
+                    }
                 }
             }
-            if number < node.records
-                && let Some(record) = records.next()
-                && let Err(error) = each(record)
+            if let Some(record) = record
+                && after == Ordering::Equal
+                && let Err(error) = (visit.each)(record)
             {
-                damage.push(error);
+                visit.damage.push(error);
             }
+            before = after;
         }
         match node.total {
-            Some(expected) if expected != total && damage.is_empty() => {
+            Some(expected) if expected != total && visit.compare.is_none() && visit.damage.len() == damage_before => {
                 Err(place(format!("{total} records are in the node and below it, expected {expected}")))
             }
             _ => Ok(total),
         }
+    }
+}
+
+/// What a visit is for.
+struct Visit<'a> {
+    file: &'a File,
+    walk: &'a mut Walk,
+    damage: &'a mut Vec<Error>,
+    each: &'a mut dyn FnMut(&[u8]) -> Result<()>,
+    /// `None` if all records are sought.
+    compare: Option<&'a dyn Fn(&[u8]) -> Ordering>,
+}
+
+impl Visit<'_> {
+    fn order(&self, record: &[u8]) -> Ordering {
+        self.compare.map_or(Ordering::Equal, |compare| compare(record))
     }
 }
 
