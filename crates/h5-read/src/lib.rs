@@ -19,6 +19,7 @@ mod dataspace;
 mod datatype;
 mod error;
 mod file;
+mod filters;
 mod group;
 mod header;
 mod object;
@@ -32,6 +33,7 @@ pub use datatype::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use file::{File, Limits};
+pub use filters::{Filter, FilterError, Filters, NoFilters, Pipeline};
 pub use storage::Storage;
 pub use superblock::Superblock;
 pub use walk::Listing;
