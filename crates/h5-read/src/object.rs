@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::group::Group;
-use crate::header::{self, Header, kind};
+use crate::header::{self, Header, Message, kind};
 
 /// An object of a file. Clones share what is read of it.
 #[derive(Debug, Clone)]
@@ -64,6 +64,16 @@ impl Object {
     pub fn group(&self) -> Result<Group> {
         self.expect(ObjectKind::Group)?;
         Ok(Group::new(self.clone()))
+    }
+
+    /// The message of a kind of which an object has one; more are damage.
+    pub(crate) fn only<'a>(&'a self, kind: u16, damage: &mut Vec<Error>) -> Option<Message<'a>> {
+        let mut found = self.header.messages(&self.file).filter(|message| message.kind == kind);
+        let first = found.next();
+        if let Some(second) = found.next() {
+            damage.push(second.data.error("the object has a second message of this kind"));
+        }
+        first
     }
 
     /// Refuses other kinds of objects.
