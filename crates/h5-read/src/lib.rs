@@ -32,6 +32,7 @@ mod object;
 mod storage;
 mod superblock;
 mod symbol_table;
+mod value;
 mod walk;
 
 pub use dataspace::{Dataspace, SpaceKind};
@@ -45,6 +46,7 @@ pub use filters::{Filter, FilterError, Filters, NoFilters, Pipeline};
 pub use global_heap::{GlobalHeap, HeapId};
 pub use storage::Storage;
 pub use superblock::Superblock;
+pub use value::{Value, Values};
 pub use walk::Listing;
 pub use group::Group;
 pub use object::{Object, ObjectKind};
