@@ -11,10 +11,13 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod attribute;
 mod btree1;
 mod btree2;
 mod bytes;
 mod checksum;
+mod chunks;
+mod dataset;
 mod dataspace;
 mod datatype;
 mod dense;
@@ -28,13 +31,22 @@ mod group;
 mod header;
 mod link;
 mod local_heap;
+mod layout;
+#[cfg(test)]
+mod mutations;
 mod object;
+mod shared;
+mod region;
 mod storage;
 mod superblock;
 mod symbol_table;
+#[cfg(test)]
+mod testing;
 mod value;
 mod walk;
 
+pub use chunks::Chunk;
+pub use dataset::Dataset;
 pub use dataspace::{Dataspace, SpaceKind};
 pub use datatype::{
     Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, Padding, Reference, Text,
@@ -49,5 +61,7 @@ pub use superblock::Superblock;
 pub use value::{Value, Values};
 pub use walk::Listing;
 pub use group::Group;
+pub use layout::{ChunkIndex, Chunked, External, Layout};
 pub use object::{Object, ObjectKind};
 pub use link::{Link, Target};
+pub use attribute::Attribute;
