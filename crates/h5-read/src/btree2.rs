@@ -98,6 +98,11 @@ impl Tree {
         Ok(Tree { kind, node_bytes, record_bytes, root, records, levels, count_bytes })
     }
 
+    /// Bytes of a record.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+
     /// Calls `each` for all records, in order. Nodes that cannot be read, and records that `each` refuses, are added to
     /// `damage`; the walk goes on.
     pub(crate) fn visit(

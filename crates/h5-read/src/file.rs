@@ -22,6 +22,8 @@ pub struct Limits {
     pub structure_bytes: u64,
     /// Largest chunk, in bytes after decoding.
     pub chunk_bytes: u64,
+    /// Largest result of [`Dataset::read`](crate::Dataset::read), in bytes.
+    pub read_bytes: u64,
     /// Most levels of a B-tree, and of types within types.
     pub depth: u32,
     /// How often a structure is read until its checksum is right, in a file that a writer has open. The HDF5 library
@@ -30,9 +32,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Structures of 64 MiB, chunks of 256 MiB, 32 levels, 100 attempts.
+    /// Structures of 64 MiB, chunks of 256 MiB, results of 512 MiB, 32 levels, 100 attempts.
     fn default() -> Self {
-        Limits { structure_bytes: 64 << 20, chunk_bytes: 256 << 20, depth: 32, attempts: 100 }
+        Limits { structure_bytes: 64 << 20, chunk_bytes: 256 << 20, read_bytes: 512 << 20, depth: 32, attempts: 100 }
     }
 }
 
@@ -95,6 +97,11 @@ impl File {
         offset.ok_or_else(|| Error::damaged(format!("address {address:#x} is beyond every file")))
     }
 
+    /// Address of an offset in the storage, the inverse of [`offset`](Self::offset).
+    pub(crate) fn address(&self, offset: u64) -> u64 {
+        offset.saturating_sub(self.0.superblock.base)
+    }
+
     /// Bytes of a structure, all of them in the file.
     pub(crate) fn read(&self, structure: &'static str, address: u64, bytes: u64) -> Result<Vec<u8>> {
         let read = || -> Result<_> {
@@ -125,6 +132,18 @@ impl File {
                 "{bytes} bytes are expected at byte {offset}, but the file has {len} bytes"
             )));
         }
+        Ok(self.0.storage.read_at(offset, out)?)
+    }
+
+    /// As [`read_at`](Self::read_at), in place of what `out` has. The bytes are allocated once they are known to be in
+    /// the file.
+    pub(crate) fn read_vec(&self, address: u64, bytes: u64, out: &mut Vec<u8>) -> Result<()> {
+        let (offset, len) = (self.offset(address)?, self.len()?);
+        let size = usize::try_from(bytes).ok().filter(|_| offset.checked_add(bytes).is_some_and(|end| end <= len));
+        let size = size.ok_or_else(|| {
+            Error::damaged(format!("{bytes} bytes are expected at byte {offset}, but the file has {len} bytes"))
+        })?;
+        out.resize(size, 0);
         Ok(self.0.storage.read_at(offset, out)?)
     }
 
