@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use h5_read::{File, Object, ObjectKind, Target};
+use h5_read::{File, Object, ObjectKind, SpaceKind, Target};
 
 fn main() {
     for name in std::env::args().skip(1) {
@@ -37,6 +37,7 @@ fn list(file: &File) {
         for error in object.damage() {
             println!("! {error}");
         }
+        attributes(&object);
         let Ok(group) = object.group() else { continue };
         let links = group.links();
         for error in &links.damage {
@@ -58,6 +59,29 @@ fn list(file: &File) {
                     Err(error) => println!("! {error}"),
                 }
             }
+        }
+    }
+}
+
+fn attributes(object: &Object) {
+    let attributes = object.attributes();
+    for error in &attributes.damage {
+        println!("! {error}");
+    }
+    for attribute in &attributes.items {
+        let order = attribute.order.map_or("-".to_string(), |order| order.to_string());
+        let extents: Vec<_> = attribute.space.extents.iter().map(u64::to_string).collect();
+        let shape = match attribute.space.kind {
+            SpaceKind::Null => "null".to_string(),
+            SpaceKind::Scalar => "scalar".to_string(),
+            SpaceKind::Simple => extents.join(","),
+        };
+        let (size, data) = (attribute.datatype.size, hex(&attribute.data));
+        println!("{} attr {} {order} {shape} {size} {data}", object.address(), hex(&attribute.name));
+        match object.attribute(&attribute.name) {
+            Ok(found) if found.data == attribute.data => {}
+            Ok(found) => println!("! {} is found as {found:?}", hex(&attribute.name)),
+            Err(error) => println!("! {error}"),
         }
     }
 }

@@ -81,7 +81,7 @@ enum Block {
     },
     Indirect(Vec<Option<u64>>),
     /// A block that cannot be read, and the number of objects sought in it.
-    Lost(Error, u64),
+    Lost(Option<Error>, u64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -180,13 +180,16 @@ impl<'f> Heap<'f> {
 
     /// Takes the errors of blocks that could not be read.
     pub(crate) fn damage(&mut self, damage: &mut Vec<Error>) {
-        let mut lost: Vec<_> = self.blocks.drain().filter(|(_, block)| matches!(block, Block::Lost(..))).collect();
-        lost.sort_by_key(|&(address, _)| address);
-        for (_, block) in lost {
+        let mut lost = Vec::new();
+        for (&address, block) in &mut self.blocks {
             if let Block::Lost(error, objects) = block {
-                let s = if objects == 1 { "" } else { "s" };
-                damage.push(error.within(format_args!("{objects} object{s} in the {HEADER} at {}", self.address)));
+                lost.extend(error.take().map(|error| (address, error, *objects)));
             }
+        }
+        lost.sort_by_key(|&(address, ..)| address);
+        for (_, error, objects) in lost {
+            let s = if objects == 1 { "" } else { "s" };
+            damage.push(error.within(format_args!("{objects} object{s} in the {HEADER} at {}", self.address)));
         }
     }
 
@@ -264,7 +267,7 @@ impl<'f> Heap<'f> {
 
     fn block(&mut self, address: u64, read: impl FnOnce(&mut Self) -> Result<Block>) -> bool {
         if !self.blocks.contains_key(&address) {
-            let block = read(self).unwrap_or_else(|error| Block::Lost(error, 0));
+            let block = read(self).unwrap_or_else(|error| Block::Lost(Some(error), 0));
             self.blocks.insert(address, block);
         }
         match self.blocks.get_mut(&address) {

@@ -214,6 +214,11 @@ impl Header {
         self.messages(file).find(|message| message.kind == kind)
     }
 
+    /// Bytes of all blocks that were read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes.len() as u64).sum()
+    }
+
     /// Number of hard links to the object.
     ///
     /// # Errors
