@@ -18,6 +18,9 @@ use crate::walk::Listing;
 
 const STRUCTURE: &str = "attribute";
 
+/// Creation order of attributes in objects that do not keep it.
+const NO_ORDER: u32 = 0xffff;
+
 const SHARED_TYPE: u8 = 1;
 const SHARED_SPACE: u8 = 1 << 1;
 
@@ -134,6 +137,7 @@ impl Attribute {
         order: Option<u32>,
         wanted: Option<&[u8]>,
     ) -> Result<Option<Self>> {
+        let order = order.filter(|&order| order != NO_ORDER);
         let version = fields.version(&[1, 2, 3])?;
         let before = fields.clone();
         let flags = match fields.u8()? {
