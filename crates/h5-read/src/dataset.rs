@@ -2,7 +2,8 @@
 //! HDF5 File Format Specification 3.0, section IV.A.
 //!
 //! Elements are bytes in the order of the file; decoding them is the caller's. A region is a range of elements for each
-//! axis, slowest first. Elements that were never written have the fill value.
+//! axis, slowest first. Elements that were never written have the fill value, or 0 if the writer set that it is never
+//! used: the HDF5 library leaves the caller's buffer as it is then.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use crate::dataspace::{Dataspace, SpaceKind};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result, Within};
 use crate::file::File;
-use crate::fill::Fill;
+use crate::fill::{Fill, FillTime};
 use crate::filters::{Filters, Pipeline};
 use crate::header::kind;
 use crate::layout::{External, Layout};
@@ -314,11 +315,13 @@ impl Dataset {
     }
 
     fn write_fill(&self, out: &mut [u8]) -> Result<()> {
-        let Some(fill) = &self.fill else {
-            out.fill(0);
-            return Ok(());
-        };
-        fill.write(self.datatype.size, out)
+        match &self.fill {
+            Some(fill) if fill.written != FillTime::Never => fill.write(self.datatype.size, out),
+            _ => {
+                out.fill(0);
+                Ok(())
+            }
+        }
     }
 
     fn read_chunks(

@@ -1,18 +1,19 @@
-//! Deflate in the container of zlib (RFC 1950 and 1951), the filter that most files use. Written to be read, not to be
-//! quick; programs bring a library of theirs.
+//! Deflate in the container of zlib (RFC 1950 and 1951), the filter that most files use, and LZF. Written to be read, not
+//! to be quick; programs bring a library of theirs.
 
 use h5_read::{Filter, FilterError, Filters};
 
-/// Filter 1, deflate.
-pub struct Inflate;
+/// Filters 1, deflate, and 32000, LZF.
+pub(crate) struct Inflate;
 
 impl Filters for Inflate {
     fn decode(&self, filter: &Filter, encoded: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), FilterError> {
-        if filter.id != 1 {
-            return Err(FilterError::Unknown);
-        }
-        let stream = encoded.get(2..).unwrap_or_default();
-        inflate(stream, limit, out).ok_or_else(|| FilterError::Damaged("the stream is not deflate".to_owned()))
+        let decoded = match filter.id {
+            1 => inflate(encoded.get(2..).unwrap_or_default(), limit, out),
+            32000 => lzf(encoded, limit, out),
+            _ => return Err(FilterError::Unknown),
+        };
+        decoded.ok_or_else(|| FilterError::Damaged("the bytes are not what the filter writes".to_owned()))
     }
 }
 
@@ -157,4 +158,29 @@ fn length(bits: &mut Bits<'_>, symbol: u32) -> Option<usize> {
     let extra = (symbol / 4).saturating_sub(1);
     let base = if symbol < 8 { symbol } else { (4 + symbol % 4) << extra };
     Some((3 + base + bits.take(extra)?) as usize)
+}
+
+/// LZF, the filter of h5py: runs of literals, and copies of earlier bytes.
+fn lzf(encoded: &[u8], limit: usize, out: &mut Vec<u8>) -> Option<()> {
+    let mut rest = encoded.iter().map(|&byte| usize::from(byte));
+    while let Some(control) = rest.next() {
+        if control < 32 {
+            for _ in 0..=control {
+                out.push(rest.next()? as u8);
+            }
+        } else {
+            let len = match control >> 5 {
+                7 => 7 + rest.next()?,
+                len => len,
+            };
+            let from = out.len().checked_sub(((control & 31) << 8) + rest.next()? + 1)?;
+            for at in from..from + len + 2 {
+                out.push(out[at]);
+            }
+        }
+        if out.len() > limit {
+            return None;
+        }
+    }
+    Some(())
 }
