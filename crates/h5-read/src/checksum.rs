@@ -1,6 +1,7 @@
 //! The checksum by which HDF5 recognises damaged metadata.
 
 /// Little-endian; 0 beyond the end.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
     word.map_or(0, u32::from_le_bytes)
@@ -15,15 +16,12 @@ pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
         a = a.wrapping_add(u32_at(block, 0));
         b = b.wrapping_add(u32_at(block, 4));
         c = c.wrapping_add(u32_at(block, 8));
-        for (shift, turn) in [4, 6, 8, 16, 19, 4].into_iter().zip([0, 1, 2].into_iter().cycle()) {
-            let (x, y, z) = match turn {
-                0 => (&mut a, &mut c, &mut b),
-                1 => (&mut b, &mut a, &mut c),
-                _ => (&mut c, &mut b, &mut a),
-            };
-            *x = x.wrapping_sub(*y) ^ y.rotate_left(shift);
-            *y = y.wrapping_add(*z);
-        }
+        (a, c) = mix(a, c, b, 4);
+        (b, a) = mix(b, a, c, 6);
+        (c, b) = mix(c, b, a, 8);
+        (a, c) = mix(a, c, b, 16);
+        (b, a) = mix(b, a, c, 19);
+        (c, b) = mix(c, b, a, 4);
     }
     if rest.is_empty() {
         return c;
@@ -42,6 +40,11 @@ pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
         *x = (*x ^ y).wrapping_sub(y.rotate_left(shift));
     }
     c
+}
+
+#[inline(always)]
+fn mix(x: u32, y: u32, z: u32, shift: u32) -> (u32, u32) {
+    (x.wrapping_sub(y) ^ y.rotate_left(shift), y.wrapping_add(z))
 }
 
 #[cfg(test)]
