@@ -1,18 +1,22 @@
 //! An open file: its storage, its superblock, and how its bytes are read.
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::bytes::{Bytes, Sizes};
 use crate::checksum::lookup3;
-use crate::error::{Error, Result, Within};
+use crate::error::{Error, ErrorKind, Result, Within};
 use crate::storage::Storage;
 use crate::superblock::Superblock;
 use crate::walk::Walk;
 
 /// Pause before a structure is read again that a writer may just be writing.
 const RETRY_PAUSE: Duration = Duration::from_micros(100);
+/// Longest time of reading one structure again.
+const RETRY_TIME: Duration = Duration::from_millis(50);
+/// Time after a structure was given up in which others are read three times only.
+const GIVE_UP_TIME: Duration = Duration::from_secs(1);
 
 /// What reading a file may take; a file that needs more is refused.
 #[derive(Debug, Clone)]
@@ -48,6 +52,8 @@ struct Inner {
     limits: Limits,
     /// Bytes of the storage; `None` while a writer may lengthen it.
     len: Option<u64>,
+    /// When a structure was last given up that stayed damaged.
+    given_up: Mutex<Option<Instant>>,
 }
 
 impl File {
@@ -66,7 +72,7 @@ impl File {
     pub fn open_with(storage: impl Storage + 'static, limits: Limits) -> Result<Self> {
         let superblock = Superblock::find(&storage)?;
         let len = if superblock.is_being_written() { None } else { Some(storage.len()?) };
-        Ok(File(Arc::new(Inner { storage: Box::new(storage), superblock, limits, len })))
+        Ok(File(Arc::new(Inner { storage: Box::new(storage), superblock, limits, len, given_up: Mutex::new(None) })))
     }
 
     /// The superblock, as it was when the file was opened.
@@ -157,16 +163,35 @@ impl File {
         })
     }
 
-    /// Calls `read` again while it fails, if a writer has the file open.
+    /// Calls `read` again while it finds damage, if a writer has the file open. After a structure that stayed damaged,
+    /// others are given up at once for a while: a damaged file that claims to have a writer costs little.
     pub(crate) fn retried<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
-        let attempts = if self.0.superblock.is_being_written() { self.0.limits.attempts } else { 1 };
-        for _ in 1..attempts {
-            match read() {
-                Err(error) if error.kind() == crate::ErrorKind::Damaged => std::thread::sleep(RETRY_PAUSE),
-                read => return read,
-            }
+        let mut given_up = read();
+        // browsers can neither wait nor see a file change
+        if given_up.is_ok() || !self.0.superblock.is_being_written() || cfg!(target_family = "wasm") {
+            return given_up;
         }
-        read()
+        let begin = Instant::now();
+        for attempt in 1..self.0.limits.attempts {
+            match &given_up {
+                Err(error) if error.kind() == ErrorKind::Damaged => {}
+                _ => return given_up,
+            }
+            if begin.elapsed() > RETRY_TIME || attempt > 2 && self.gave_up_since(begin) {
+                break;
+            }
+            std::thread::sleep(RETRY_PAUSE);
+            given_up = read();
+        }
+        if let Ok(mut last) = self.0.given_up.lock() {
+            *last = Some(Instant::now());
+        }
+        given_up
+    }
+
+    fn gave_up_since(&self, time: Instant) -> bool {
+        let last = self.0.given_up.lock().ok().and_then(|last| *last);
+        last.is_some_and(|last| time.saturating_duration_since(last) < GIVE_UP_TIME)
     }
 
     pub(crate) fn bytes<'a>(&self, structure: &'static str, address: u64, bytes: &'a [u8]) -> Bytes<'a> {
