@@ -1,5 +1,7 @@
 //! The checksum by which HDF5 recognises damaged metadata.
 
+use crate::error::{Error, Result};
+
 /// Little-endian; 0 beyond the end.
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -42,14 +44,40 @@ pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
     c
 }
 
+/// Compares a stored checksum with that of `bytes`.
+pub(crate) fn check(found: u32, bytes: &[u8]) -> Result<()> {
+    let expected = lookup3(bytes);
+    if found == expected || is_ignored() {
+        return Ok(());
+    }
+    Err(Error::damaged(format!("the checksum is {found:#010x}, expected {expected:#010x}")))
+}
+
+#[cfg(not(test))]
+fn is_ignored() -> bool {
+    false
+}
+
+#[cfg(test)]
+fn is_ignored() -> bool {
+    tests::IGNORED.get()
+}
+
 #[inline(always)]
 fn mix(x: u32, y: u32, z: u32, shift: u32) -> (u32, u32) {
     (x.wrapping_sub(y) ^ y.rotate_left(shift), y.wrapping_add(z))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    thread_local! {
+        /// Tests of this thread look beyond checksums, which would reveal most mutations.
+        pub(crate) static IGNORED: Cell<bool> = const { Cell::new(false) };
+    }
 
     #[test]
     fn checksums_of_jenkins() {

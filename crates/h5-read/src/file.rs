@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::bytes::{Bytes, Sizes};
-use crate::checksum::lookup3;
+use crate::checksum;
 use crate::error::{Error, ErrorKind, Result, Within};
 use crate::storage::Storage;
 use crate::superblock::Superblock;
@@ -208,11 +208,7 @@ fn check(bytes: &[u8]) -> Result<()> {
     let Some((sealed, stored)) = bytes.split_last_chunk::<4>() else {
         return Err(Error::damaged("the structure is too short for a checksum"));
     };
-    let (found, expected) = (u32::from_le_bytes(*stored), lookup3(sealed));
-    if found != expected {
-        return Err(Error::damaged(format!("the checksum is {found:#010x}, expected {expected:#010x}")));
-    }
-    Ok(())
+    checksum::check(u32::from_le_bytes(*stored), sealed)
 }
 
 impl fmt::Debug for File {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::btree2;
 use crate::bytes::Bytes;
-use crate::checksum::lookup3;
+use crate::checksum;
 use crate::error::{Error, Result, Within};
 use crate::file::File;
 use crate::walk::Walk;
@@ -445,11 +445,7 @@ fn check_direct(block: &mut [u8], head: usize) -> Result<()> {
         block.get_mut(head..head + 4).ok_or_else(|| Error::damaged("the block is too short for a checksum"))?;
     let found: [u8; 4] = [stored[0], stored[1], stored[2], stored[3]];
     stored.fill(0);
-    let (found, expected) = (u32::from_le_bytes(found), lookup3(block));
-    if found != expected {
-        return Err(Error::damaged(format!("the checksum is {found:#010x}, expected {expected:#010x}")));
-    }
-    Ok(())
+    checksum::check(u32::from_le_bytes(found), block)
 }
 
 /// Bytes in which numbers up to `most` are stored.

@@ -7,7 +7,7 @@
 //! | 2, 3    | sizes, flags; base, extension, end, root; checksum                                  |
 
 use crate::bytes::{Bytes, Sizes};
-use crate::checksum::lookup3;
+use crate::checksum;
 use crate::error::{Error, ErrorKind, Result, Within};
 use crate::storage::Storage;
 
@@ -108,10 +108,7 @@ impl Superblock {
         let end = fields.defined_address("the end of the file")?;
         let root = fields.defined_address("the root group")?;
         let sealed = &bytes[..fields.position()];
-        let (found, expected) = (fields.u32()?, lookup3(sealed));
-        if found != expected {
-            return Err(Error::damaged(format!("the checksum is {found:#010x}, expected {expected:#010x}")));
-        }
+        checksum::check(fields.u32()?, sealed)?;
         Ok(Superblock { version, start, base: base_of(base, start), sizes, flags, end, root, extension })
     }
 }
