@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Sizes};
 use crate::error::{Error, Result, Within};
 use crate::file::File;
 
@@ -103,7 +103,7 @@ impl HeapId {
 
 impl Collection {
     fn read(file: &File, address: u64) -> Result<Self> {
-        let head_bytes = 8 + file.sizes().length;
+        let head_bytes = head_bytes(file.sizes());
         let head = file.read(STRUCTURE, address, head_bytes as u64)?;
         let mut fields = file.bytes(STRUCTURE, address, &head);
         fields.signature(b"GCOL")?;
@@ -121,14 +121,20 @@ impl Collection {
     }
 }
 
+/// Bytes before the objects of a collection, and before the data of an object: up to a length, aligned.
+fn head_bytes(sizes: Sizes) -> usize {
+    (8 + sizes.length).next_multiple_of(8)
+}
+
 /// Places of objects in the bytes of a collection, whose head was read. Objects after damage are left out.
 fn objects(fields: &mut Bytes<'_>) -> Result<HashMap<u16, Range<usize>>> {
-    let head_bytes = 8 + fields.sizes().length;
+    let head_bytes = head_bytes(fields.sizes());
     let mut objects = HashMap::new();
     while fields.remaining() >= head_bytes {
         let number = fields.u16()?;
         fields.skip(6)?;
         let size = fields.length()?;
+        fields.align()?;
         if number == 0 {
             // free space is skipped; where its size cannot be, nothing after it is found
             match usize::try_from(size).ok().and_then(|size| size.checked_sub(head_bytes)) {
@@ -151,7 +157,6 @@ fn objects(fields: &mut Bytes<'_>) -> Result<HashMap<u16, Range<usize>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::Sizes;
 
     const SIZES: Sizes = Sizes { address: 8, length: 8 };
 
@@ -161,6 +166,13 @@ mod tests {
         bytes.extend(size.to_le_bytes());
         bytes.extend(data);
         bytes
+    }
+
+    #[test]
+    fn heads_are_aligned_for_short_lengths() {
+        let bytes = b"\x01\0\x01\0\0\0\0\0\x03\0\0\0\0\0\0\0abc\0\0\0\0\0";
+        let mut fields = Bytes::new(STRUCTURE, 0, bytes, Sizes { address: 4, length: 4 });
+        assert_eq!(objects(&mut fields).unwrap(), HashMap::from([(1, 16..19)]));
     }
 
     fn found(bytes: &[u8]) -> HashMap<u16, Range<usize>> {
