@@ -13,6 +13,8 @@ mod fixed_array;
 mod implicit;
 mod numbers;
 mod single;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Ordering;
 use std::ops::Range;
