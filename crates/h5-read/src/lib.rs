@@ -44,6 +44,8 @@ mod symbol_table;
 mod testing;
 mod value;
 mod walk;
+#[cfg(test)]
+mod walks;
 
 pub use chunks::Chunk;
 pub use dataset::Dataset;
