@@ -7,6 +7,10 @@
 //! | 3: compound  | bytes, number of members, and for each member its offset and its type  |
 //! | 4: as it is  | bytes                                                                  |
 //!
+//! The HDF5 library, up to 2.0 at least, reads the type of an array's elements again after the array if they are arrays or
+//! compounds, as if it were the next member. Members after such an array are lost when it writes, and readers must make
+//! the same mistake.
+//!
 //! Before the type are the number of all parameters, whether bytes are stored as they are, and the number of elements.
 
 use super::bits::BitReader;
@@ -45,8 +49,7 @@ pub(super) fn decode(parameters: &[u32], data: &[u8], limit: usize, out: &mut Ve
         out.extend_from_slice(data);
         return Ok(());
     }
-    let mut rest = rest.iter().copied();
-    let element = Type::parse(&mut rest, MAX_DEPTH)?;
+    let element = Type::parse(&mut Parameters { rest, left: parameters.len() }, MAX_DEPTH)?;
     let bytes = element.bytes().checked_mul(count as usize).filter(|&bytes| bytes <= limit);
     let bytes = bytes.ok_or_else(|| Error::damaged(format!("{count} elements of {} bytes", element.bytes())))?;
     out.resize(bytes, 0);
@@ -55,19 +58,20 @@ pub(super) fn decode(parameters: &[u32], data: &[u8], limit: usize, out: &mut Ve
 }
 
 impl Type {
-    fn parse(parameters: &mut impl Iterator<Item = u32>, depth: u32) -> Result<Self> {
+    fn parse(parameters: &mut Parameters<'_>, depth: u32) -> Result<Self> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Error::damaged(format!("more than {MAX_DEPTH} types are within each other")));
         };
-        let class = next(parameters)?;
-        let bytes = next(parameters)?;
+        parameters.spend()?;
+        let class = parameters.next()?;
+        let bytes = parameters.next()?;
         if bytes == 0 {
             return Err(Error::damaged("the parameters have a type of 0 bytes"));
         }
         match class {
             1 => {
-                let is_big = next(parameters)? != 0;
-                let (precision, offset) = (next(parameters)?, next(parameters)?);
+                let is_big = parameters.next()? != 0;
+                let (precision, offset) = (parameters.next()?, parameters.next()?);
                 let end = precision.saturating_add(offset);
                 if precision == 0 || end > bytes.saturating_mul(8) {
                     return Err(Error::damaged(format!("{precision} bits from bit {offset} on, in {bytes} bytes")));
@@ -75,33 +79,42 @@ impl Type {
                 Ok(Type::Number { bytes, is_big, precision, offset })
             }
             2 => {
+                let before = parameters.rest;
                 let base = Box::new(Self::parse(parameters, depth)?);
-                if base.bytes() > bytes {
-                    return Err(Error::damaged(format!("elements of {} bytes in an array of {bytes}", base.bytes())));
+                if matches!(*base, Type::Array { .. } | Type::Compound { .. }) {
+                    // the class is passed, what follows it is read again
+                    parameters.rest = before.get(1..).unwrap_or_default();
                 }
                 Ok(Type::Array { bytes, base })
             }
             3 => {
                 let mut members = Vec::new();
-                for _ in 0..next(parameters)? {
-                    let offset = next(parameters)?;
+                for _ in 0..parameters.next()? {
+                    let offset = parameters.next()?;
                     let member = Self::parse(parameters, depth)?;
                     if offset.saturating_add(member.bytes()) > bytes {
                         return Err(Error::damaged(format!(
                             "a member at byte {offset} of a compound of {bytes} bytes"
                         )));
                     }
-                    members.push((offset, member));
+                    // each member then takes bits, so that the data bound the work
+                    if !member.is_empty() {
+                        members.push((offset, member));
+                    }
                 }
-                // each type then takes bits, so that the data bound the work
                 if members.is_empty() {
-                    return Err(Error::damaged("a compound without members"));
+                    return Err(Error::damaged("a compound whose members have no bits"));
                 }
                 Ok(Type::Compound { bytes, members })
             }
             4 => Ok(Type::Plain { bytes }),
             class => Err(Error::unsupported(format!("the class {class} of types"))),
         }
+    }
+
+    /// Has no bits in the data.
+    fn is_empty(&self) -> bool {
+        matches!(self, Type::Array { bytes, base } if base.bytes() > *bytes || base.is_empty())
     }
 
     fn bytes(&self) -> usize {
@@ -127,8 +140,23 @@ impl Type {
     }
 }
 
-fn next(parameters: &mut impl Iterator<Item = u32>) -> Result<usize> {
-    parameters.next().map(|value| value as usize).ok_or_else(|| Error::damaged("the parameters are too few"))
+/// Parameters that are left.
+struct Parameters<'a> {
+    rest: &'a [u32],
+    /// Types that may still be read, as some are read more than once.
+    left: usize,
+}
+
+impl Parameters<'_> {
+    fn next(&mut self) -> Result<usize> {
+        let first = self.rest.split_off_first().ok_or_else(|| Error::damaged("the parameters are too few"))?;
+        Ok(*first as usize)
+    }
+
+    fn spend(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| Error::damaged("the parameters have too many types"))?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +183,10 @@ mod tests {
         // 4 bytes: at 0 two numbers of 4 bits in a byte each, at 3 a byte as it is
         let parameters = [18, 0, 1, 3, 4, 2, 0, 2, 2, 1, 1, 0, 4, 0, 3, 4, 1];
         assert_eq!(decoded(&parameters, &[0x5a, 0xc3]).unwrap(), [5, 10, 0, 0xc3]);
+        // an array of compounds, whose one member of 4 bits is in the second byte; then a member that is lost,
+        // for which a bit of byte 2 is read
+        let lost = [17, 0, 1, 3, 5, 2, 0, 2, 4, 3, 2, 1, 1, 1, 1, 0, 4, 0, 4, 4, 1];
+        assert_eq!(decoded(&lost, &[0x5a, 0x80]).unwrap(), [0, 5, 1, 10, 0]);
         for end in 0..parameters.len() {
             assert!(decoded(&parameters[..end], &[0x5a, 0xc3]).is_err(), "{end}");
         }
