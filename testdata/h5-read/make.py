@@ -5,7 +5,7 @@ import sys
 
 import h5py
 import numpy as np
-from h5py import h5f, h5p
+from h5py import h5f, h5g, h5p
 
 
 def links(group, count):
@@ -61,6 +61,8 @@ def make(directory):
         committed(file)
         # a huge object of its heap
         file.attrs["huge"] = np.arange(2100, dtype="i2")
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5f.LIBVER_LATEST, h5f.LIBVER_LATEST)
     plist = h5p.create(h5p.FILE_CREATE)
     # h5py has no functions for these
     (library,) = pathlib.Path(h5py.__file__).parents[1].glob("h5py.libs/libhdf5-*.so*")
@@ -69,13 +71,17 @@ def make(directory):
     assert library.H5Pset_shared_mesg_nindexes(ctypes.c_int64(plist.id), 2) >= 0
     assert share(ctypes.c_int64(plist.id), 0, 1 << 1 | 1 << 3 | 1 << 5, 1) >= 0
     assert share(ctypes.c_int64(plist.id), 1, 1 << 12, 1) >= 0
-    access = h5p.create(h5p.FILE_ACCESS)
-    access.set_libver_bounds(h5f.LIBVER_LATEST, h5f.LIBVER_LATEST)
     with h5py.File(h5f.create(bytes(directory / "shared.h5"), h5f.ACC_TRUNC, plist, access)) as file:
         for name in "ab":
             group = file.create_group(name)
             attributes(group, 0)
         attributes(file["b"], 9)
+    with h5py.File(directory / "filtered.h5", "w", libver="latest") as file:
+        plist = h5p.create(h5p.GROUP_CREATE)
+        assert library.H5Pset_fletcher32(ctypes.c_int64(plist.id)) >= 0
+        group = h5py.Group(h5g.create(file.id, b"group", None, plist))
+        for number in range(12):
+            group[f"name {number}"] = h5py.SoftLink("/group")
 
 
 if __name__ == "__main__":

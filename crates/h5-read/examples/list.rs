@@ -5,12 +5,15 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+#[path = "support/inflate.rs"]
+mod inflate;
+
 use h5_read::{File, Object, ObjectKind, SpaceKind, Target};
 
 fn main() {
     for name in std::env::args().skip(1) {
         let file = match std::fs::File::open(&name).map_err(h5_read::Error::from).and_then(File::open) {
-            Ok(file) => file,
+            Ok(file) => file.with_filters(inflate::Inflate),
             Err(error) => {
                 println!("! {error}");
                 continue;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::bytes::{Bytes, Sizes};
 use crate::checksum;
 use crate::error::{Error, ErrorKind, Result, Within};
+use crate::filters::{Filters, NoFilters};
 use crate::storage::Storage;
 use crate::superblock::Superblock;
 use crate::walk::Walk;
@@ -44,7 +45,7 @@ impl Default for Limits {
 
 /// An HDF5 file, open for reading. Clones share it.
 #[derive(Clone)]
-pub struct File(Arc<Inner>);
+pub struct File(Arc<Inner>, Option<Arc<dyn Filters + Send + Sync>>);
 
 struct Inner {
     storage: Box<dyn Storage>,
@@ -72,12 +73,28 @@ impl File {
     pub fn open_with(storage: impl Storage + 'static, limits: Limits) -> Result<Self> {
         let superblock = Superblock::find(&storage)?;
         let len = if superblock.is_being_written() { None } else { Some(storage.len()?) };
-        Ok(File(Arc::new(Inner { storage: Box::new(storage), superblock, limits, len, given_up: Mutex::new(None) })))
+        Ok(File(
+            Arc::new(Inner { storage: Box::new(storage), superblock, limits, len, given_up: Mutex::new(None) }),
+            None,
+        ))
     }
 
     /// The superblock, as it was when the file was opened.
     pub fn superblock(&self) -> &Superblock {
         &self.0.superblock
+    }
+
+    /// The same file, whose groups may have filtered links; few files have any.
+    #[must_use]
+    pub fn with_filters(&self, filters: impl Filters + Send + Sync + 'static) -> Self {
+        File(self.0.clone(), Some(Arc::new(filters)))
+    }
+
+    pub(crate) fn filters(&self) -> &dyn Filters {
+        match &self.1 {
+            Some(filters) => &**filters,
+            None => &NoFilters,
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {

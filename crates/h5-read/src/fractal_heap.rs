@@ -14,6 +14,7 @@ use crate::bytes::Bytes;
 use crate::checksum;
 use crate::error::{Error, Result, Within};
 use crate::file::File;
+use crate::filters::Pipeline;
 use crate::walk::Walk;
 
 const HEADER: &str = "fractal heap";
@@ -41,7 +42,8 @@ pub(crate) struct Heap<'f> {
     file: &'f File,
     address: u64,
     shape: Shape,
-    root: Option<u64>,
+    pipeline: Pipeline,
+    root: Option<Child>,
     /// 0: the root is a direct block.
     root_rows: u32,
     huge_tree: Option<u64>,
@@ -50,6 +52,8 @@ pub(crate) struct Heap<'f> {
     walk: Walk,
     /// Bytes of objects that may still be handed out: objects do not overlap.
     left: u64,
+    /// Bytes that may still be decoded.
+    decoded_left: u64,
     blocks: HashMap<u64, Block>,
     /// Huge objects by number; `None` until one is sought.
     huge: Option<HashMap<u64, Huge>>,
@@ -79,15 +83,33 @@ enum Block {
         bytes: Vec<u8>,
         head: usize,
     },
-    Indirect(Vec<Option<u64>>),
+    Indirect(Vec<Option<Child>>),
     /// A block that cannot be read, and the number of objects sought in it.
     Lost(Option<Error>, u64),
+}
+
+/// A block as its parent names it.
+#[derive(Debug, Clone, Copy)]
+struct Child {
+    address: u64,
+    /// `None` of indirect blocks, and of all blocks of a heap without filters.
+    stored: Option<Stored>,
+}
+
+/// What filters made of a block or of a huge object.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    bytes: u64,
+    /// Filters that were not applied.
+    mask: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Huge {
     address: u64,
+    /// Bytes of the object.
     bytes: u64,
+    stored: Option<Stored>,
 }
 
 /// An object in a heap.
@@ -130,7 +152,14 @@ impl<'f> Heap<'f> {
         let root = fields.address()?;
         let root_rows = u32::from(fields.u16()?);
         let extra = if filter_bytes == 0 { 0 } else { sizes.length + MASK_BYTES + filter_bytes };
-        file.sealed(HEADER, address, (plain + extra + 4) as u64)?;
+        let sealed = file.sealed(HEADER, address, (plain + extra + 4) as u64)?;
+        let mut rest = file.bytes(HEADER, address, &sealed);
+        rest.skip(plain)?;
+        let (mut stored, mut pipeline) = (None, Pipeline::default());
+        if filter_bytes > 0 {
+            stored = Some(Stored { bytes: rest.length()?, mask: rest.u32()? }).filter(|_| root_rows == 0);
+            pipeline = Pipeline::decode(&mut rest)?;
+        }
         let shape = Shape {
             id_bytes,
             has_checksums: flags & HAS_CHECKSUMS != 0,
@@ -147,12 +176,14 @@ impl<'f> Heap<'f> {
             file,
             address,
             shape,
-            root,
+            pipeline,
+            root: root.map(|address| Child { address, stored }),
             root_rows,
             huge_tree,
             objects: managed.saturating_add(huge).saturating_add(tiny),
             walk: file.walk()?,
-            left: file.len()?,
+            left: file.len()?.saturating_add(if filter_bytes > 0 { file.limits().chunk_bytes } else { 0 }),
+            decoded_left: file.limits().chunk_bytes,
             blocks: HashMap::new(),
             huge: None,
             other: Vec::new(),
@@ -223,14 +254,14 @@ impl<'f> Heap<'f> {
 
     /// Finds the direct block at an offset of the heap, and the offset in it. `None` if a block on the way is lost.
     fn locate(&mut self, offset: u64) -> Result<Option<(u64, u64)>> {
-        let mut address = self.root.ok_or_else(|| self.error("the heap has no blocks"))?;
+        let mut block = self.root.ok_or_else(|| self.error("the heap has no blocks"))?;
         let mut rows = self.root_rows;
         let (mut start, mut within) = (0u64, offset);
         if rows == 0 {
             if offset >= self.shape.first {
                 return Err(self.error(format!("an object begins at {offset}, after the last block")));
             }
-            return Ok(self.direct(address, 0, self.shape.first).then_some((address, within)));
+            return Ok(self.direct(block, 0, self.shape.first).then_some((block.address, within)));
         }
         // rows are fewer at each step: see `Shape::rows_of`
         loop {
@@ -238,27 +269,27 @@ impl<'f> Heap<'f> {
             if place.row >= rows {
                 return Err(self.error(format!("an object begins at {offset}, after the last block")));
             }
-            if !self.indirect(address, start, rows) {
+            if !self.indirect(block.address, start, rows) {
                 return Ok(None);
             }
-            let child = match self.blocks.get(&address) {
+            let child = match self.blocks.get(&block.address) {
                 Some(Block::Indirect(children)) => children.get(place.entry).copied().flatten(),
                 _ => None,
             };
-            address =
+            block =
                 child.ok_or_else(|| self.error(format!("an object begins at {offset}, in a block without address")))?;
             start = start.saturating_add(place.start);
             within -= place.start;
             if place.row < self.shape.direct_rows() {
-                return Ok(self.direct(address, start, place.bytes).then_some((address, within)));
+                return Ok(self.direct(block, start, place.bytes).then_some((block.address, within)));
             }
             rows = self.shape.rows_of(place.bytes);
         }
     }
 
     /// Reads a direct block, unless it was read before. False if it is lost.
-    fn direct(&mut self, address: u64, start: u64, bytes: u64) -> bool {
-        self.block(address, |heap| heap.read_direct(address, start, bytes))
+    fn direct(&mut self, child: Child, start: u64, bytes: u64) -> bool {
+        self.block(child.address, |heap| heap.read_direct(child, start, bytes))
     }
 
     fn indirect(&mut self, address: u64, start: u64, rows: u32) -> bool {
@@ -279,15 +310,13 @@ impl<'f> Heap<'f> {
         }
     }
 
-    fn read_direct(&mut self, address: u64, start: u64, bytes: u64) -> Result<Block> {
-        if self.shape.has_filters {
-            return Err(Error::unsupported("the blocks of the heap are filtered"));
-        }
-        self.walk.enter(DIRECT, address, bytes)?;
-        let (file, has_checksums) = (self.file, self.shape.has_checksums);
+    fn read_direct(&mut self, child: Child, start: u64, bytes: u64) -> Result<Block> {
+        let (file, has_checksums, address) = (self.file, self.shape.has_checksums, child.address);
         let head = 5 + file.sizes().address + self.shape.offset_bytes;
+        self.walk.enter(DIRECT, address, child.stored.map_or(bytes, |stored| stored.bytes))?;
+        self.spend_decoded(child.stored, bytes)?;
         let block = file.retried(|| {
-            let mut block = file.read(DIRECT, address, bytes)?;
+            let mut block = self.decoded(DIRECT, address, bytes, child.stored)?;
             if has_checksums {
                 check_direct(&mut block, head).within(|| format!("{DIRECT} at address {address}"))?;
             }
@@ -298,6 +327,27 @@ impl<'f> Heap<'f> {
         self.check_head(&mut fields, start)?;
         let head = head + if has_checksums { 4 } else { 0 };
         Ok(Block::Direct { bytes: block, head })
+    }
+
+    fn spend_decoded(&mut self, stored: Option<Stored>, bytes: u64) -> Result<()> {
+        let most = self.file.limits().chunk_bytes;
+        match self.decoded_left.checked_sub(if stored.is_some() { bytes } else { 0 }) {
+            Some(left) => self.decoded_left = left,
+            None => return Err(Error::limit(format!("more than {most} bytes of the heap are filtered"))),
+        }
+        Ok(())
+    }
+
+    /// Reads `bytes` bytes, which filters may have encoded.
+    fn decoded(&self, structure: &'static str, address: u64, bytes: u64, stored: Option<Stored>) -> Result<Vec<u8>> {
+        let Some(stored) = stored else { return self.file.read(structure, address, bytes) };
+        if bytes > self.file.limits().structure_bytes {
+            return Err(Error::limit(format!("{bytes} decoded bytes")).within(structure));
+        }
+        let mut data = self.file.read(structure, address, stored.bytes)?;
+        let undone = self.pipeline.undo(self.file.filters(), stored.mask, bytes, &mut data);
+        undone.within(|| format!("{structure} at address {address}"))?;
+        Ok(data)
     }
 
     fn read_indirect(&mut self, address: u64, start: u64, rows: u32) -> Result<Block> {
@@ -314,8 +364,10 @@ impl<'f> Heap<'f> {
         self.check_head(&mut fields, start)?;
         let mut children = Vec::new();
         for number in 0..all {
-            children.push(fields.address()?);
-            fields.skip(if number < direct { extra } else { 0 })?;
+            let address = fields.address()?;
+            let is_stored = self.shape.has_filters && number < direct;
+            let stored = if is_stored { Some(Stored { bytes: fields.length()?, mask: fields.u32()? }) } else { None };
+            children.push(address.map(|address| Child { address, stored }));
         }
         Ok(Block::Indirect(children))
     }
@@ -337,18 +389,17 @@ impl<'f> Heap<'f> {
 
     fn huge(&mut self, fields: &mut Bytes<'_>) -> Result<Object<'_>> {
         let sizes = self.file.sizes();
-        if self.shape.has_filters {
-            return Err(fields.unsupported("the objects of the heap are filtered"));
-        }
-        let place = if self.shape.id_bytes > sizes.address + sizes.length {
-            Huge { address: fields.defined_address("a huge object")?, bytes: fields.length()? }
+        let filtered = if self.shape.has_filters { MASK_BYTES + sizes.length } else { 0 };
+        let place = if self.shape.id_bytes > sizes.address + sizes.length + filtered {
+            Huge::decode(fields, self.shape.has_filters)?
         } else {
             let number = fields.number(self.shape.id_bytes.saturating_sub(1).min(8))?;
             let place = self.huge_objects()?.get(&number).copied();
             place.ok_or_else(|| fields.error(format!("huge object {number} is not in the heap's B-tree")))?
         };
         self.spend(place.bytes)?;
-        self.other = self.file.read(HUGE, place.address, place.bytes)?;
+        self.spend_decoded(place.stored, place.bytes)?;
+        self.other = self.decoded(HUGE, place.address, place.bytes, place.stored)?;
         Ok(Object { address: place.address, bytes: &self.other })
     }
 
@@ -361,7 +412,7 @@ impl<'f> Heap<'f> {
             let (file, tree) = (self.file, btree2::Tree::read(self.file, address, kind)?);
             tree.visit(file, &mut self.walk, &mut damage, &mut |record| {
                 let mut fields = file.bytes(HUGE, address, record);
-                let place = Huge { address: fields.defined_address("a huge object")?, bytes: fields.length()? };
+                let place = Huge::decode(&mut fields, kind == HUGE_FILTERED_TREE)?;
                 huge.insert(fields.length()?, place);
                 Ok(())
             });
@@ -383,6 +434,17 @@ impl<'f> Heap<'f> {
         let bytes = id.get(start..start + len);
         self.other = bytes.ok_or_else(|| self.error(format!("a tiny object of {len} bytes in an ID")))?.to_vec();
         Ok(Object { address: self.address, bytes: &self.other })
+    }
+}
+
+impl Huge {
+    fn decode(fields: &mut Bytes<'_>, has_filters: bool) -> Result<Self> {
+        let (address, bytes) = (fields.defined_address("a huge object")?, fields.length()?);
+        if !has_filters {
+            return Ok(Huge { address, bytes, stored: None });
+        }
+        let mask = fields.u32()?;
+        Ok(Huge { address, bytes: fields.length()?, stored: Some(Stored { bytes, mask }) })
     }
 }
 

@@ -12,6 +12,7 @@ const OLD: &[u8] = include_bytes!("../../../testdata/h5-read/old.h5");
 const COMPACT: &[u8] = include_bytes!("../../../testdata/h5-read/compact.h5");
 const DENSE: &[u8] = include_bytes!("../../../testdata/h5-read/dense.h5");
 const SHARED: &[u8] = include_bytes!("../../../testdata/h5-read/shared.h5");
+const FILTERED: &[u8] = include_bytes!("../../../testdata/h5-read/filtered.h5");
 
 fn open(bytes: &[u8]) -> File {
     File::open(bytes.to_vec()).unwrap()
@@ -132,6 +133,13 @@ fn shared_attributes_and_types() {
 }
 
 #[test]
+fn links_in_filtered_blocks() {
+    let group = open(FILTERED).root().unwrap().find("group").unwrap().group().unwrap();
+    assert_eq!(group.links().whole().unwrap().len(), 12);
+    assert_eq!(group.link("name 11").unwrap().target, Target::Soft(b"/group".to_vec()));
+}
+
+#[test]
 fn objects_have_kinds_and_counts_of_links() {
     let root = open(DENSE).root().unwrap();
     let (child, committed) = (root.find("child").unwrap(), root.find("type").unwrap());
@@ -185,7 +193,7 @@ fn is_gap(bytes: &[u8], at: usize) -> bool {
 #[test]
 fn every_changed_byte_ends_in_items_or_errors() {
     IGNORED.set(true);
-    for file in [OLD, COMPACT, DENSE, SHARED] {
+    for file in [OLD, COMPACT, DENSE, SHARED, FILTERED] {
         let most = walk(&open(file)).0;
         let mut bytes = file.to_vec();
         for at in (0..bytes.len()).filter(|&at| !is_gap(file, at)) {
@@ -205,7 +213,7 @@ fn every_changed_byte_ends_in_items_or_errors() {
 #[test]
 fn addresses_of_other_structures_end_in_items_or_errors() {
     IGNORED.set(true);
-    for file in [OLD, COMPACT, DENSE, SHARED] {
+    for file in [OLD, COMPACT, DENSE, SHARED, FILTERED] {
         let starts = |name: &'static [u8]| {
             let found = file.windows(4).enumerate().filter(move |(_, window)| *window == name);
             found.map(|(at, _)| at as u64)
