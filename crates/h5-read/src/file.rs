@@ -191,7 +191,8 @@ impl File {
         let begin = Instant::now();
         for attempt in 1..self.0.limits.attempts {
             match &given_up {
-                Err(error) if error.kind() == ErrorKind::Damaged => {}
+                // torn bytes can have any version
+                Err(error) if matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Unsupported) => {}
                 _ => return given_up,
             }
             if begin.elapsed() > RETRY_TIME || attempt > 2 && self.gave_up_since(begin) {

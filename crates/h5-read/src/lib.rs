@@ -21,6 +21,8 @@ mod dataset;
 mod dataspace;
 mod datatype;
 mod dense;
+#[cfg(test)]
+mod elements;
 mod error;
 mod file;
 mod fill;
