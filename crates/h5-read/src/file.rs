@@ -1,6 +1,7 @@
 //! An open file: its storage, its superblock, and how its bytes are read.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,12 @@ impl Default for Limits {
 
 /// An HDF5 file, open for reading. Clones share it.
 #[derive(Clone)]
-pub struct File(Arc<Inner>, Option<Arc<dyn Filters + Send + Sync>>);
+pub struct File {
+    inner: Arc<Inner>,
+    filters: Option<Arc<dyn Filters + Send + Sync>>,
+    /// Bytes of structures that may still be read; `None` without a limit.
+    budget: Option<Arc<AtomicU64>>,
+}
 
 struct Inner {
     storage: Box<dyn Storage>,
@@ -73,41 +79,49 @@ impl File {
     pub fn open_with(storage: impl Storage + 'static, limits: Limits) -> Result<Self> {
         let superblock = Superblock::find(&storage)?;
         let len = if superblock.is_being_written() { None } else { Some(storage.len()?) };
-        Ok(File(
-            Arc::new(Inner { storage: Box::new(storage), superblock, limits, len, given_up: Mutex::new(None) }),
-            None,
-        ))
+        let inner = Inner { storage: Box::new(storage), superblock, limits, len, given_up: Mutex::new(None) };
+        Ok(File { inner: Arc::new(inner), filters: None, budget: None })
     }
 
     /// The superblock, as it was when the file was opened.
     pub fn superblock(&self) -> &Superblock {
-        &self.0.superblock
+        &self.inner.superblock
     }
 
     /// The same file, whose groups may have filtered links; few files have any.
     #[must_use]
     pub fn with_filters(&self, filters: impl Filters + Send + Sync + 'static) -> Self {
-        File(self.0.clone(), Some(Arc::new(filters)))
+        File { filters: Some(Arc::new(filters)), ..self.clone() }
+    }
+
+    /// The same file, of which structures of at most `bytes` bytes are read, by this clone and its clones together. What
+    /// needs more is refused with [`ErrorKind::Limit`].
+    ///
+    /// An intact file has each structure once. In a file made to harm, many objects can have the same large parts, so
+    /// that to visit all objects takes the product of both: a multiple of the file's size bounds it.
+    #[must_use]
+    pub fn with_budget(&self, bytes: u64) -> Self {
+        File { budget: Some(Arc::new(AtomicU64::new(bytes))), ..self.clone() }
     }
 
     pub(crate) fn filters(&self) -> &dyn Filters {
-        match &self.1 {
+        match &self.filters {
             Some(filters) => &**filters,
             None => &NoFilters,
         }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.inner.limits
     }
 
     pub(crate) fn sizes(&self) -> Sizes {
-        self.0.superblock.sizes
+        self.inner.superblock.sizes
     }
 
     /// Bytes of the storage now.
     pub(crate) fn len(&self) -> Result<u64> {
-        Ok(self.0.len.map_or_else(|| self.0.storage.len(), Ok)?)
+        Ok(self.inner.len.map_or_else(|| self.inner.storage.len(), Ok)?)
     }
 
     pub(crate) fn walk(&self) -> Result<Walk> {
@@ -116,28 +130,35 @@ impl File {
 
     /// Offset in the storage of an address in the file.
     pub fn offset(&self, address: u64) -> Result<u64> {
-        let offset = address.checked_add(self.0.superblock.base);
+        let offset = address.checked_add(self.inner.superblock.base);
         offset.ok_or_else(|| Error::damaged(format!("address {address:#x} is beyond every file")))
     }
 
     /// Address of an offset in the storage, the inverse of [`offset`](Self::offset).
     pub(crate) fn address(&self, offset: u64) -> u64 {
-        offset.saturating_sub(self.0.superblock.base)
+        offset.saturating_sub(self.inner.superblock.base)
+    }
+
+    fn spend(&self, bytes: u64) -> Result<()> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let spent = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        spent.map(drop).map_err(|left| Error::limit(format!("of all structures, {left} more bytes may be read")))
     }
 
     /// Bytes of a structure, all of them in the file.
     pub(crate) fn read(&self, structure: &'static str, address: u64, bytes: u64) -> Result<Vec<u8>> {
         let read = || -> Result<_> {
-            if bytes > self.0.limits.structure_bytes {
-                let limit = self.0.limits.structure_bytes;
+            if bytes > self.inner.limits.structure_bytes {
+                let limit = self.inner.limits.structure_bytes;
                 return Err(Error::limit(format!("the structure has {bytes} bytes; the limit is {limit}")));
             }
             let (offset, len) = (self.offset(address)?, self.len()?);
             if offset.checked_add(bytes).is_none_or(|end| end > len) {
                 return Err(Error::damaged(format!("{bytes} bytes are expected, but the file has {len} bytes")));
             }
+            self.spend(bytes)?;
             let mut out = vec![0; bytes as usize];
-            self.0.storage.read_at(offset, &mut out)?;
+            self.inner.storage.read_at(offset, &mut out)?;
             Ok(out)
         };
         read().within(|| place(structure, address))
@@ -155,7 +176,7 @@ impl File {
                 "{bytes} bytes are expected at byte {offset}, but the file has {len} bytes"
             )));
         }
-        Ok(self.0.storage.read_at(offset, out)?)
+        Ok(self.inner.storage.read_at(offset, out)?)
     }
 
     /// As [`read_at`](Self::read_at), in place of what `out` has. The bytes are allocated once they are known to be in
@@ -167,7 +188,7 @@ impl File {
             Error::damaged(format!("{bytes} bytes are expected at byte {offset}, but the file has {len} bytes"))
         })?;
         out.resize(size, 0);
-        Ok(self.0.storage.read_at(offset, out)?)
+        Ok(self.inner.storage.read_at(offset, out)?)
     }
 
     /// Bytes of a structure whose last four are the checksum of those before. While a writer has the file open, it is
@@ -185,11 +206,11 @@ impl File {
     pub(crate) fn retried<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         let mut given_up = read();
         // browsers can neither wait nor see a file change
-        if given_up.is_ok() || !self.0.superblock.is_being_written() || cfg!(target_family = "wasm") {
+        if given_up.is_ok() || !self.inner.superblock.is_being_written() || cfg!(target_family = "wasm") {
             return given_up;
         }
         let begin = Instant::now();
-        for attempt in 1..self.0.limits.attempts {
+        for attempt in 1..self.inner.limits.attempts {
             match &given_up {
                 // torn bytes can have any version
                 Err(error) if matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Unsupported) => {}
@@ -201,19 +222,19 @@ impl File {
             std::thread::sleep(RETRY_PAUSE);
             given_up = read();
         }
-        if let Ok(mut last) = self.0.given_up.lock() {
+        if let Ok(mut last) = self.inner.given_up.lock() {
             *last = Some(Instant::now());
         }
         given_up
     }
 
     fn gave_up_since(&self, time: Instant) -> bool {
-        let last = self.0.given_up.lock().ok().and_then(|last| *last);
+        let last = self.inner.given_up.lock().ok().and_then(|last| *last);
         last.is_some_and(|last| time.saturating_duration_since(last) < GIVE_UP_TIME)
     }
 
     pub(crate) fn bytes<'a>(&self, structure: &'static str, address: u64, bytes: &'a [u8]) -> Bytes<'a> {
-        Bytes::new(structure, address.saturating_add(self.0.superblock.base), bytes, self.sizes())
+        Bytes::new(structure, address.saturating_add(self.inner.superblock.base), bytes, self.sizes())
     }
 }
 
@@ -231,6 +252,6 @@ fn check(bytes: &[u8]) -> Result<()> {
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("File").field(&self.0.superblock).finish()
+        f.debug_tuple("File").field(&self.inner.superblock).finish()
     }
 }

@@ -185,6 +185,19 @@ impl Texts for [Vec<crate::Error>; 2] {
     }
 }
 
+#[test]
+fn budget_bounds_the_bytes_of_all_structures() {
+    for bytes in [OLD, COMPACT, DENSE, SHARED, FILTERED] {
+        let whole = walk(&open(bytes));
+        let file = open(bytes).with_budget(16 * bytes.len() as u64);
+        assert_eq!(walk(&file), whole);
+        // what the first walk took is spent
+        let walks = (0..50).map(|_| walk(&file)).filter(|found| *found == whole).count();
+        assert!(walks < 50);
+        assert_eq!(open(bytes).with_budget(10).root().unwrap_err().kind(), ErrorKind::Limit);
+    }
+}
+
 /// Among zeros, which nothing reads.
 fn is_gap(bytes: &[u8], at: usize) -> bool {
     bytes[at.saturating_sub(12)..bytes.len().min(at + 12)].iter().all(|&byte| byte == 0)
