@@ -17,6 +17,8 @@ mod btree2;
 mod bytes;
 mod checksum;
 mod chunks;
+#[cfg(test)]
+mod classes;
 mod dataset;
 mod dataspace;
 mod datatype;

@@ -1,6 +1,7 @@
 //! Elements as values, for dumps and for attributes: readers of many elements decode their bytes in place.
 //! HDF5 File Format Specification 3.0, sections IV.A.2.d and VIII: the bytes of each class of types.
 
+use crate::bytes::Bytes;
 use crate::datatype::{Bits, ByteOrder, Class, Datatype, Float, Normalization, Reference};
 use crate::error::{Error, Result};
 use crate::file::File;
@@ -8,6 +9,10 @@ use crate::global_heap::{GlobalHeap, HeapId};
 
 /// Most bytes of an integer that a value can have.
 const INTEGER_BYTES: usize = 16;
+
+/// Kind and flag of references in the encoding of HDF5 1.12.
+const NEW_OBJECT: u8 = 2;
+const EXTERNAL: u8 = 1;
 
 /// An element.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,23 +133,44 @@ impl Values {
             let object = fields.address()?.filter(|&address| address != 0);
             return Ok(Value::Reference { object, rest: Vec::new() });
         }
-        // the new encoding: kind, flags and size of the object in the heap
-        let flags = if reference == Reference::Region { None } else { Some((fields.u16()? >> 8, fields.u32()?).0) };
+        if reference != Reference::Region {
+            return self.new_reference(fields);
+        }
         let Some(id) = HeapId::decode(&mut fields)? else { return Ok(unset) };
+        let object = self.heap_object(id)?;
+        let mut fields = self.file.bytes("object of a reference", 0, &object);
+        Ok(Value::Reference { object: fields.address()?, rest: fields.rest().to_vec() })
+    }
+
+    /// A kind, flags, and a token; or the size and place of a heap object that has a token and more.
+    fn new_reference(&mut self, mut fields: Bytes<'_>) -> Result<Value> {
+        let (kind, flags) = (fields.u8()?, fields.u8()?);
+        let is_external = flags & EXTERNAL != 0;
+        if kind == NEW_OBJECT && !is_external {
+            return Ok(Value::Reference { object: token(&mut fields)?, rest: Vec::new() });
+        }
+        fields.skip(4)?;
+        let unset = Value::Reference { object: None, rest: Vec::new() };
+        let Some(id) = HeapId::decode(&mut fields)? else { return Ok(unset) };
+        let object = self.heap_object(id)?;
+        let mut fields = self.file.bytes("object of a reference", 0, &object);
+        let object = if is_external { None } else { token(&mut fields)? };
+        Ok(Value::Reference { object, rest: fields.rest().to_vec() })
+    }
+
+    fn heap_object(&mut self, id: HeapId) -> Result<Vec<u8>> {
         let object = self.heap.object(id)?.to_vec();
         self.spend(object.len())?;
-        let mut fields = self.file.bytes("object of a reference", 0, &object);
-        let address = match flags {
-            None => fields.address()?,
-            Some(flags) => {
-                let len = usize::from(fields.u8()?);
-                let token = fields.clone().number(len.min(8))?;
-                fields.skip(len)?;
-                Some(token).filter(|_| flags & 1 == 0)
-            }
-        };
-        Ok(Value::Reference { object: address, rest: fields.rest().to_vec() })
+        Ok(object)
     }
+}
+
+/// A number of bytes and as many, which are an address in files.
+fn token(fields: &mut Bytes<'_>) -> Result<Option<u64>> {
+    let len = usize::from(fields.u8()?);
+    let address = fields.clone().number(len.min(8))?;
+    fields.skip(len)?;
+    Ok(Some(address).filter(|_| len > 0))
 }
 
 /// The bytes of a number of at most 16 bytes, as a number.
