@@ -3,14 +3,17 @@
 //!
 //!     cargo run -p h5-read --example dump -- dump FILE…
 
+#[path = "support/inflate.rs"]
+mod inflate;
+
 use std::collections::{BTreeMap, HashSet};
-use std::error::Error;
 use std::fmt::Write as _;
 
 use h5_read::{
-    Attribute, ByteOrder, Charset, Class, Dataset, Datatype, ErrorKind, File, FillValue, Filter, FilterError, Filters,
-    GlobalHeap, Group, Layout, Link, Listing, Object, ObjectKind, Padding, Reference, SpaceKind, Target,
+    Attribute, ByteOrder, Charset, Class, Dataset, Datatype, ErrorKind, File, FillValue, GlobalHeap, Group, Layout,
+    Link, Listing, Object, ObjectKind, Padding, Reference, SpaceKind, Target,
 };
+use inflate::Inflate;
 
 /// Most bytes of elements that are read of a dataset.
 const MOST: u64 = 64 << 20;
@@ -189,7 +192,7 @@ fn elements(line: &mut Line, dataset: &Dataset, heap: &mut GlobalHeap) {
         Err(error) => return line.set("data_error", quoted(&error.to_string())),
     }
     let region: Vec<_> = dataset.space().extents.iter().map(|&extent| 0..extent).collect();
-    match dataset.read(&region, &Codecs).and_then(|data| value(dataset.datatype(), &data, heap)) {
+    match dataset.read(&region, &Inflate).and_then(|data| value(dataset.datatype(), &data, heap)) {
         Ok(json) => line.set("data", json),
         Err(error) if error.kind() == ErrorKind::Unsupported => line.set("unread", quoted(&error.to_string())),
         Err(error) => line.set("data_error", quoted(&error.to_string())),
@@ -316,179 +319,4 @@ fn crc(bytes: &[u8]) -> String {
     });
     let crc = bytes.iter().fold(!0u32, |crc, &byte| crc >> 8 ^ table[usize::from(crc as u8 ^ byte)]);
     format!("\"{:08x}\"", !crc)
-}
-
-/// Deflate and LZF, as slow as they are short.
-struct Codecs;
-
-impl Filters for Codecs {
-    fn decode(&self, filter: &Filter, encoded: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), FilterError> {
-        let decoded = match filter.id {
-            1 => inflate(encoded.get(2..).unwrap_or_default(), limit, out),
-            32000 => lzf(encoded, limit, out),
-            _ => return Err(FilterError::Unknown),
-        };
-        decoded.map_err(|error| FilterError::Damaged(error.to_string()))
-    }
-}
-
-type Decoded<T = ()> = Result<T, Box<dyn Error>>;
-
-fn copy(distance: usize, len: usize, limit: usize, out: &mut Vec<u8>) -> Decoded {
-    let start = out.len().checked_sub(distance).ok_or("a copy from before the first byte")?;
-    if out.len() + len > limit {
-        return Err("the data are longer than the chunk".into());
-    }
-    (start..start + len).for_each(|at| out.push(out[at]));
-    Ok(())
-}
-
-fn lzf(data: &[u8], limit: usize, out: &mut Vec<u8>) -> Decoded {
-    let mut bytes = data.iter().map(|&byte| usize::from(byte));
-    let mut next = || bytes.next().ok_or("the data end");
-    while let Ok(control) = next() {
-        if control < 32 {
-            for _ in 0..=control {
-                out.push(next()? as u8);
-            }
-            continue;
-        }
-        let len = match control >> 5 {
-            7 => 9 + next()?,
-            len => 2 + len,
-        };
-        let distance = (control & 31) << 8 | next()?;
-        copy(distance + 1, len, limit, out)?;
-    }
-    Ok(())
-}
-
-/// Bits of deflate, the least of each byte first.
-struct Bits<'a> {
-    data: &'a [u8],
-    at: usize,
-}
-
-impl Bits<'_> {
-    fn take(&mut self, count: usize) -> Decoded<usize> {
-        (0..count).try_fold(0, |value, bit| Ok(value | self.bit()? << bit))
-    }
-
-    fn bit(&mut self) -> Decoded<usize> {
-        let byte = self.data.get(self.at / 8).ok_or("the data end")?;
-        self.at += 1;
-        Ok(usize::from(byte >> ((self.at - 1) % 8) & 1))
-    }
-}
-
-/// A code of Huffman: the number of codes of each length, and the symbols by code.
-struct Code {
-    counts: [usize; 16],
-    symbols: Vec<usize>,
-}
-
-impl Code {
-    fn new(lengths: &[usize]) -> Self {
-        let counts = std::array::from_fn(|len| lengths.iter().filter(|&&other| other == len && len > 0).count());
-        let mut symbols: Vec<_> = (0..lengths.len()).filter(|&symbol| lengths[symbol] > 0).collect();
-        symbols.sort_by_key(|&symbol| lengths[symbol]);
-        Code { counts, symbols }
-    }
-
-    fn next(&self, bits: &mut Bits<'_>) -> Decoded<usize> {
-        let (mut code, mut first, mut before) = (0, 0, 0);
-        for count in &self.counts[1..] {
-            code |= bits.bit()?;
-            if code < first + count {
-                let place = (before + code).checked_sub(first).and_then(|place| self.symbols.get(place));
-                return Ok(*place.ok_or("an impossible code")?);
-            }
-            (before, first, code) = (before + count, first + count << 1, code << 1);
-        }
-        Err("an unknown code".into())
-    }
-}
-
-fn inflate(data: &[u8], limit: usize, out: &mut Vec<u8>) -> Decoded {
-    let mut bits = Bits { data, at: 0 };
-    loop {
-        let is_last = bits.bit()? == 1;
-        match bits.take(2)? {
-            0 => {
-                let start = bits.at.div_ceil(8);
-                let len = usize::from(*data.get(start).ok_or("the data end")?)
-                    | usize::from(*data.get(start + 1).ok_or("the data end")?) << 8;
-                out.extend(data.get(start + 4..start + 4 + len).ok_or("the data end")?);
-                bits.at = 8 * (start + 4 + len);
-            }
-            1 => {
-                let lengths: Vec<_> = (0..288)
-                    .map(|at| match at {
-                        144..256 => 9,
-                        256..280 => 7,
-                        _ => 8,
-                    })
-                    .collect();
-                block(&mut bits, &Code::new(&lengths), &Code::new(&[5; 30]), limit, out)?;
-            }
-            2 => {
-                let (literals, distances) = codes(&mut bits)?;
-                block(&mut bits, &literals, &distances, limit, out)?;
-            }
-            _ => return Err("an unknown kind of block".into()),
-        }
-        if is_last {
-            return Ok(());
-        }
-    }
-}
-
-fn codes(bits: &mut Bits<'_>) -> Decoded<(Code, Code)> {
-    let (literals, distances, count) = (257 + bits.take(5)?, 1 + bits.take(5)?, 4 + bits.take(4)?);
-    let mut lengths = [0; 19];
-    for at in [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15].into_iter().take(count) {
-        lengths[at] = bits.take(3)?;
-    }
-    let code = Code::new(&lengths);
-    let mut lengths = Vec::new();
-    while lengths.len() < literals + distances {
-        let (len, times) = match code.next(bits)? {
-            16 => (*lengths.last().ok_or("a repetition of nothing")?, 3 + bits.take(2)?),
-            17 => (0, 3 + bits.take(3)?),
-            18 => (0, 11 + bits.take(7)?),
-            len => (len, 1),
-        };
-        lengths.resize(lengths.len() + times, len);
-    }
-    let (literals, distances) = lengths[..literals + distances].split_at(literals);
-    Ok((Code::new(literals), Code::new(distances)))
-}
-
-fn block(bits: &mut Bits<'_>, literals: &Code, distances: &Code, limit: usize, out: &mut Vec<u8>) -> Decoded {
-    loop {
-        let symbol = literals.next(bits)?;
-        if symbol < 256 {
-            out.push(symbol as u8);
-            continue;
-        }
-        let len = match symbol {
-            256 => return Ok(()),
-            257..265 => symbol - 254,
-            265..285 => {
-                let extra = (symbol - 261) / 4;
-                ((symbol - 261) % 4 + 4 << extra) + 3 + bits.take(extra)?
-            }
-            285 => 258,
-            _ => return Err("an unknown length".into()),
-        };
-        let distance = match distances.next(bits)? {
-            symbol @ 0..4 => symbol + 1,
-            symbol @ 4..30 => {
-                let extra = symbol / 2 - 1;
-                (symbol % 2 + 2 << extra) + 1 + bits.take(extra)?
-            }
-            _ => return Err("an unknown distance".into()),
-        };
-        copy(distance, len, limit, out)?;
-    }
 }
