@@ -1,5 +1,6 @@
-//! Reads all datasets: a line each with the path, the CRC-32 of the elements, the number of chunks and the CRC-32 of their
-//! places. Lines with `!` are damage, or answers that contradict each other: regions, single chunks, the whole.
+//! Reads all datasets: a line each with the path, the CRC-32 of the elements, the number of chunks
+//! and the CRC-32 of their places. Lines with `!` are damage, or answers that contradict each
+//! other: regions, single chunks, the whole.
 //!
 //!     cargo run -p h5-read --example raw FILE…
 

@@ -1,9 +1,10 @@
 //! Datasets: what their messages say, where their elements are, and the elements.
 //! HDF5 File Format Specification 3.0, section IV.A.
 //!
-//! Elements are bytes in the order of the file; decoding them is the caller's. A region is a range of elements for each
-//! axis, slowest first. Elements that were never written have the fill value, or 0 if the writer set that it is never
-//! used: the HDF5 library leaves the caller's buffer as it is then.
+//! Elements are bytes in the order of the file; decoding them is the caller's. A region is a range
+//! of elements for each axis, slowest first. Elements that were never written have the fill value,
+//! or 0 if the writer set that it is never used: the HDF5 library leaves the caller's buffer as it
+//! is then.
 
 use std::ops::Range;
 
@@ -47,7 +48,8 @@ impl Object {
     /// The object as a dataset.
     ///
     /// # Errors
-    /// `Missing` if it is not a dataset; `Damaged` and `Unsupported` if one of its messages cannot be read.
+    /// `Missing` if it is not a dataset; `Damaged` and `Unsupported` if one of its messages cannot
+    /// be read.
     pub fn dataset(&self) -> Result<Dataset> {
         self.expect(ObjectKind::Dataset)?;
         Dataset::new(self.clone()).within(|| self.place())
@@ -138,8 +140,8 @@ impl Dataset {
         Chunks::new(self.file(), layout, &self.space, !self.pipeline.is_empty()).map(Some)
     }
 
-    /// All chunks that were written and have elements within the extents, in the order of their first elements. None for
-    /// other layouts.
+    /// All chunks that were written and have elements within the extents, in the order of their
+    /// first elements. None for other layouts.
     pub fn chunks(&self) -> Listing<Chunk> {
         let mut listing = Listing::new();
         match self.index() {
@@ -156,11 +158,12 @@ impl Dataset {
         listing
     }
 
-    /// The chunk with the element `at`, slowest axis first, found without reading all of the index; `None` if it was
-    /// never written.
+    /// The chunk with the element `at`, slowest axis first, found without reading all of the index;
+    /// `None` if it was never written.
     ///
     /// # Errors
-    /// `Missing` if the dataset has no such element or no chunks; `Damaged` if the index does not say where the chunk is.
+    /// `Missing` if the dataset has no such element or no chunks; `Damaged` if the index does not
+    /// say where the chunk is.
     pub fn chunk(&self, at: &[u64]) -> Result<Option<Chunk>> {
         let region: Vec<_> = at.iter().map(|&at| at..at.saturating_add(1)).collect();
         self.check(&region).within(|| self.object.place())?;
@@ -187,7 +190,8 @@ impl Dataset {
     /// The bytes of the elements in a chunk, without filters: as many as its shape has elements.
     ///
     /// # Errors
-    /// `Damaged` if the chunk cannot be decoded; `Unsupported` if `filters` do not know a filter; `Limit`; `Io`.
+    /// `Damaged` if the chunk cannot be decoded; `Unsupported` if `filters` do not know a filter;
+    /// `Limit`; `Io`.
     pub fn read_chunk(&self, chunk: &Chunk, filters: &dyn Filters) -> Result<Vec<u8>> {
         let mut data = Vec::new();
         self.decode(chunk, filters, &mut data).within(|| self.object.place())?;
@@ -248,16 +252,17 @@ impl Dataset {
     /// As [`read`](Self::read), into `out`, which has as many bytes as the elements.
     ///
     /// # Errors
-    /// `Missing` if the region is not in the dataset; `Damaged` if elements cannot be read; `Unsupported` if they are in
-    /// other files, or if `filters` do not know a filter; `Limit`; `Io`.
+    /// `Missing` if the region is not in the dataset; `Damaged` if elements cannot be read;
+    /// `Unsupported` if they are in other files, or if `filters` do not know a filter; `Limit`;
+    /// `Io`.
     pub fn read_into(&self, region: &[Range<u64>], filters: &dyn Filters, out: &mut [u8]) -> Result<()> {
         let mut damage = Vec::new();
         self.salvage_into(region, filters, out, &mut damage)?;
         damage.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// As [`read_into`](Self::read_into), but chunks that cannot be read have the fill value, or 0, and are listed in
-    /// `damage`.
+    /// As [`read_into`](Self::read_into), but chunks that cannot be read have the fill value, or 0,
+    /// and are listed in `damage`.
     ///
     /// # Errors
     /// As those of [`read_into`](Self::read_into), if nothing can be read.
@@ -400,8 +405,8 @@ impl Dataset {
         self.copy(Source::Memory(&filled), index.shape(), Some(&chunk.start), region, out)
     }
 
-    /// Copies what the region and an array of shape `shape`, which begins at element `start` of the dataset, have in
-    /// common.
+    /// Copies what the region and an array of shape `shape`, which begins at element `start` of the
+    /// dataset, have in common.
     fn copy(
         &self,
         source: Source<'_>,

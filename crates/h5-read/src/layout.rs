@@ -1,5 +1,5 @@
-//! Where the elements of a dataset are. HDF5 File Format Specification 3.0, sections IV.A.2.i (layout) and IV.A.2.h
-//! (external files).
+//! Where the elements of a dataset are. HDF5 File Format Specification 3.0, sections IV.A.2.i
+//! (layout) and IV.A.2.h (external files).
 //!
 //! | version | class                                                                                                 |
 //! |---------|-------------------------------------------------------------------------------------------------------|
@@ -7,8 +7,8 @@
 //! | 3       | the class first; chunks in a B-tree of version 1                                                      |
 //! | 4, 5    | as 3, chunks in five other indices, extents in as many bytes as a byte says; virtual datasets         |
 //!
-//! Extents of chunks end with the bytes of an element. Version 5, of HDF5 2.0, differs from 4 in the indices alone: they
-//! have the stored bytes of a chunk in 8 bytes.
+//! Extents of chunks end with the bytes of an element. Version 5, of HDF5 2.0, differs from 4 in
+//! the indices alone: they have the stored bytes of a chunk in 8 bytes.
 
 use crate::bytes::Bytes;
 use crate::error::{Result, Within};
@@ -279,7 +279,10 @@ mod tests {
         assert_eq!(message(&[4, 2, 0, 2, 1, 5, 4, 6]), "a chunk index of the unknown kind 6");
         assert_eq!(message(&[3, 3, 0, 2]), "a layout of the unknown class 3");
         assert_eq!(message(&[3, 0, 9, 0, 1]), "9 bytes are expected, 1 remain");
-        assert_eq!(chunked(&[3, 2, 3, 9, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0]).chunk_bytes(), None);
+        assert_eq!(
+            chunked(&[3, 2, 3, 9, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0]).chunk_bytes(),
+            None
+        );
     }
 
     #[test]
@@ -296,7 +299,10 @@ mod tests {
         }
         let decode = |bytes: &[u8]| External::decode(&file, &mut Bytes::new("files", 0, bytes, file.sizes()));
         let found = decode(&bytes).unwrap();
-        assert_eq!((found.len(), found[0].name.as_slice(), found[0].offset, found[0].bytes), (1, &b"a.raw"[..], 5, None));
+        assert_eq!(
+            (found.len(), found[0].name.as_slice(), found[0].offset, found[0].bytes),
+            (1, &b"a.raw"[..], 5, None)
+        );
         bytes[6] = 3;
         assert_eq!(decode(&bytes).unwrap_err().message(), "3 of 2 external files are used");
     }

@@ -28,7 +28,8 @@ pub(crate) struct Part<'a> {
 }
 
 impl Runs {
-    /// Of a box of `count` elements by axis, which is in both arrays. These have no more elements than there are numbers.
+    /// Of a box of `count` elements by axis, which is in both arrays. These have no more elements
+    /// than there are numbers.
     pub(crate) fn new(from: Part<'_>, to: Part<'_>, count: &[u64]) -> Self {
         let mut runs = Runs { axes: Vec::new(), from: 0, to: 0, elements: 1 };
         let (mut from_stride, mut to_stride) = (1u64, 1u64);
@@ -57,7 +58,8 @@ impl Runs {
         last.fold(self.from.saturating_add(self.elements), u64::saturating_add)
     }
 
-    /// Calls `each` with the first element of each run in the two arrays, and the number of its elements.
+    /// Calls `each` with the first element of each run in the two arrays, and the number of its
+    /// elements.
     pub(crate) fn visit(&self, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
         if self.elements == 0 || self.axes.iter().any(|axis| axis.count == 0) {
             return Ok(());

@@ -49,7 +49,8 @@ impl Code {
         let mut counts = [0; 16];
         lengths.iter().for_each(|&length| counts[usize::from(length & 15)] += 1);
         counts[0] = 0;
-        let mut symbols: Vec<u16> = (0..lengths.len() as u16).filter(|&symbol| lengths[usize::from(symbol)] > 0).collect();
+        let mut symbols: Vec<u16> =
+            (0..lengths.len() as u16).filter(|&symbol| lengths[usize::from(symbol)] > 0).collect();
         symbols.sort_by_key(|&symbol| lengths[usize::from(symbol)]);
         Code { counts, symbols }
     }
@@ -78,7 +79,17 @@ fn inflate(bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Option<()> {
             0 => stored(&mut bits, limit, out)?,
             1 => {
                 let lengths: Vec<u8> = (0..288u16)
-                    .map(|symbol| if symbol < 144 { 8 } else if symbol < 256 { 9 } else if symbol < 280 { 7 } else { 8 })
+                    .map(|symbol| {
+                        if symbol < 144 {
+                            8
+                        } else if symbol < 256 {
+                            9
+                        } else if symbol < 280 {
+                            7
+                        } else {
+                            8
+                        }
+                    })
                     .collect();
                 block(&mut bits, &Code::new(&lengths), &Code::new(&[5; 30]), limit, out)?;
             }

@@ -1,4 +1,4 @@
-//! What fixed and extensible arrays share: heads of blocks, entries, pages.
+//! Parts that fixed and extensible arrays have in common: heads of blocks, entries, pages.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Chunks in a B-tree of version 1. Its keys are the stored bytes and the filter mask of a chunk, its first element by
-//! axis, and a 0 for the bytes of an element.
+//! Chunks in a B-tree of version 1. Its keys are the stored bytes and the filter mask of a chunk,
+//! its first element by axis, and a 0 for the bytes of an element.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,8 @@ pub(super) fn visit(visit: &mut Visit<'_, '_>, address: u64) -> Result<()> {
         let cell = cell(&mut file.bytes(STRUCTURE, address, key), shape);
         cell.map_or(Ordering::Equal, |key| window.compare(&key.cell))
     };
-    // the chunks of a child are from the key before it up to that after it, exclusive; a damaged key hides none
+    // the chunks of a child are from the key before it up to that after it, exclusive; a damaged
+    // key hides none
     let between = |before: &[u8], after: &[u8]| order(before) != Ordering::Greater && order(after) != Ordering::Less;
     tree.find(file, address, walk, damage, &between, &mut |key, _, address| {
         let mut fields = file.bytes(STRUCTURE, address, key);

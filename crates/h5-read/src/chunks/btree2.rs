@@ -1,5 +1,6 @@
-//! Chunks in a B-tree of version 2, of datasets with several unlimited axes. Its records are the address of a chunk, with
-//! filters its stored bytes and its filter mask, and its cell in 8 bytes for each axis.
+//! Chunks in a B-tree of version 2, of datasets with several unlimited axes. Its records are the
+//! address of a chunk, with filters its stored bytes and its filter mask, and its cell in 8 bytes
+//! for each axis.
 
 use std::cmp::Ordering;
 

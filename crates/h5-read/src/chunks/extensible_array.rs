@@ -1,12 +1,14 @@
-//! Chunks in an extensible array, of datasets with one unlimited axis. HDF5 File Format Specification 3.0, section VII.C.
+//! Chunks in an extensible array, of datasets with one unlimited axis. HDF5 File Format
+//! Specification 3.0, section VII.C.
 //!
-//! The header `EAHD` has the address of the index block `EAIB`, which has the first entries, the addresses of the first
-//! data blocks `EADB`, and those of super blocks `EASB`, which have the addresses of further data blocks. Groups of data
-//! blocks count from 0; group `n` has `2^(n / 2)` data blocks, each of `2^((n + 1) / 2)` times the least number of
-//! entries. The addresses of the first groups are in the index block, those of each later group in its super block.
+//! The header `EAHD` has the address of the index block `EAIB`, which has the first entries, the
+//! addresses of the first data blocks `EADB`, and those of super blocks `EASB`, which have the
+//! addresses of further data blocks. Groups of data blocks count from 0; group `n` has `2^(n / 2)`
+//! data blocks, each of `2^((n + 1) / 2)` times the least number of entries. The addresses of the
+//! first groups are in the index block, those of each later group in its super block.
 //!
-//! A data block with more entries than a page can have is paged: its head is followed by pages, each with a checksum. Its
-//! super block has a bit for each page, set once the page was written.
+//! A data block with more entries than a page can have is paged: its head is followed by pages,
+//! each with a checksum. Its super block has a bit for each page, set once the page was written.
 
 use std::ops::Range;
 

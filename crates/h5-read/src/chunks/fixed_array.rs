@@ -1,8 +1,9 @@
-//! Chunks in a fixed array, of datasets without unlimited axes. HDF5 File Format Specification 3.0, section VII.B.
+//! Chunks in a fixed array, of datasets without unlimited axes. HDF5 File Format Specification 3.0,
+//! section VII.B.
 //!
-//! The header `FAHD` has the number of entries and the address of the only data block, `FADB`. A block with more entries
-//! than a page can have is paged: its head has a bit for each page, set once the page was written, and the pages follow,
-//! each with a checksum.
+//! The header `FAHD` has the number of entries and the address of the only data block, `FADB`. A
+//! block with more entries than a page can have is paged: its head has a bit for each page, set
+//! once the page was written, and the pages follow, each with a checksum.
 
 use std::ops::Range;
 

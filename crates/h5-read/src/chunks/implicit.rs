@@ -1,5 +1,5 @@
-//! Chunks of a dataset that has all of them from its creation on, without filters: one beside the other, in the order of
-//! their numbers.
+//! Chunks of a dataset that has all of them from its creation on, without filters: one beside the
+//! other, in the order of their numbers.
 
 use super::numbers::Numbers;
 use super::{Stored, Visit};

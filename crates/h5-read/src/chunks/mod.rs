@@ -1,9 +1,10 @@
 //! Chunks of a dataset: their places in the dataset and in the file.
 //! HDF5 File Format Specification 3.0, sections III.A, VII and IV.A.2.i.
 //!
-//! Axes count in chunks here: a chunk has a cell, one number for each axis, from 0. A [`Window`] is a box of cells. Each
-//! index visits the chunks in a window, so that one chunk is found as quickly as a tree or an array allows. Arrays number
-//! the cells by the greatest extents, the unlimited axis slowest, so that numbers stay when a dataset grows.
+//! Axes count in chunks here: a chunk has a cell, one number for each axis, from 0. A [`Window`] is
+//! a box of cells. Each index visits the chunks in a window, so that one chunk is found as quickly
+//! as a tree or an array allows. Arrays number the cells by the greatest extents, the unlimited
+//! axis slowest, so that numbers stay when a dataset grows.
 
 mod array;
 mod btree1;
@@ -94,7 +95,7 @@ struct Stored {
     filter_mask: u32,
 }
 
-/// Receives the cells of an index with what is stored for them.
+/// Receives the cells of an index with the chunks stored for them.
 type Each<'a> = dyn FnMut(&[u64], Stored) -> Result<()> + 'a;
 
 impl<'a> Chunks<'a> {
@@ -121,7 +122,8 @@ impl<'a> Chunks<'a> {
     /// The cells of a region; `None` if it is empty.
     pub(crate) fn window(&self, region: &[Range<u64>]) -> Option<Window> {
         let cells = region.iter().zip(&self.layout.shape);
-        let cells = cells.map(|(range, chunk)| (!range.is_empty()).then(|| (range.start / chunk, (range.end - 1) / chunk)));
+        let cells =
+            cells.map(|(range, chunk)| (!range.is_empty()).then(|| (range.start / chunk, (range.end - 1) / chunk)));
         let (first, last) = cells.collect::<Option<Vec<_>>>()?.into_iter().unzip();
         Some(Window { first, last })
     }
@@ -150,7 +152,8 @@ impl<'a> Chunks<'a> {
         listing
     }
 
-    /// Calls `each` for the chunks in a window, in the order of the index. What cannot be read is added to `damage`.
+    /// Calls `each` for the chunks in a window, in the order of the index. Parts of the index that
+    /// cannot be read are added to `damage`.
     fn visit(&self, window: &Window, damage: &mut Vec<Error>, each: &mut dyn FnMut(Chunk)) -> Result<()> {
         let mut walk = self.file.walk()?;
         let mut stored = self.file.walk()?;

@@ -42,9 +42,9 @@ impl Numbers {
     }
 
     fn number(&self, cell: &[u64]) -> Option<u64> {
-        self.axes.iter().try_fold(0u64, |number, axis| {
-            number.checked_add(cell.get(axis.axis)?.checked_mul(axis.stride)?)
-        })
+        self.axes
+            .iter()
+            .try_fold(0u64, |number, axis| number.checked_add(cell.get(axis.axis)?.checked_mul(axis.stride)?))
     }
 
     /// The numbers from the first to the last cell of a window.

@@ -31,7 +31,8 @@ impl Fields {
     }
 }
 
-/// A dataset of chunks of 2 by 1 elements of 1 byte; structures follow each other from [`START`] on.
+/// A dataset of chunks of 2 by 1 elements of 1 byte; structures follow each other from [`START`]
+/// on.
 fn list(index: ChunkIndex, extents: &[u64], max: &[Option<u64>], structures: &[Fields]) -> Listing<Chunk> {
     let structures: Vec<u8> = structures.iter().flat_map(|fields| fields.0.clone()).collect();
     let file = file(&structures);
@@ -83,17 +84,17 @@ fn damaged_page_costs_its_own_chunks() {
     assert!(found.damage[1].to_string().ends_with("the file ends before"), "{:?}", found.damage);
 }
 
-/// An array with entry 0 in the index block, 2 and 3 in a data block, 14 and 15 in the last page of a super block.
+/// An array with entry 0 in the index block, 2 and 3 in a data block, 14 and 15 in the last page of
+/// a super block.
 fn extensible_array() -> Vec<Fields> {
     let at = |sizes: &[u64]| START + sizes.iter().sum::<u64>();
     let (header, index, block, group) = (72, 66, 35, 37);
     let head = |signature, address: u64| Fields::new(signature, &[0, 0]).words(&[address]);
     vec![
-        // 4 bits of an index, 1 entry in the index block, at least 1 in a block, 2 addresses, pages of 2
+        // 4 bits of an index, 1 entry in the index block, at least 1 in a block, 2 addresses, pages
+        // of 2
         Fields::new(b"EAHD", &[0, 0, 8, 4, 1, 1, 2, 1]).words(&[0, 0, 0, 0, 16, 0, at(&[header])]).seal(),
-        head(b"EAIB", START)
-            .words(&[100, NONE, at(&[header, index]), NONE, at(&[header, index, block]), NONE])
-            .seal(),
+        head(b"EAIB", START).words(&[100, NONE, at(&[header, index]), NONE, at(&[header, index, block]), NONE]).seal(),
         head(b"EADB", START).bytes(&[1]).words(&[NONE, 103]).seal(),
         head(b"EASB", START).bytes(&[7, 0b0001_0000, 0]).words(&[NONE, at(&[header, index, block, group])]).seal(),
         head(b"EADB", START).bytes(&[11]).seal(),
