@@ -24,13 +24,8 @@ pub(crate) type Each<'a> = dyn FnMut(&[u8], &[u8], u64) -> Result<()> + 'a;
 pub(crate) type Between<'a> = dyn Fn(&[u8], &[u8]) -> bool + 'a;
 
 impl Tree {
-    /// Calls `each` for the children of all leaves, in order. Nodes that cannot be read are added to `damage`, and the
-    /// walk goes on; an error of `each` is damage as well.
-    pub(crate) fn visit(self, file: &File, root: u64, walk: &mut Walk, damage: &mut Vec<Error>, each: &mut Each<'_>) {
-        self.find(file, root, walk, damage, &|_, _| true, each);
-    }
-
-    /// As [`visit`](Self::visit), of the nodes and children for which `between` is true.
+    /// Calls `each` for the children of leaves for which `between` is true, in order; others are not read. Nodes that
+    /// cannot be read are added to `damage`, and the walk goes on; an error of `each` is damage as well.
     pub(crate) fn find(
         self,
         file: &File,

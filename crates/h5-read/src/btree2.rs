@@ -122,7 +122,7 @@ impl Tree {
         file: &File,
         walk: &mut Walk,
         damage: &mut Vec<Error>,
-        compare: &dyn Fn(&[u8]) -> Ordering,
+        compare: &Compare<'_>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) {
         self.run(Visit { file, walk, damage, each, compare: Some(compare) });
@@ -195,6 +195,9 @@ impl Tree {
     }
 }
 
+/// Compares a record with what is sought.
+type Compare<'a> = dyn Fn(&[u8]) -> Ordering + 'a;
+
 /// What a visit is for.
 struct Visit<'a> {
     file: &'a File,
@@ -202,7 +205,7 @@ struct Visit<'a> {
     damage: &'a mut Vec<Error>,
     each: &'a mut dyn FnMut(&[u8]) -> Result<()>,
     /// `None` if all records are sought.
-    compare: Option<&'a dyn Fn(&[u8]) -> Ordering>,
+    compare: Option<&'a Compare<'a>>,
 }
 
 impl Visit<'_> {

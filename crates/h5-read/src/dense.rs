@@ -14,10 +14,9 @@ use std::ops::Range;
 use crate::btree2::Tree;
 use crate::bytes::Bytes;
 use crate::checksum::{lookup3, u32_at};
-use crate::error::{Error, Result, Within};
+use crate::error::{Error, Result};
 use crate::file::File;
 use crate::fractal_heap::Heap;
-use crate::walk::Walk;
 
 const HAS_ORDER: u8 = 1;
 const HAS_ORDER_INDEX: u8 = 1 << 1;
@@ -101,60 +100,47 @@ impl Dense {
     }
 
     /// Calls `each` for all records, in no order, and compares their number with what the heap and the other index say.
+    /// What the index by name has lost is sought in the index by order.
     pub(crate) fn visit<'f>(self, file: &'f File, kind: &Kind, damage: &mut Vec<Error>, each: &mut Each<'_, 'f>) {
-        let place = || format!("dense {}", kind.name);
-        let found = Heap::read(file, self.heap).and_then(|heap| Ok((heap, file.walk()?))).within(place);
-        let (mut heap, mut walk) = match found {
-            Ok(found) => found,
-            Err(error) => return damage.push(error),
-        };
-        let (mut seen, mut in_heap, before) = (HashSet::new(), 0, damage.len());
-        let mut by_name = |record: &[u8], heap: &mut Heap<'f>| {
-            let record = kind.record(record, kind.id.0.clone())?;
-            if !seen.insert(record.id.to_vec()) {
-                return Err(Error::damaged("two records have the same heap ID"));
-            }
-            in_heap += u64::from(!record.is_shared);
-            each(record, heap)
-        };
-        let whole = match Tree::read(file, self.names, kind.by_name) {
-            Ok(tree) => {
-                let mut lost = Vec::new();
-                tree.visit(file, &mut walk, &mut lost, &mut |record| by_name(record, &mut heap));
-                let is_whole = lost.is_empty();
-                damage.extend(lost.into_iter().map(|error| error.within(place())));
-                is_whole
-            }
-            Err(error) => {
-                damage.push(error.within(place()));
-                false
-            }
-        };
-        if let (false, Some(orders)) = (whole, self.orders) {
-            let rest = self.by_order(file, kind, orders, &mut walk, damage, &mut |record| {
-                if seen.insert(record.id.to_vec()) { each(record, &mut heap) } else { Ok(()) }
-            });
-            damage.extend(rest.err().map(|error| error.within(place())));
+        let mut found = Vec::new();
+        if let Err(error) = self.read(file, kind, &mut found, each) {
+            found.push(error);
         }
-        let objects = heap.objects;
-        heap.damage(damage);
-        if damage.len() == before && in_heap != objects {
-            let message = format!("the index has {in_heap} records, the heap {objects} objects");
-            damage.push(Error::damaged(message).within(place()));
-        }
+        damage.extend(found.into_iter().map(|error| error.within(format_args!("dense {}", kind.name))));
     }
 
-    fn by_order(
-        self,
-        file: &File,
-        kind: &Kind,
-        address: u64,
-        walk: &mut Walk,
-        damage: &mut Vec<Error>,
-        each: &mut dyn FnMut(Record<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let tree = Tree::read(file, address, kind.by_order)?;
-        tree.visit(file, walk, damage, &mut |record| each(kind.record(record, kind.id.1.clone())?));
+    fn read<'f>(self, file: &'f File, kind: &Kind, damage: &mut Vec<Error>, each: &mut Each<'_, 'f>) -> Result<()> {
+        let (mut heap, mut walk) = (Heap::read(file, self.heap)?, file.walk()?);
+        let mut tree = |address, kind| Tree::read(file, address, kind).map_err(|error| damage.push(error)).ok();
+        let names = tree(self.names, kind.by_name);
+        let orders = self.orders.and_then(|address| tree(address, kind.by_order));
+        if let (Some(names), Some(orders)) = (&names, &orders)
+            && names.records != orders.records
+        {
+            let (names, orders) = (names.records, orders.records);
+            damage.push(Error::damaged(format!("the index by name has {names} records, that by order {orders}")));
+        }
+        let (mut seen, mut in_heap) = (HashSet::new(), 0);
+        if let Some(names) = names {
+            names.visit(file, &mut walk, damage, &mut |record| {
+                let record = kind.record(record, kind.id.0.clone())?;
+                if !seen.insert(record.id.to_vec()) {
+                    return Err(Error::damaged("two records have the same heap ID"));
+                }
+                in_heap += u64::from(!record.is_shared);
+                each(record, &mut heap)
+            });
+        }
+        if let (Some(orders), false) = (orders, damage.is_empty()) {
+            orders.visit(file, &mut walk, damage, &mut |record| {
+                let record = kind.record(record, kind.id.1.clone())?;
+                if seen.insert(record.id.to_vec()) { each(record, &mut heap) } else { Ok(()) }
+            });
+        }
+        heap.damage(damage);
+        if damage.is_empty() && in_heap != heap.objects {
+            return Err(Error::damaged(format!("the index has {in_heap} records, the heap {} objects", heap.objects)));
+        }
         Ok(())
     }
 
