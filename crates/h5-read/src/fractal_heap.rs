@@ -514,3 +514,143 @@ fn check_direct(block: &mut [u8], head: usize) -> Result<()> {
 fn bytes_of(most: u64) -> usize {
     (most.max(1).ilog2() / 8 + 1) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{START, file, seal};
+
+    const SHAPE: Shape = Shape {
+        id_bytes: 8,
+        has_checksums: false,
+        has_filters: false,
+        width: 4,
+        first: 512,
+        largest: 65536,
+        bits: 40,
+        offset_bytes: 5,
+        length_bytes: 2,
+    };
+
+    /// A header with a direct block of 64 bytes after it, of which objects begin at byte 18.
+    fn heap(id_bytes: u16, table: [u64; 4], root_rows: u16) -> Vec<u8> {
+        let [width, first, largest, bits] = table;
+        let mut bytes = b"FRHP\0".to_vec();
+        bytes.extend(id_bytes.to_le_bytes());
+        bytes.extend([0, 0, 0, 200, 0, 0, 0]);
+        let undefined = u64::MAX;
+        let block = START + 146;
+        for word in [0, undefined, 0, undefined, 64, 64, 0, 2, 0, 0, 0, 0] {
+            bytes.extend(u64::to_le_bytes(word));
+        }
+        bytes.extend((width as u16).to_le_bytes());
+        bytes.extend(first.to_le_bytes());
+        bytes.extend(largest.to_le_bytes());
+        bytes.extend((bits as u16).to_le_bytes());
+        bytes.extend(0u16.to_le_bytes());
+        bytes.extend(block.to_le_bytes());
+        bytes.extend(root_rows.to_le_bytes());
+        let mut bytes = seal(bytes);
+        bytes.extend(b"FHDB\0");
+        bytes.extend(START.to_le_bytes());
+        bytes.extend([0; 5]);
+        bytes.extend(0..46);
+        bytes
+    }
+
+    const TABLE: [u64; 4] = [4, 64, 128, 40];
+
+    fn object(bytes: &[u8], id: &[u8]) -> Result<Option<(u64, Vec<u8>)>> {
+        let file = file(bytes);
+        let mut heap = Heap::read(&file, START)?;
+        let found = heap.object(id)?.map(|found| (found.address, found.bytes.to_vec()));
+        Ok(found)
+    }
+
+    fn message(bytes: &[u8], id: &[u8]) -> String {
+        object(bytes, id).unwrap_err().message().to_owned()
+    }
+
+    #[test]
+    fn places_in_a_doubling_table() {
+        let place = |offset| {
+            let place = SHAPE.place(offset);
+            (place.row, place.entry, place.start, place.bytes)
+        };
+        assert_eq!(place(0), (0, 0, 0, 512));
+        assert_eq!(place(2047), (0, 3, 1536, 512));
+        assert_eq!(place(2048), (1, 4, 2048, 512));
+        assert_eq!(place(4096), (2, 8, 4096, 1024));
+        assert_eq!(place(3 << 20), (11, 46, 3 << 20, 512 << 10));
+        assert_eq!(place(u64::MAX).0, 53);
+        assert_eq!((SHAPE.direct_rows(), SHAPE.rows_of(128 << 10), SHAPE.rows_of(256 << 10)), (9, 7, 8));
+        let one = Shape { width: 1, first: 1, largest: 1 << 63, bits: 64, ..SHAPE };
+        assert_eq!((one.check(65), one.place(u64::MAX).row, one.direct_rows()), (Ok(()), 64, 65));
+    }
+
+    #[test]
+    fn managed_and_tiny_objects() {
+        let bytes = heap(8, TABLE, 0);
+        let block = START + 146;
+        // the length has a byte, since blocks have at most 128
+        assert_eq!(object(&bytes, &[0, 20, 0, 0, 0, 0, 3, 0]).unwrap(), Some((block + 20, vec![2, 3, 4])));
+        assert_eq!(object(&bytes, &[0x23, 9, 8, 7, 6, 5, 4, 3]).unwrap(), Some((START, vec![9, 8, 7, 6])));
+        let mut long = vec![0x21, 3];
+        long.extend(vec![5; 300]);
+        assert_eq!(object(&heap(302, TABLE, 0), &long).unwrap().unwrap().1, [5; 260]);
+    }
+
+    #[test]
+    fn wrong_ids_are_refused() {
+        let bytes = heap(8, TABLE, 0);
+        let place = "of the direct block at 242";
+        assert_eq!(message(&bytes, &[0, 17, 0, 0, 0, 0, 3]), format!("an object of 3 bytes at byte 17 {place}"));
+        assert_eq!(message(&bytes, &[0, 63, 0, 0, 0, 0, 2]), format!("an object of 2 bytes at byte 63 {place}"));
+        assert_eq!(message(&bytes, &[0, 64, 0, 0, 0, 0, 2]), "an object begins at 64, after the last block");
+        assert_eq!(message(&bytes, &[0, 20, 0, 0, 0, 0, 0]), "an object of 0 bytes");
+        assert_eq!(message(&bytes, &[0x10, 1, 0, 0, 0, 0, 0, 0]), "the heap has no huge objects");
+        assert_eq!(message(&bytes, &[0x30]), "an ID of the unknown kind 3");
+        assert_eq!(message(&bytes, &[0x40]), "an ID of version 1");
+        assert_eq!(message(&bytes, &[0x2f, 1]), "a tiny object of 16 bytes in an ID");
+        assert_eq!(message(&bytes, &[]), "1 bytes are expected, 0 remain");
+    }
+
+    #[test]
+    fn wrong_tables_are_refused() {
+        let message = |table, rows| message(&heap(8, table, rows), &[0]);
+        assert_eq!(message([3, 64, 128, 40], 0), "a table of 3 blocks in a row, of 64 to 128 bytes");
+        assert_eq!(message([4, 64, 0, 40], 0), "a table of 4 blocks in a row, of 64 to 0 bytes");
+        assert_eq!(message([4, 128, 64, 40], 0), "a table of 4 blocks in a row, of 128 to 64 bytes");
+        assert_eq!(message([4, 64, 128, 65], 0), "a heap of 2^65 bytes, whose rows have 2^8");
+        assert_eq!(message([4, 64, 128, 7], 0), "a heap of 2^7 bytes, whose rows have 2^8");
+        assert_eq!(message(TABLE, 34), "the table has 34 rows, at most 33 are possible");
+    }
+
+    #[test]
+    fn objects_together_are_no_more_than_the_file() {
+        let bytes = heap(8, TABLE, 0);
+        let file = file(&bytes);
+        let mut heap = Heap::read(&file, START).unwrap();
+        let most = (START as usize + bytes.len()) / 40;
+        for _ in 0..most {
+            assert_eq!(heap.object(&[0, 20, 0, 0, 0, 0, 40]).unwrap().unwrap().bytes.len(), 40);
+        }
+        let error = heap.object(&[0, 20, 0, 0, 0, 0, 40]).err().unwrap();
+        assert_eq!(error.message(), "objects overlap: together they are larger than the file");
+    }
+
+    #[test]
+    fn lost_block_counts_the_objects_sought_in_it() {
+        let mut bytes = heap(8, TABLE, 0);
+        bytes[146] = b'X';
+        let file = file(&bytes);
+        let mut heap = Heap::read(&file, START).unwrap();
+        for _ in 0..3 {
+            assert!(heap.object(&[0, 20, 0, 0, 0, 0, 4]).unwrap().is_none());
+        }
+        let mut damage = Vec::new();
+        heap.damage(&mut damage);
+        let [error] = damage.as_slice() else { panic!("{damage:?}") };
+        assert!(error.to_string().starts_with("3 objects in the fractal heap at 96: "), "{error}");
+    }
+}
