@@ -62,6 +62,10 @@ fn elements(path: &str, dataset: &Dataset) {
     chunks.damage.iter().for_each(|error| println!("! {path}: {error}"));
     let places: String = chunks.items.iter().map(place).collect();
     let whole: Vec<_> = dataset.space().extents.iter().map(|&extent| 0..extent).collect();
+    match dataset.mappings() {
+        Ok(mappings) => mappings.iter().for_each(|mapping| println!("= {path}: {mapping:?}")),
+        Err(error) => println!("! {path}: {error}"),
+    }
     let data = match dataset.read(&whole, &Inflate) {
         Ok(data) => data,
         Err(error) => return println!("! {path}: {error}"),

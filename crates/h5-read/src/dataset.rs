@@ -16,8 +16,10 @@ use crate::error::{Error, ErrorKind, Result, Within};
 use crate::file::File;
 use crate::fill::{Fill, FillTime};
 use crate::filters::{Filters, Pipeline};
+use crate::global_heap::GlobalHeap;
 use crate::header::kind;
 use crate::layout::{External, Layout};
+use crate::mappings::{self, Mapping};
 use crate::object::{Object, ObjectKind};
 use crate::region::{Part, Runs};
 use crate::shared;
@@ -125,6 +127,22 @@ impl Dataset {
         &self.external
     }
 
+    /// The parts of a virtual dataset and the datasets that have their elements; none for other
+    /// layouts.
+    ///
+    /// # Errors
+    /// `Damaged` and `Unsupported` if they cannot be read.
+    pub fn mappings(&self) -> Result<Vec<Mapping>> {
+        let Layout::Virtual { mappings: Some(id) } = self.layout else { return Ok(Vec::new()) };
+        let read = || {
+            let mut heap = GlobalHeap::new(self.file());
+            let object = heap.object(id)?;
+            // an object does not know its own place
+            mappings::decode(&mut self.file().bytes("mappings of a virtual dataset", id.address, object))
+        };
+        read().within(|| self.object.place())
+    }
+
     /// Number of bytes of all elements.
     ///
     /// # Errors
@@ -202,6 +220,10 @@ impl Dataset {
         let decode = |data: &mut Vec<u8>| {
             let index = self.index()?;
             let bytes = index.map_or(0, |index| index.chunk_bytes);
+            let limit = self.file().limits().chunk_bytes;
+            if bytes > limit {
+                return Err(Error::limit(format!("the elements have {bytes} bytes; the limit is {limit}")));
+            }
             let most = if chunk.is_filtered { bytes.saturating_mul(2).saturating_add(SLACK) } else { bytes };
             if chunk.bytes > most || !chunk.is_filtered && chunk.bytes < bytes {
                 let message = format!("{} bytes are stored, the elements have {bytes}", chunk.bytes);
@@ -400,9 +422,7 @@ impl Dataset {
         let mut element = vec![0; size];
         // a wrong fill value is an error of its own, which elements that were never written have
         let _ = self.write_fill(&mut element);
-        let chunk_bytes = index.chunk_bytes as usize;
-        let filled: Vec<u8> = element.iter().copied().cycle().take(chunk_bytes).collect();
-        self.copy(Source::Memory(&filled), index.shape(), Some(&chunk.start), region, out)
+        self.copy(Source::Element(&element), index.shape(), Some(&chunk.start), region, out)
     }
 
     /// Copies what the region and an array of shape `shape`, which begins at element `start` of the
@@ -433,6 +453,8 @@ impl Dataset {
 /// Where elements are copied from.
 enum Source<'a> {
     Memory(&'a [u8]),
+    /// The same element everywhere.
+    Element(&'a [u8]),
     /// At an address.
     Stored(&'a File, u64),
 }
@@ -445,6 +467,11 @@ impl Source<'_> {
                 let to = part(to, elements, size).and_then(|range| out.get_mut(range));
                 let (from, to) = from.zip(to).ok_or_else(|| Error::damaged("the elements are fewer than expected"))?;
                 to.copy_from_slice(from);
+                Ok(())
+            }),
+            Source::Element(element) => runs.visit(&mut |_, to, elements| {
+                let to = part(to, elements, size).and_then(|range| out.get_mut(range)).unwrap_or_default();
+                to.chunks_exact_mut(element.len().max(1)).for_each(|place| place.copy_from_slice(element));
                 Ok(())
             }),
             Source::Stored(file, address) => stored(file, address, runs, size, out),

@@ -13,6 +13,7 @@
 use crate::bytes::Bytes;
 use crate::error::{Result, Within};
 use crate::file::File;
+use crate::global_heap::HeapId;
 use crate::local_heap::LocalHeap;
 
 /// Flags of a chunked layout of version 4.
@@ -39,10 +40,9 @@ pub enum Layout {
     Chunked(Chunked),
     /// In datasets of this file and of others.
     Virtual {
-        /// Address of the global heap collection with the mappings.
-        heap: Option<u64>,
-        /// Number of the object in the collection.
-        object: u32,
+        /// Object of the global heap with the [mappings](crate::Dataset::mappings); `None` if there
+        /// are none.
+        mappings: Option<HeapId>,
     },
 }
 
@@ -123,7 +123,7 @@ impl Layout {
                 Ok(Layout::Chunked(Chunked::new(shape, element_bytes, ChunkIndex::BTree1, address)))
             }
             2 => Chunked::decode(fields).map(Layout::Chunked),
-            3 if version >= 4 => Ok(Layout::Virtual { heap: fields.address()?, object: fields.u32()? }),
+            3 if version >= 4 => Ok(Layout::Virtual { mappings: HeapId::decode(fields)? }),
             class => Err(fields.unsupported(format!("a layout of the unknown class {class}"))),
         }
     }
@@ -267,7 +267,10 @@ mod tests {
         assert!(growing.index == ChunkIndex::ExtensibleArray && growing.edges_are_plain);
         let tree = chunked(&[4, 2, 0, 3, 1, 5, 6, 4, 5, 0, 8, 0, 0, 100, 40, 9, 0, 0, 0]);
         assert_eq!((tree.index, tree.shape.as_slice(), tree.address), (ChunkIndex::BTree2, &[5, 6][..], Some(9)));
-        assert!(matches!(decode(&[4, 3, 9, 0, 0, 0, 1, 0, 0, 0]).unwrap(), Layout::Virtual { object: 1, .. }));
+        assert!(matches!(
+            decode(&[4, 3, 9, 0, 0, 0, 1, 0, 0, 0]).unwrap(),
+            Layout::Virtual { mappings: Some(HeapId { address: 9, number: 1 }) }
+        ));
     }
 
     #[test]

@@ -104,11 +104,8 @@ impl<'a> Chunks<'a> {
             let (chunks, axes) = (layout.shape.len(), space.rank());
             return Err(Error::damaged(format!("chunks have {chunks} axes, the dataset has {axes}")));
         }
-        let chunk_bytes = layout.chunk_bytes().filter(|&bytes| bytes <= file.limits().chunk_bytes);
-        let chunk_bytes = chunk_bytes.ok_or_else(|| {
-            let (shape, element, limit) = (&layout.shape, layout.element_bytes, file.limits().chunk_bytes);
-            Error::limit(format!("chunks of shape {shape:?} have elements of {element} bytes; the limit is {limit}"))
-        })?;
+        let beyond = || Error::damaged("chunks have more bytes than there are numbers");
+        let chunk_bytes = layout.chunk_bytes().ok_or_else(beyond)?;
         Ok(Chunks { file, layout, space, chunk_bytes, has_filters })
     }
 
