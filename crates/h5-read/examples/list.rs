@@ -1,4 +1,5 @@
-//! Lists the links and attributes of all objects, a line each, names and values as hexadecimal digits.
+//! Lists the links and attributes of all objects, a line each, names and values as hexadecimal
+//! digits.
 //!
 //!     cargo run -p h5-read --example list FILE…
 

@@ -1,7 +1,9 @@
-//! Attributes: small named values of an object. HDF5 File Format Specification 3.0, sections IV.A.2.m and v.
+//! Attributes: small named values of an object. HDF5 File Format Specification 3.0, sections
+//! IV.A.2.m and v.
 //!
-//! A message has its version, flags, the bytes of the name, of the datatype and of the dataspace, then these three and the
-//! elements. Version 1 pads each to a multiple of 8; version 3 has the character set of the name.
+//! A message has its version, flags, the bytes of the name, of the datatype and of the dataspace,
+//! then these three and the elements. Version 1 pads each to a multiple of 8; version 3 has the
+//! character set of the name.
 
 use std::sync::Arc;
 
@@ -54,8 +56,8 @@ impl Object {
         listing
     }
 
-    /// The attribute of a name, found without reading the others where the file has an index. If the index is damaged,
-    /// the others are read.
+    /// The attribute of a name, found without reading the others where the file has an index. If
+    /// the index is damaged, the others are read.
     ///
     /// # Errors
     /// `Missing` if there is none; `Damaged` if that is not certain.

@@ -1,7 +1,8 @@
-//! B-trees of version 1, which index groups and chunks. HDF5 File Format Specification 3.0, section III.A.1.
+//! B-trees of version 1, which index groups and chunks. HDF5 File Format Specification 3.0, section
+//! III.A.1.
 //!
-//! A node is `TREE`, its kind and level, the number of its entries, addresses of its neighbours, and keys and children in
-//! turn, with a key more than children. Children of level 0 are not nodes.
+//! A node is `TREE`, its kind and level, the number of its entries, addresses of its neighbours,
+//! and keys and children in turn, with a key more than children. Children of level 0 are not nodes.
 
 use crate::error::{Error, Result};
 use crate::file::File;
@@ -17,15 +18,16 @@ pub(crate) struct Tree {
     pub(crate) key_bytes: usize,
 }
 
-/// What a leaf has: the key before a child, the key after it, and the child's address.
+/// Called with an entry of a leaf: the key before a child, the key after it, the child's address.
 pub(crate) type Each<'a> = dyn FnMut(&[u8], &[u8], u64) -> Result<()> + 'a;
 
 /// Whether what is sought can be in a child between two keys.
 pub(crate) type Between<'a> = dyn Fn(&[u8], &[u8]) -> bool + 'a;
 
 impl Tree {
-    /// Calls `each` for the children of leaves for which `between` is true, in order; others are not read. Nodes that
-    /// cannot be read are added to `damage`, and the walk goes on; an error of `each` is damage as well.
+    /// Calls `each` for the children of leaves for which `between` is true, in order; others are
+    /// not read. Nodes that cannot be read are added to `damage`, and the walk goes on; an error of
+    /// `each` is damage as well.
     pub(crate) fn find(
         self,
         file: &File,
@@ -83,7 +85,7 @@ impl Tree {
     }
 }
 
-/// What a visit is for.
+/// Arguments of a visit that are the same in all nodes.
 struct Visit<'a> {
     file: &'a File,
     walk: &'a mut Walk,

@@ -1,9 +1,10 @@
 //! B-trees of version 2, which index links, attributes, shared messages and chunks.
 //! HDF5 File Format Specification 3.0, section III.A.2.
 //!
-//! The header `BTHD` has the sizes and the root. Internal nodes `BTIN` and leaves `BTLF` have records; an internal node
-//! has a child before, between and after its records, each with the number of its records and, above the lowest internal
-//! level, of all records below it. These numbers take as many bytes as the largest that a node of the size can have.
+//! The header `BTHD` has the sizes and the root. Internal nodes `BTIN` and leaves `BTLF` have
+//! records; an internal node has a child before, between and after its records, each with the
+//! number of its records and, above the lowest internal level, of all records below it. These
+//! numbers take as many bytes as the largest that a node of the size can have.
 
 use std::cmp::Ordering;
 
@@ -32,7 +33,7 @@ pub(crate) struct Tree {
     count_bytes: usize,
 }
 
-/// What nodes of a level can hold.
+/// Capacity of the nodes of a level.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     records: u64,
@@ -103,8 +104,8 @@ impl Tree {
         self.record_bytes
     }
 
-    /// Calls `each` for all records, in order. Nodes that cannot be read, and records that `each` refuses, are added to
-    /// `damage`; the walk goes on.
+    /// Calls `each` for all records, in order. Nodes that cannot be read, and records that `each`
+    /// refuses, are added to `damage`; the walk goes on.
     pub(crate) fn visit(
         &self,
         file: &File,
@@ -115,8 +116,8 @@ impl Tree {
         self.run(Visit { file, walk, damage, each, compare: None });
     }
 
-    /// As [`visit`](Self::visit), of the records that `compare` finds `Equal` to what is sought. Records before it are
-    /// `Less`. Only nodes that can have such records are read.
+    /// As [`visit`](Self::visit), of the records that `compare` finds `Equal` to what is sought.
+    /// Records before it are `Less`. Only nodes that can have such records are read.
     pub(crate) fn find(
         &self,
         file: &File,
@@ -195,10 +196,10 @@ impl Tree {
     }
 }
 
-/// Compares a record with what is sought.
+/// Order of a record and the record that is sought.
 type Compare<'a> = dyn Fn(&[u8]) -> Ordering + 'a;
 
-/// What a visit is for.
+/// Arguments of a visit that are the same in all nodes.
 struct Visit<'a> {
     file: &'a File,
     walk: &'a mut Walk,

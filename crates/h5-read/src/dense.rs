@@ -1,5 +1,6 @@
-//! Links and attributes of objects that have many: a fractal heap has them, B-trees of version 2 index them.
-//! HDF5 File Format Specification 3.0, sections III.A.2 (records of kinds 5, 6, 8 and 9), IV.A.2.c and IV.A.2.v.
+//! Links and attributes of objects that have many: a fractal heap has them, B-trees of version 2
+//! index them. HDF5 File Format Specification 3.0, sections III.A.2 (records of kinds 5, 6, 8 and
+//! 9), IV.A.2.c and IV.A.2.v.
 //!
 //! | record | of                       | fields                                   |
 //! |--------|--------------------------|------------------------------------------|
@@ -24,7 +25,7 @@ const HAS_ORDER_INDEX: u8 = 1 << 1;
 /// The object is a shared message: its ID is of another heap.
 const SHARED: u8 = 1 << 1;
 
-/// What is stored densely.
+/// Layout of the records of links or of attributes.
 pub(crate) struct Kind {
     /// Plural, for errors.
     name: &'static str,
@@ -99,8 +100,9 @@ impl Dense {
         Ok(Some(Dense { heap, names, orders }))
     }
 
-    /// Calls `each` for all records, in no order, and compares their number with what the heap and the other index say.
-    /// What the index by name has lost is sought in the index by order.
+    /// Calls `each` for all records, in no order, and compares their number with those of the heap
+    /// and of the other index. Records that the index by name has lost are sought in the index by
+    /// order.
     pub(crate) fn visit<'f>(self, file: &'f File, kind: &Kind, damage: &mut Vec<Error>, each: &mut Each<'_, 'f>) {
         let mut found = Vec::new();
         if let Err(error) = self.read(file, kind, &mut found, each) {

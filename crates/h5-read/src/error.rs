@@ -70,12 +70,13 @@ impl Error {
         self.0.kind
     }
 
-    /// What is wrong, without the place.
+    /// The reason, without the place.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Structures that lead to the place, outermost first: `group /MAIN`, `fractal heap at byte 1234`.
+    /// Structures that lead to the place, outermost first: `group /MAIN`, `fractal heap at byte
+    /// 1234`.
     pub fn places(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.places.iter().rev().map(String::as_str)
     }

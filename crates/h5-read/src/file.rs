@@ -20,11 +20,12 @@ const RETRY_TIME: Duration = Duration::from_millis(50);
 /// Time after a structure was given up in which others are read three times only.
 const GIVE_UP_TIME: Duration = Duration::from_secs(1);
 
-/// What reading a file may take; a file that needs more is refused.
+/// Bounds for reading a file; a file that needs more is refused.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest structure that is read at once, in bytes: a node, a block of a heap, a block of an object header.
+    /// Largest structure that is read at once, in bytes: a node, a block of a heap, a block of an
+    /// object header.
     pub structure_bytes: u64,
     /// Largest chunk, in bytes after decoding.
     pub chunk_bytes: u64,
@@ -32,8 +33,8 @@ pub struct Limits {
     pub read_bytes: u64,
     /// Most levels of a B-tree, and of types within types.
     pub depth: u32,
-    /// How often a structure is read until its checksum is right, in a file that a writer has open. The HDF5 library
-    /// does so 100 times.
+    /// How often a structure is read until its checksum is right, in a file that a writer has open.
+    /// The HDF5 library does so 100 times.
     pub attempts: u32,
 }
 
@@ -94,11 +95,12 @@ impl File {
         File { filters: Some(Arc::new(filters)), ..self.clone() }
     }
 
-    /// The same file, of which structures of at most `bytes` bytes are read, by this clone and its clones together. What
-    /// needs more is refused with [`ErrorKind::Limit`].
+    /// The same file, of which structures of at most `bytes` bytes are read, by this clone and its
+    /// clones together. More bytes are refused with [`ErrorKind::Limit`].
     ///
-    /// An intact file has each structure once. In a file made to harm, many objects can have the same large parts, so
-    /// that to visit all objects takes the product of both: a multiple of the file's size bounds it.
+    /// An intact file has each structure once. In a file made to harm, many objects can have the
+    /// same large parts, so that to visit all objects takes the product of both: a multiple of the
+    /// file's size bounds it.
     #[must_use]
     pub fn with_budget(&self, bytes: u64) -> Self {
         File { budget: Some(Arc::new(AtomicU64::new(bytes))), ..self.clone() }
@@ -179,8 +181,8 @@ impl File {
         Ok(self.inner.storage.read_at(offset, out)?)
     }
 
-    /// As [`read_at`](Self::read_at), in place of what `out` has. The bytes are allocated once they are known to be in
-    /// the file.
+    /// As [`read_at`](Self::read_at), in place of what `out` has. The bytes are allocated once they
+    /// are known to be in the file.
     pub(crate) fn read_vec(&self, address: u64, bytes: u64, out: &mut Vec<u8>) -> Result<()> {
         let (offset, len) = (self.offset(address)?, self.len()?);
         let size = usize::try_from(bytes).ok().filter(|_| offset.checked_add(bytes).is_some_and(|end| end <= len));
@@ -191,8 +193,8 @@ impl File {
         Ok(self.inner.storage.read_at(offset, out)?)
     }
 
-    /// Bytes of a structure whose last four are the checksum of those before. While a writer has the file open, it is
-    /// read again until they fit (SWMR design, 4.3).
+    /// Bytes of a structure whose last four are the checksum of those before. While a writer has
+    /// the file open, it is read again until they fit (SWMR design, 4.3).
     pub(crate) fn sealed(&self, structure: &'static str, address: u64, bytes: u64) -> Result<Vec<u8>> {
         self.retried(|| {
             let found = self.read(structure, address, bytes)?;
@@ -201,8 +203,9 @@ impl File {
         })
     }
 
-    /// Calls `read` again while it finds damage, if a writer has the file open. After a structure that stayed damaged,
-    /// others are given up at once for a while: a damaged file that claims to have a writer costs little.
+    /// Calls `read` again while it finds damage, if a writer has the file open. After a structure
+    /// that stayed damaged, others are given up at once for a while: a damaged file that claims to
+    /// have a writer costs little.
     pub(crate) fn retried<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         let mut given_up = read();
         // browsers can neither wait nor see a file change

@@ -1,11 +1,12 @@
 //! Fractal heaps: links and attributes of objects that have many, and shared messages.
 //! HDF5 File Format Specification 3.0, section III.G.
 //!
-//! Managed objects are in direct blocks, which a doubling table arranges: `width` blocks in each row, blocks of rows 0 and 1
-//! of the starting size, of each further row twice as large. Indirect blocks hold the addresses of a table; rows whose
-//! blocks are larger than the largest direct block hold indirect blocks. An object's ID has its offset in this space, in
-//! which the heads of direct blocks count as well. Objects too large for a block are huge, each with a place of its own in the
-//! file, which the ID or a B-tree has; tiny ones are in the ID.
+//! Managed objects are in direct blocks, which a doubling table arranges: `width` blocks in each
+//! row, blocks of rows 0 and 1 of the starting size, of each further row twice as large. Indirect
+//! blocks hold the addresses of a table; rows whose blocks are larger than the largest direct block
+//! hold indirect blocks. An object's ID has its offset in this space, in which the heads of direct
+//! blocks count as well. Objects too large for a block are huge, each with a place of its own in
+//! the file, which the ID or a B-tree has; tiny ones are in the ID.
 
 use std::collections::HashMap;
 
@@ -96,7 +97,7 @@ struct Child {
     stored: Option<Stored>,
 }
 
-/// What filters made of a block or of a huge object.
+/// Encoding of a block or of a huge object by filters.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
     bytes: u64,
@@ -190,7 +191,8 @@ impl<'f> Heap<'f> {
         })
     }
 
-    /// The object of an ID; `None` if it is in a block that cannot be read, which [`damage`](Self::damage) tells.
+    /// The object of an ID; `None` if it is in a block that cannot be read, which
+    /// [`damage`](Self::damage) tells.
     pub(crate) fn object(&mut self, id: &[u8]) -> Result<Option<Object<'_>>> {
         let mut fields = self.file.bytes(ID, self.address, id);
         let head = fields.u8()?;
@@ -252,7 +254,8 @@ impl<'f> Heap<'f> {
         Ok(Some(Object { address: address.saturating_add(within), bytes }))
     }
 
-    /// Finds the direct block at an offset of the heap, and the offset in it. `None` if a block on the way is lost.
+    /// Finds the direct block at an offset of the heap, and the offset in it. `None` if a block on
+    /// the way is lost.
     fn locate(&mut self, offset: u64) -> Result<Option<(u64, u64)>> {
         let mut block = self.root.ok_or_else(|| self.error("the heap has no blocks"))?;
         let mut rows = self.root_rows;
@@ -372,7 +375,7 @@ impl<'f> Heap<'f> {
         Ok(Block::Indirect(children))
     }
 
-    /// Compares the fields after the signature of a block with what the heap says.
+    /// Compares the fields after the signature of a block with those of the heap.
     fn check_head(&self, fields: &mut Bytes<'_>, start: u64) -> Result<()> {
         fields.version(&[0])?;
         let heap = fields.address()?;
@@ -486,7 +489,8 @@ impl Shape {
         self.largest.ilog2() - self.first.ilog2() + 2
     }
 
-    /// Rows of the table in an indirect block of `bytes` bytes. It is less than the row in which the block is, plus 1.
+    /// Rows of the table in an indirect block of `bytes` bytes. It is less than the row in which
+    /// the block is, plus 1.
     fn rows_of(&self, bytes: u64) -> u32 {
         (bytes.max(1).ilog2() + 1).saturating_sub(self.row_bits())
     }
@@ -501,7 +505,8 @@ impl Shape {
     }
 }
 
-/// Compares the checksum after the head of a direct block with that of the whole block, in which it counts as 0.
+/// Compares the checksum after the head of a direct block with that of the whole block, in which it
+/// counts as 0.
 fn check_direct(block: &mut [u8], head: usize) -> Result<()> {
     let stored =
         block.get_mut(head..head + 4).ok_or_else(|| Error::damaged("the block is too short for a checksum"))?;

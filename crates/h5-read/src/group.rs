@@ -1,6 +1,7 @@
 //! Groups: names of objects. HDF5 File Format Specification 3.0, sections IV.A.2.c, g and r.
 //!
-//! A group of version 1 has a symbol table; others have link messages in their header or, if there are many, a heap.
+//! A group of version 1 has a symbol table; others have link messages in their header or, if there
+//! are many, a heap.
 
 use crate::bytes::Bytes;
 use crate::dense::{Dense, LINKS};
@@ -46,8 +47,8 @@ impl Group {
         listing
     }
 
-    /// The link of a name, found without reading the others where the file has an index. If the index is damaged, the
-    /// others are read.
+    /// The link of a name, found without reading the others where the file has an index. If the
+    /// index is damaged, the others are read.
     ///
     /// # Errors
     /// `Missing` if there is none; `Damaged` if that is not certain.
@@ -70,8 +71,9 @@ impl Group {
     /// The object at a path, through soft links: `a/b` from this group, `/a/b` from the root.
     ///
     /// # Errors
-    /// `Missing` if a link is missing or something on the way is not a group; `Unsupported` if a link leads to another
-    /// file; `Limit` if the way has more than 16 soft links; those of [`File::object`](crate::File::object).
+    /// `Missing` if a link is missing or something on the way is not a group; `Unsupported` if a
+    /// link leads to another file; `Limit` if the way has more than 16 soft links; those of
+    /// [`File::object`](crate::File::object).
     pub fn find(&self, path: impl AsRef<[u8]>) -> Result<Object> {
         let path = path.as_ref();
         self.follow(path).within(|| format!("path \"{}\"", path.escape_ascii()))

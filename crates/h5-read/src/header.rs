@@ -1,8 +1,9 @@
 //! Object headers: the messages that describe a group, a dataset or a committed type.
 //! HDF5 File Format Specification 3.0, section IV.A.
 //!
-//! Version 1 is a prefix of 16 bytes and a block of messages; version 2 begins with `OHDR`, its further blocks with
-//! `OCHK`, and each block ends with a checksum. A message of kind [`CONTINUATION`] names a further block.
+//! Version 1 is a prefix of 16 bytes and a block of messages; version 2 begins with `OHDR`, its
+//! further blocks with `OCHK`, and each block ends with a checksum. A message of kind
+//! [`CONTINUATION`] names a further block.
 
 use crate::bytes::Bytes;
 use crate::error::{Error, Result, Within};
@@ -82,7 +83,8 @@ impl Header {
     /// Reads the object header at `address`. Damage after the first block is listed in `damage`.
     ///
     /// # Errors
-    /// `Damaged` if the first block cannot be read; `Unsupported` for an unknown version or message.
+    /// `Damaged` if the first block cannot be read; `Unsupported` for an unknown version or
+    /// message.
     pub(crate) fn read(file: &File, address: u64) -> Result<Self> {
         let mut walk = file.walk()?;
         let (mut header, version, plain) = file.retried(|| Self::first(file, address))?;
@@ -94,7 +96,8 @@ impl Header {
         while let Some(found) = header.messages.get(next) {
             if found.kind == kind::CONTINUATION {
                 let message = header.message(file, next);
-                if let Err(error) = header.follow(file, &mut walk, version, plain, message_target(message.data.clone())) {
+                if let Err(error) = header.follow(file, &mut walk, version, plain, message_target(message.data.clone()))
+                {
                     header.damage.push(error);
                 }
             }
@@ -147,7 +150,14 @@ impl Header {
         Ok((header(1, address + at, bytes), 2, Plain { count: None, has_order: flags & 1 << 2 != 0 }))
     }
 
-    fn follow(&mut self, file: &File, walk: &mut Walk, version: u8, plain: Plain, target: Result<(u64, u64)>) -> Result<()> {
+    fn follow(
+        &mut self,
+        file: &File,
+        walk: &mut Walk,
+        version: u8,
+        plain: Plain,
+        target: Result<(u64, u64)>,
+    ) -> Result<()> {
         let (address, bytes) = target?;
         walk.enter(BLOCK, address, bytes)?;
         let block = if version == 1 {
@@ -172,7 +182,7 @@ impl Header {
             _ if plain.has_order => 6,
             _ => 4,
         };
-        // what is shorter than a head is a gap
+        // bytes too few for a head are a gap
         while fields.remaining() >= head {
             let (kind, len, flags) = if version == 1 {
                 let (kind, len, flags) = (fields.u16()?, fields.u16()?, fields.u8()?);
@@ -183,7 +193,9 @@ impl Header {
             };
             let order = if version == 2 && plain.has_order { Some(fields.u16()?) } else { None };
             if flags & MUST_BE_KNOWN != 0 && !KNOWN.contains(&kind) {
-                return Err(fields.unsupported(format!("a message of the unknown kind {kind}, which readers must know")));
+                return Err(
+                    fields.unsupported(format!("a message of the unknown kind {kind}, which readers must know"))
+                );
             }
             let at = fields.position();
             fields.skip(usize::from(len))?;

@@ -1,7 +1,8 @@
 //! Links: what a name in a group leads to. HDF5 File Format Specification 3.0, section IV.A.2.g.
 //!
-//! A message has its version, flags, the kind (a hard link if absent), the creation order, the character set, the name and
-//! the target. The flags say which of these are present, and the bytes of the name's length.
+//! A message has its version, flags, the kind (a hard link if absent), the creation order, the
+//! character set, the name and the target. The flags say which of these are present, and the bytes
+//! of the name's length.
 
 use crate::bytes::Bytes;
 use crate::error::Result;
@@ -27,17 +28,18 @@ pub struct Link {
     pub is_utf8: bool,
     /// Position in the order in which links were made, in groups that keep it.
     pub order: Option<u64>,
-    /// What the name leads to.
+    /// Target of the name.
     pub target: Target,
 }
 
-/// What a link leads to.
+/// Target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
     /// An object of the same file: the address of its header.
     Object(u64),
-    /// A path in the same file, which may not exist; relative to the group unless it begins with `/`.
+    /// A path in the same file, which may not exist; relative to the group unless it begins with
+    /// `/`.
     Soft(Vec<u8>),
     /// An object of another file, which this crate names only.
     External {
@@ -50,7 +52,7 @@ pub enum Target {
     User {
         /// 65 to 255.
         kind: u8,
-        /// What the application stored.
+        /// Bytes of the application.
         data: Vec<u8>,
     },
 }

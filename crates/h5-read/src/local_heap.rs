@@ -1,4 +1,5 @@
-//! Local heaps: names of links in groups of version 1. HDF5 File Format Specification 3.0, section III.D.
+//! Local heaps: names of links in groups of version 1. HDF5 File Format Specification 3.0, section
+//! III.D.
 //!
 //! A header `HEAP` has the place and size of a segment, in which names end with NUL.
 

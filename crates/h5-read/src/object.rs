@@ -1,5 +1,5 @@
-//! Objects: groups, datasets and committed types, which object headers describe.
-//! HDF5 File Format Specification 3.0, section IV.A: the messages of a header say what the object is.
+//! Objects: groups, datasets and committed types, which object headers describe. HDF5 File Format
+//! Specification 3.0, section IV.A: the messages of a header say what the object is.
 
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ impl Object {
         self.header.link_count(&self.file)
     }
 
-    /// Blocks of the object's header that could not be read; without any, all messages of the object are known.
+    /// Blocks of the object's header that could not be read; without any, all messages of the
+    /// object are known.
     pub fn damage(&self) -> &[Error] {
         &self.header.damage
     }

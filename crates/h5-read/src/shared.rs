@@ -1,8 +1,10 @@
-//! Messages that an object does not have in its own header: committed types, and the shared messages of a file.
-//! HDF5 File Format Specification 3.0, sections III.I (table), IV.A.2 (shared message) and IV.A.2.p (table message).
+//! Messages that an object does not have in its own header: committed types, and the shared
+//! messages of a file. HDF5 File Format Specification 3.0, sections III.I (table), IV.A.2 (shared
+//! message) and IV.A.2.p (table message).
 //!
-//! A reference has its version and kind and, by kind, the address of another object's header or an ID in a fractal heap.
-//! The extension of the superblock names a table of up to 8 indices; each has a heap for some kinds of messages.
+//! A reference has its version and kind and, by kind, the address of another object's header or an
+//! ID in a fractal heap. The extension of the superblock names a table of up to 8 indices; each has
+//! a heap for some kinds of messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! Groups of version 1: a B-tree of symbol table nodes, with names in a local heap.
 //! HDF5 File Format Specification 3.0, sections III.B, III.C and IV.A.2.r.
 //!
-//! A node is `SNOD`, a version, the number of its entries, and entries sorted by name. An entry has the offset of its name in
-//! the heap, the address of the object, and 16 bytes whose meaning a number before them gives: for a soft link the
-//! offset of its target in the heap. Keys of the tree are offsets of names: names of a child are greater than the key
-//! before it, and not greater than the key after it.
+//! A node is `SNOD`, a version, the number of its entries, and entries sorted by name. An entry has
+//! the offset of its name in the heap, the address of the object, and 16 bytes whose meaning a
+//! number before them gives: for a soft link the offset of its target in the heap. Keys of the tree
+//! are offsets of names: names of a child are greater than the key before it, and not greater than
+//! the key after it.
 
 use crate::btree1::Tree;
 use crate::bytes::Bytes;

@@ -1,4 +1,5 @@
-//! Tests: links and attributes of small files that testdata/h5-read/make.py made, whole and with each byte changed.
+//! Tests: links and attributes of small files that testdata/h5-read/make.py made, whole and with
+//! each byte changed.
 
 use std::collections::HashSet;
 
@@ -150,7 +151,7 @@ fn objects_have_kinds_and_counts_of_links() {
 }
 
 #[test]
-fn lost_block_of_a_heap_is_named_with_what_remains() {
+fn lost_block_of_a_heap_is_named_beside_the_rest() {
     let mut bytes = DENSE.to_vec();
     let block = bytes.windows(4).position(|window| window == b"FHDB").unwrap();
     bytes[block + 100] ^= 1;
@@ -191,7 +192,7 @@ fn budget_bounds_the_bytes_of_all_structures() {
         let whole = walk(&open(bytes));
         let file = open(bytes).with_budget(16 * bytes.len() as u64);
         assert_eq!(walk(&file), whole);
-        // what the first walk took is spent
+        // bytes of earlier walks are spent
         let walks = (0..50).map(|_| walk(&file)).filter(|found| *found == whole).count();
         assert!(walks < 50);
         assert_eq!(open(bytes).with_budget(10).root().unwrap_err().kind(), ErrorKind::Limit);
