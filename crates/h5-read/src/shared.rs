@@ -214,3 +214,60 @@ fn read_table<'f>(file: &File) -> Result<Vec<Index<'f>>> {
     }
     Ok(indices)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{START, file};
+
+    /// A file with an object of version 1, whose datatype is `data`.
+    fn object(data: &[u8], is_shared: bool) -> File {
+        let mut bytes = vec![1, 0, 1, 0, 1, 0, 0, 0, 8 + data.len() as u8, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend([3, 0, data.len() as u8, 0, if is_shared { 2 } else { 0 }, 0, 0, 0]);
+        bytes.extend(data);
+        file(&bytes)
+    }
+
+    const INTEGER: [u8; 16] = [0x10, 8, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0];
+
+    fn reference(version: u8, kind: u8, address: u64) -> Vec<u8> {
+        let mut bytes = vec![version, kind];
+        bytes.extend(if version == 1 { vec![0; 14] } else { vec![] });
+        bytes.extend(address.to_le_bytes());
+        bytes
+    }
+
+    fn datatype(file: &File, reference: &[u8]) -> Result<Arc<Datatype>> {
+        let mut shared = Shared::new(file)?;
+        let found = shared.datatype(true, &mut file.bytes("test", 0, reference));
+        // the second time from memory
+        let again = shared.datatype(true, &mut file.bytes("test", 0, reference));
+        assert_eq!(found.is_ok(), again.is_ok());
+        found
+    }
+
+    #[test]
+    fn committed_types_in_all_versions_of_references() {
+        let file = object(&INTEGER, false);
+        for (version, kind) in [(1, 0), (2, 0), (2, 7), (3, 2)] {
+            assert_eq!(datatype(&file, &reference(version, kind, START)).unwrap().size, 4);
+        }
+    }
+
+    #[test]
+    fn wrong_references_are_refused() {
+        let message = |file: &File, version, kind, address| {
+            datatype(file, &reference(version, kind, address)).unwrap_err().message().to_owned()
+        };
+        let file = object(&INTEGER, false);
+        assert_eq!(message(&file, 3, 2, u64::MAX), "the address of a shared message is undefined");
+        assert_eq!(message(&file, 3, 9, START), "a shared message of the unknown kind 9");
+        assert_eq!(message(&file, 4, 2, START), "version 4 is not one of [1, 2, 3]");
+        assert_eq!(message(&file, 3, 1, 0), "the file has no such table");
+        let myself = object(&reference(3, 2, START), true);
+        assert_eq!(message(&myself, 3, 2, START), "the message is shared twice");
+        let mut shared = Shared::new(&file).unwrap();
+        let error = shared.dataspace(true, &mut file.bytes("test", 0, &reference(3, 2, START))).unwrap_err();
+        assert_eq!(error.message(), "the object has no message of kind 1");
+    }
+}
