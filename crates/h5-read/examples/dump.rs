@@ -1,5 +1,6 @@
-//! Prints each object of HDF5 files as a line of JSON: type, extents, layout, places of chunks, filters, attributes, and
-//! checksums of elements. `tools/norm.py` of the tests prints the same by h5py.
+//! Prints each object of HDF5 files as a line of JSON: type, extents, layout, places of chunks,
+//! filters, attributes, and checksums of elements. `tools/norm.py` of the tests prints the same by
+//! h5py.
 //!
 //!     cargo run -p h5-read --example dump -- dump FILE…
 

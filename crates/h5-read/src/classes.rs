@@ -1,4 +1,5 @@
-//! Tests: elements of every class of types in a small file that testdata/h5-read/make_values.py made.
+//! Tests: elements of every class of types in a small file that testdata/h5-read/make_values.py
+//! made.
 
 use crate::error::Result;
 use crate::file::File;

@@ -1,7 +1,9 @@
-//! Dataspaces: extents of datasets and attributes. HDF5 File Format Specification 3.0, section IV.A.2.b.
+//! Dataspaces: extents of datasets and attributes. HDF5 File Format Specification 3.0, section
+//! IV.A.2.b.
 //!
-//! A message has its version, the number of axes, flags and, from version 2 on, the kind; then the extents and, if a flag
-//! says so, the greatest extents. Version 1 has 5 bytes of padding before the extents.
+//! A message has its version, the number of axes, flags and, from version 2 on, the kind; then the
+//! extents and, if a flag says so, the greatest extents. Version 1 has 5 bytes of padding before
+//! the extents.
 
 use crate::bytes::Bytes;
 use crate::error::Result;
@@ -31,7 +33,8 @@ pub struct Dataspace {
     pub kind: SpaceKind,
     /// Slowest axis first; empty unless the kind is simple.
     pub extents: Vec<u64>,
-    /// Extents to which the dataset can grow, as many as `extents` and none less; `None` for an unlimited axis.
+    /// Extents to which the dataset can grow, as many as `extents` and none less; `None` for an
+    /// unlimited axis.
     pub max: Vec<Option<u64>>,
 }
 

@@ -1,8 +1,9 @@
 //! Datatypes of elements. HDF5 File Format Specification 3.0, section IV.A.2.d.
 //!
-//! A type has its class and version in one byte, 24 bits of flags, its size in bytes, and properties by class. Types within
-//! types follow in the properties. Versions differ in how names are padded (to multiples of 8 before version 3), in the width
-//! of offsets of members, and in arrays, which version 1 has in members of compounds only.
+//! A type has its class and version in one byte, 24 bits of flags, its size in bytes, and
+//! properties by class. Types within types follow in the properties. Versions differ in how names
+//! are padded (to multiples of 8 before version 3), in the width of offsets of members, and in
+//! arrays, which version 1 has in members of compounds only.
 
 use std::fmt;
 
@@ -138,13 +139,13 @@ pub enum Normalization {
 /// How text is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Text {
-    /// What follows text that is shorter than its place.
+    /// Bytes after text that is shorter than its place.
     pub padding: Padding,
     /// The encoding.
     pub charset: Charset,
 }
 
-/// What follows text that is shorter than its place.
+/// Bytes after text that is shorter than its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
     /// A NUL, and then anything.
@@ -201,7 +202,8 @@ impl Datatype {
         u64::from(self.size)
     }
 
-    /// Whether elements have parts in a global heap: sequences, text of variable length, references to regions.
+    /// Whether elements have parts in a global heap: sequences, text of variable length, references
+    /// to regions.
     pub fn is_variable(&self) -> bool {
         match &self.class {
             Class::Sequence(_) | Class::VariableString(_) => true,
@@ -243,7 +245,8 @@ impl Datatype {
         Ok(Datatype { size: head.size, class })
     }
 
-    /// An array in a member of version 1, which has the array's shape beside the type of its elements.
+    /// An array in a member of version 1, which has the array's shape beside the type of its
+    /// elements.
     fn array_of(self, extents: Vec<u32>, fields: &Bytes<'_>) -> Result<Self> {
         let size = extents.iter().try_fold(self.size, |size, &extent| size.checked_mul(extent));
         match size {
@@ -253,7 +256,7 @@ impl Datatype {
     }
 }
 
-/// What all classes have, and how many types may still be within.
+/// Fields of all classes, and the number of types that may still be within.
 struct Head {
     version: u8,
     flags: u32,

@@ -1,7 +1,8 @@
-//! Values of elements that were never written. HDF5 File Format Specification 3.0, sections IV.A.2.e and IV.A.2.f.
+//! Values of elements that were never written. HDF5 File Format Specification 3.0, sections
+//! IV.A.2.e and IV.A.2.f.
 //!
-//! The old message has a size and a value. The new one adds when space is allocated and when the value is written:
-//! in bytes of their own in versions 1 and 2, in flags in version 3.
+//! The old message has a size and a value. The new one adds when space is allocated and when the
+//! value is written: in bytes of their own in versions 1 and 2, in flags in version 3.
 
 use crate::bytes::Bytes;
 use crate::error::Result;

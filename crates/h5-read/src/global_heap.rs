@@ -1,8 +1,9 @@
 //! Global heaps: elements of variable length. HDF5 File Format Specification 3.0, section III.E.
 //!
-//! A collection `GCOL` has its size and objects: each has its number, a count of references, its size and bytes up to a
-//! multiple of 8. Object 0 is free space, and its size counts its own head; what is too short for a head is free as well.
-//! An element names an object by the address of its collection and its number.
+//! A collection `GCOL` has its size and objects: each has its number, a count of references, its
+//! size and bytes up to a multiple of 8. Object 0 is free space, and its size counts its own head;
+//! what is too short for a head is free as well. An element names an object by the address of its
+//! collection and its number.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -72,8 +73,8 @@ impl GlobalHeap {
         })
     }
 
-    /// The bytes of an element of variable length: of a sequence or of text. `element` is as the file has it, `size` the
-    /// size of the parts.
+    /// The bytes of an element of variable length: of a sequence or of text. `element` is as the
+    /// file has it, `size` the size of the parts.
     ///
     /// # Errors
     /// As [`object`](Self::object); `Damaged` if the object is too short.
@@ -121,12 +122,14 @@ impl Collection {
     }
 }
 
-/// Bytes before the objects of a collection, and before the data of an object: up to a length, aligned.
+/// Bytes before the objects of a collection, and before the data of an object: up to a length,
+/// aligned.
 fn head_bytes(sizes: Sizes) -> usize {
     (8 + sizes.length).next_multiple_of(8)
 }
 
-/// Places of objects in the bytes of a collection, whose head was read. Objects after damage are left out.
+/// Places of objects in the bytes of a collection, whose head was read. Objects after damage are
+/// left out.
 fn objects(fields: &mut Bytes<'_>) -> Result<HashMap<u16, Range<usize>>> {
     let head_bytes = head_bytes(fields.sizes());
     let mut objects = HashMap::new();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 /// Bytes of a file, which any thread can read at any offset.
 ///
-/// Implemented by files of the system and by memory; callers bring others: servers, caches, virtual files.
+/// Implemented by files of the system and by memory; callers bring others: servers, caches, virtual
+/// files.
 pub trait Storage: Send + Sync {
     /// Number of bytes.
     ///

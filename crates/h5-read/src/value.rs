@@ -1,5 +1,6 @@
-//! Elements as values, for dumps and for attributes: readers of many elements decode their bytes in place.
-//! HDF5 File Format Specification 3.0, sections IV.A.2.d and VIII: the bytes of each class of types.
+//! Elements as values, for dumps and for attributes: readers of many elements decode their bytes in
+//! place. HDF5 File Format Specification 3.0, sections IV.A.2.d and VIII: the bytes of each class
+//! of types.
 
 use crate::bytes::Bytes;
 use crate::datatype::{Bits, ByteOrder, Class, Datatype, Float, Normalization, Reference};
@@ -43,9 +44,10 @@ pub enum Value {
     },
     /// A reference.
     Reference {
-        /// Address of the object in the file; `None` if the reference was never set, or leads to another file.
+        /// Address of the object in the file; `None` if the reference was never set, or leads to
+        /// another file.
         object: Option<u64>,
-        /// What is left to decode: a selection, or the name of an attribute.
+        /// Bytes that are not decoded: a selection, or the name of an attribute.
         rest: Vec<u8>,
     },
 }
@@ -142,7 +144,8 @@ impl Values {
         Ok(Value::Reference { object: fields.address()?, rest: fields.rest().to_vec() })
     }
 
-    /// A kind, flags, and a token; or the size and place of a heap object that has a token and more.
+    /// A kind, flags, and a token; or the size and place of a heap object that has a token and
+    /// more.
     fn new_reference(&mut self, mut fields: Bytes<'_>) -> Result<Value> {
         let (kind, flags) = (fields.u8()?, fields.u8()?);
         let is_external = flags & EXTERNAL != 0;

@@ -1,4 +1,5 @@
-//! Bounds for walks along addresses: no block is visited twice, and no more bytes are read than the file has.
+//! Bounds for walks along addresses: no block is visited twice, and no more bytes are read than the
+//! file has.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Walk {
     seen: HashSet<u64>,
-    /// Bytes that blocks may still have: they cannot overlap, so that all together are no more than the file.
+    /// Bytes that blocks may still have: they cannot overlap, so that all together are no more than
+    /// the file.
     left: u64,
 }
 

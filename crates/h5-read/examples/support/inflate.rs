@@ -1,5 +1,5 @@
-//! Deflate in the container of zlib (RFC 1950 and 1951), the filter that most files use, and LZF. Written to be read, not
-//! to be quick; programs bring a library of theirs.
+//! Deflate in the container of zlib (RFC 1950 and 1951), the filter that most files use, and LZF.
+//! Written to be read, not to be quick; programs bring a library of theirs.
 
 use h5_read::{Filter, FilterError, Filters};
 
@@ -38,7 +38,8 @@ impl Bits<'_> {
     }
 }
 
-/// A canonical code of Huffman: the number of symbols of each length, and the symbols in the order of their codes.
+/// A canonical code of Huffman: the number of symbols of each length, and the symbols in the order
+/// of their codes.
 struct Code {
     counts: [u16; 16],
     symbols: Vec<u16>,

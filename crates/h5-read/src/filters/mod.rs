@@ -1,8 +1,9 @@
 //! Filters of chunks. HDF5 File Format Specification 3.0, section IV.A.2.l.
 //!
-//! The message lists filters in the order in which a writer applies them; readers undo them from the last to the first.
-//! A bit in the mask of a chunk says that a filter was not applied to it. Shuffle, Fletcher32, N-bit and scale-offset are
-//! part of this crate; all others, deflate among them, are the caller's: [`Filters`].
+//! The message lists filters in the order in which a writer applies them; readers undo them from
+//! the last to the first. A bit in the mask of a chunk says that a filter was not applied to it.
+//! Shuffle, Fletcher32, N-bit and scale-offset are part of this crate; all others, deflate among
+//! them, are the caller's: [`Filters`].
 
 use crate::bytes::Bytes;
 use crate::error::{Error, ErrorKind, Result, Within};
@@ -26,13 +27,13 @@ const MAX_FILTERS: u8 = 32;
 /// Bytes by which filters may lengthen a chunk beyond its double.
 const SLACK: u64 = 4096;
 
-/// Decodes what filters have encoded.
+/// Decodes the bytes that filters have encoded.
 pub trait Filters {
     /// Appends to `out`, which is empty, the bytes that `filter` has encoded as `encoded`.
     ///
     /// # Errors
-    /// `Unknown` if the filter is not known; `Damaged` if `encoded` is not what it writes, or if there are more than
-    /// `limit` bytes: not much more than these should be allocated.
+    /// `Unknown` if the filter is not known; `Damaged` if `encoded` is not what it writes, or if
+    /// there are more than `limit` bytes: not much more than these should be allocated.
     fn decode(
         &self,
         filter: &Filter,
@@ -102,11 +103,12 @@ impl Pipeline {
         self.filters.is_empty()
     }
 
-    /// Undoes the filters of a chunk: `data` is as stored and becomes `bytes` bytes of elements. `mask` has the filters
-    /// that were not applied.
+    /// Undoes the filters of a chunk: `data` is as stored and becomes `bytes` bytes of elements.
+    /// `mask` has the filters that were not applied.
     ///
     /// # Errors
-    /// `Damaged` if the bytes are not what the filters write, `Unsupported` if a filter is not known.
+    /// `Damaged` if the bytes are not what the filters write, `Unsupported` if a filter is not
+    /// known.
     pub fn undo(&self, filters: &dyn Filters, mask: u32, bytes: u64, data: &mut Vec<u8>) -> Result<()> {
         let mut out = Vec::new();
         for (number, filter) in self.filters.iter().enumerate().rev() {
@@ -177,7 +179,8 @@ fn undo(filters: &dyn Filters, filter: &Filter, data: &[u8], limit: usize, out: 
     Ok(())
 }
 
-/// Removes the checksum, the last four bytes, and compares it. Releases before 1.6.3 exchanged its bytes in pairs.
+/// Removes the checksum, the last four bytes, and compares it. Releases before 1.6.3 exchanged its
+/// bytes in pairs.
 fn fletcher32(data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let Some((data, stored)) = data.split_last_chunk::<4>() else {
         return Err(Error::damaged("the chunk is too short for a checksum"));

@@ -1,4 +1,5 @@
-//! N-bit: of each number only the bits that count, the greatest first, without gaps. The parameters describe the type:
+//! N-bit: of each number only the bits that count, the greatest first, without gaps. The parameters
+//! describe the type:
 //!
 //! | class        | after the class                                                       |
 //! |--------------|-----------------------------------------------------------------------|
@@ -7,11 +8,12 @@
 //! | 3: compound  | bytes, number of members, and for each member its offset and its type  |
 //! | 4: as it is  | bytes                                                                  |
 //!
-//! The HDF5 library, up to 2.0 at least, reads the type of an array's elements again after the array if they are arrays or
-//! compounds, as if it were the next member. Members after such an array are lost when it writes, and readers must make
-//! the same mistake.
+//! The HDF5 library, up to 2.0 at least, reads the type of an array's elements again after the
+//! array if they are arrays or compounds, as if it were the next member. Members after such an
+//! array are lost when it writes, and readers must make the same mistake.
 //!
-//! Before the type are the number of all parameters, whether bytes are stored as they are, and the number of elements.
+//! Before the type are the number of all parameters, whether bytes are stored as they are, and the
+//! number of elements.
 
 use super::bits::BitReader;
 use crate::error::{Error, Result};
@@ -183,8 +185,8 @@ mod tests {
         // 4 bytes: at 0 two numbers of 4 bits in a byte each, at 3 a byte as it is
         let parameters = [18, 0, 1, 3, 4, 2, 0, 2, 2, 1, 1, 0, 4, 0, 3, 4, 1];
         assert_eq!(decoded(&parameters, &[0x5a, 0xc3]).unwrap(), [5, 10, 0, 0xc3]);
-        // an array of compounds, whose one member of 4 bits is in the second byte; then a member that is lost,
-        // for which a bit of byte 2 is read
+        // an array of compounds, whose one member of 4 bits is in the second byte; then a member
+        // that is lost, for which a bit of byte 2 is read
         let lost = [17, 0, 1, 3, 5, 2, 0, 2, 4, 3, 2, 1, 1, 1, 1, 0, 4, 0, 4, 4, 1];
         assert_eq!(decoded(&lost, &[0x5a, 0x80]).unwrap(), [0, 5, 1, 10, 0]);
         for end in 0..parameters.len() {

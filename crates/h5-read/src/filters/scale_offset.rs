@@ -1,9 +1,10 @@
-//! Scale-offset: the difference of each number to the least one, in as few bits as the greatest difference needs;
-//! floating-point numbers are first multiplied by a power of ten and rounded. The greatest number of these bits stands for
-//! the fill value, if one is defined.
+//! Scale-offset: the difference of each number to the least one, in as few bits as the greatest
+//! difference needs; floating-point numbers are first multiplied by a power of ten and rounded. The
+//! greatest number of these bits stands for the fill value, if one is defined.
 //!
-//! The data begin with the number of bits, the number of bytes of the least number, and the least number; the bits follow
-//! at byte 21. Where all bits of the type are needed, numbers are stored as they are.
+//! The data begin with the number of bits, the number of bytes of the least number, and the least
+//! number; the bits follow at byte 21. Where all bits of the type are needed, numbers are stored as
+//! they are.
 
 use super::bits::BitReader;
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ const HEAD: usize = 21;
 /// Parameters before the fill value.
 const FILL: usize = 8;
 
-/// What the parameters say.
+/// The parameters.
 #[derive(Debug, Clone, Copy)]
 struct Scaling {
     /// Power of ten by which floating-point numbers were multiplied; `None` for integers.

@@ -1,5 +1,5 @@
-//! Shuffle: first the first bytes of all elements, then all second bytes, and so on. Bytes that are less than an element
-//! follow as they are.
+//! Shuffle: first the first bytes of all elements, then all second bytes, and so on. Bytes that are
+//! less than an element follow as they are.
 
 use crate::error::{Error, Result};
 
