@@ -166,7 +166,7 @@ impl File {
         read().within(|| place(structure, address))
     }
 
-    /// As [`read`](Self::read), of elements: neither a structure nor limited as one.
+    /// Fills `out` with elements from an address on: neither a structure nor limited as one.
     ///
     /// # Errors
     /// `Damaged` if the file ends before; `Io`.
