@@ -66,9 +66,7 @@ pub use attribute::Attribute;
 pub use chunks::Chunk;
 pub use dataset::Dataset;
 pub use dataspace::{Dataspace, SpaceKind};
-pub use datatype::{
-    Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, Padding, Reference, Text,
-};
+pub use datatype::{Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, Padding, Reference, Text};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{File, Limits};
 pub use fill::{AllocationTime, Fill, FillTime, FillValue};
@@ -76,8 +74,8 @@ pub use filters::{Filter, FilterError, Filters, NoFilters, Pipeline};
 pub use global_heap::{GlobalHeap, HeapId};
 pub use group::Group;
 pub use layout::{ChunkIndex, Chunked, External, Layout};
-pub use mappings::{Mapping, Repeated, Selection};
 pub use link::{Link, Target};
+pub use mappings::{Mapping, Repeated, Selection};
 pub use object::{Object, ObjectKind};
 pub use storage::Storage;
 pub use superblock::Superblock;

@@ -60,7 +60,8 @@ impl Superblock {
     /// Finds the superblock at byte 0, 512, 1024, 2048 …
     pub(crate) fn find(storage: &dyn Storage) -> Result<Self> {
         let len = storage.len()?;
-        let starts = std::iter::successors(Some(0u64), |&start| if start == 0 { Some(512) } else { start.checked_mul(2) });
+        let starts =
+            std::iter::successors(Some(0u64), |&start| if start == 0 { Some(512) } else { start.checked_mul(2) });
         for start in starts.take_while(|start| start.checked_add(8).is_some_and(|end| end <= len)) {
             let mut bytes = [0; MAX_BYTES];
             storage.read_at(start, &mut bytes[..8])?;

@@ -21,7 +21,8 @@ impl Walk {
 
     /// Enters a block of `bytes` bytes.
     pub(crate) fn enter(&mut self, structure: &'static str, address: u64, bytes: u64) -> Result<()> {
-        let refused = |message: &str| Err(Error::damaged(message).within(format_args!("{structure} at byte {address}")));
+        let refused =
+            |message: &str| Err(Error::damaged(message).within(format_args!("{structure} at byte {address}")));
         if !self.seen.insert(address) {
             return refused("the block is part of two others, or of itself");
         }
