@@ -181,8 +181,8 @@ impl File {
         Ok(self.inner.storage.read_at(offset, out)?)
     }
 
-    /// As [`read_at`](Self::read_at), in place of what `out` has. The bytes are allocated once they
-    /// are known to be in the file.
+    /// As [`read_at`](Self::read_at), replacing the bytes of `out`. The bytes are allocated once
+    /// they are known to be in the file.
     pub(crate) fn read_vec(&self, address: u64, bytes: u64, out: &mut Vec<u8>) -> Result<()> {
         let (offset, len) = (self.offset(address)?, self.len()?);
         let size = usize::try_from(bytes).ok().filter(|_| offset.checked_add(bytes).is_some_and(|end| end <= len));
