@@ -28,6 +28,7 @@ LAYERS = [
     ['blosc-arrays/arrays'],
     ['blosc-arrays/compare', 'blosc-arrays/write'],
     ['blosc-arrays/lib'],
+    ['h5-read'],
     ['hash', 'output'],
     ['remote'],
     ['call'],
@@ -97,6 +98,7 @@ REGISTRIES = {
     'container/hdf5': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds-archives/sion': 'its FORMAT opens and creates; the parts use the constants of the format',
     'ctds/container/multifile': 'its FORMAT opens and creates; the parts use the constants of the format',
+    'h5-read/chunks': 'Chunks asks the index that the layout names; the indices share its windows and entries',
     'ms-look/plots': 'Kind names every plot; the plots share the traits and the drawing',
     'ctds/io': 'the traits of positioned reading and writing, and the file that implements both',
 }
@@ -105,6 +107,7 @@ REGISTRIES = {
 RECURSIONS = [
     ({'ctds/value/record', 'ctds/value/values'}, 'a record has values, and a value may be a record'),
     ({'ctds/table', 'ctds/table/column', 'ctds/table/open', 'ctds/table/open_managers', 'ctds/table/subtable', 'ctds/table/view'}, 'tables open tables'),
+    ({'h5-read/group', 'h5-read/object'}, 'a group leads to objects, and an object may be a group'),
     ({'ctds/table/create', 'ctds/table/writer'}, 'a builder and what it builds'),
     ({'h5/attribute', 'h5/byte_rows', 'h5/dataset', 'h5/element', 'h5/file', 'h5/group', 'h5/live', 'h5/values'},
      'a group has datasets, a dataset attributes, an attribute references to datasets; a file becomes a live file'),

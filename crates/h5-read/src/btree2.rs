@@ -27,7 +27,7 @@ pub(crate) struct Tree {
     root: Option<Child>,
     /// Records of the whole tree, as the header says.
     pub(crate) records: u64,
-    /// By level, leaves first.
+    /// Levels, leaves first.
     levels: Vec<Level>,
     /// Bytes in which a number of records in one node is stored.
     count_bytes: usize,

@@ -455,7 +455,7 @@ enum Source<'a> {
     Memory(&'a [u8]),
     /// The same element everywhere.
     Element(&'a [u8]),
-    /// At an address.
+    /// An address.
     Stored(&'a File, u64),
 }
 

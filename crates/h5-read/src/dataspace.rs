@@ -20,7 +20,7 @@ const HAS_PERMUTATION: u8 = 1 << 1;
 pub enum SpaceKind {
     /// One element, no axes.
     Scalar,
-    /// At least one axis.
+    /// An array of at least one axis.
     Simple,
     /// No elements, no axes.
     Null,
@@ -71,7 +71,7 @@ impl Dataspace {
         };
         for (&extent, &max) in extents.iter().zip(&max) {
             if let Some(max) = max.filter(|&max| max < extent) {
-                return Err(fields.error(format!("the extent {extent} is larger than its greatest extent {max}")));
+                return Err(fields.error(format!("the extent is {extent}, at most {max} is expected")));
             }
         }
         Ok(Dataspace { kind, extents, max })
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(message(&[2, 33, 0, 1]), "the dataspace has 33 axes, at most 32 are possible");
         assert_eq!(message(&[2, 1, 0, 0, 1, 0]), "a Scalar dataspace has 1 axes");
         assert_eq!(message(&[2, 0, 0, 3]), "a dataspace of the unknown kind 3");
-        assert_eq!(message(&[2, 1, 1, 1, 3, 0, 2, 0]), "the extent 3 is larger than its greatest extent 2");
+        assert_eq!(message(&[2, 1, 1, 1, 3, 0, 2, 0]), "the extent is 3, at most 2 is expected");
         assert_eq!(message(&[2, 1, 1, 1, 3, 0]), "2 bytes are expected, 0 remain");
         let huge = Dataspace { kind: SpaceKind::Simple, extents: vec![1 << 40; 2], max: vec![None; 2] };
         assert_eq!(huge.elements(), None);

@@ -274,7 +274,9 @@ impl Head {
         let end = u64::from(bits.offset) + u64::from(bits.precision);
         if bits.precision == 0 || end > 8 * u64::from(self.size) {
             let Bits { offset, precision } = bits;
-            return Err(fields.error(format!("{precision} bits from bit {offset} on, in {} bytes", self.size)));
+            return Err(
+                fields.error(format!("{precision} bits from bit {offset} on are expected in {} bytes", self.size))
+            );
         }
         Ok(bits)
     }

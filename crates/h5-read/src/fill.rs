@@ -30,7 +30,7 @@ pub enum AllocationTime {
     Early,
     /// When elements are first written.
     Late,
-    /// As chunks are written.
+    /// Space is allocated as chunks are written.
     Incremental,
     /// The file does not say.
     Unknown,
@@ -39,11 +39,11 @@ pub enum AllocationTime {
 /// When the value is written to allocated space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FillTime {
-    /// On allocation.
+    /// Elements are filled on allocation.
     Allocation,
     /// Never.
     Never,
-    /// On allocation, if the value was set by the writer.
+    /// Elements are filled on allocation if the value was set by the writer.
     IfSet,
     /// The file does not say.
     Unknown,

@@ -345,7 +345,7 @@ impl<'f> Heap<'f> {
     fn decoded(&self, structure: &'static str, address: u64, bytes: u64, stored: Option<Stored>) -> Result<Vec<u8>> {
         let Some(stored) = stored else { return self.file.read(structure, address, bytes) };
         if bytes > self.file.limits().structure_bytes {
-            return Err(Error::limit(format!("{bytes} decoded bytes")).within(structure));
+            return Err(Error::limit(format!("the block has {bytes} decoded bytes")).within(structure));
         }
         let mut data = self.file.read(structure, address, stored.bytes)?;
         let undone = self.pipeline.undo(self.file.filters(), stored.mask, bytes, &mut data);

@@ -24,21 +24,21 @@ const SINGLE_IS_FILTERED: u8 = 2;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Layout {
-    /// In the object header.
+    /// Elements are in the object header.
     Compact {
         /// The elements.
         data: Vec<u8>,
     },
-    /// In one block of the file, or in [external files](External).
+    /// Elements are in one block of the file, or in [external files](External).
     Contiguous {
         /// `None` if nothing was written.
         address: Option<u64>,
         /// `None` in versions 1 and 2, which do not say.
         bytes: Option<u64>,
     },
-    /// In chunks of one shape, which an index finds.
+    /// Elements are in chunks of one shape, which an index finds.
     Chunked(Chunked),
-    /// In datasets of this file and of others.
+    /// Elements are in datasets of this file and of others.
     Virtual {
         /// Object of the global heap with the [mappings](crate::Dataset::mappings); `None` if there
         /// are none.
@@ -57,7 +57,7 @@ pub struct Chunked {
     pub edges_are_plain: bool,
     /// The kind of the index.
     pub index: ChunkIndex,
-    /// Address of the index, or of the chunks; `None` if there are no chunks.
+    /// Address of the index, or of the chunks; `None` without chunks.
     pub address: Option<u64>,
     /// Stored bytes and filter mask of the only chunk, if it is filtered.
     pub(crate) single: Option<(u64, u32)>,
@@ -179,7 +179,7 @@ fn shape(fields: &mut Bytes<'_>, axes: usize, width: usize) -> Result<(Vec<u64>,
     }
     let mut extents = (0..axes).map(|_| fields.number(width)).collect::<Result<Vec<_>>>()?;
     if extents.contains(&0) {
-        return Err(fields.error(format!("the chunks are empty: extents {extents:?}")));
+        return Err(fields.error(format!("the extents of chunks are {extents:?}, none of them can be 0")));
     }
     let element_bytes = extents.pop().unwrap_or_default();
     Ok((extents, element_bytes))
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn impossible_layouts_are_refused() {
-        assert_eq!(message(&[4, 2, 0, 2, 1, 0, 4]), "the chunks are empty: extents [0, 4]");
+        assert_eq!(message(&[4, 2, 0, 2, 1, 0, 4]), "the extents of chunks are [0, 4], none of them can be 0");
         assert_eq!(message(&[4, 2, 0, 1, 1, 0, 4]), "chunks have 1 extents, 2 to 33 are possible");
         assert_eq!(message(&[4, 2, 0, 2, 9, 0, 4]), "extents of chunks have 9 bytes, 1 to 8 are possible");
         assert_eq!(message(&[4, 2, 4, 2]), "a chunked layout with the unknown flags 0x4");

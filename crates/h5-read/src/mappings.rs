@@ -56,7 +56,7 @@ pub enum Selection {
 pub struct Repeated {
     /// First element.
     pub start: u64,
-    /// From one block to the next.
+    /// Distance from one block to the next.
     pub stride: u64,
     /// Number of blocks; `None` without limit.
     pub count: Option<u64>,

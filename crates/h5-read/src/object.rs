@@ -86,7 +86,7 @@ impl Object {
         Err(Error::new(crate::ErrorKind::Missing, message).within(self.place()))
     }
 
-    /// For errors.
+    /// The words of errors.
     pub(crate) fn place(&self) -> String {
         format!("object at address {}", self.address())
     }
@@ -129,7 +129,7 @@ impl File {
     /// The object whose header is at `address`.
     ///
     /// # Errors
-    /// `Damaged` if there is no header; `Unsupported` for unknown versions and messages; `Io`.
+    /// `Damaged` if the header is missing; `Unsupported` for unknown versions and messages; `Io`.
     pub fn object(&self, address: u64) -> Result<Object> {
         Object::open(self, address)
     }

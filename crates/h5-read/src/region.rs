@@ -28,8 +28,8 @@ pub(crate) struct Part<'a> {
 }
 
 impl Runs {
-    /// Of a box of `count` elements by axis, which is in both arrays. These have no more elements
-    /// than there are numbers.
+    /// Copies a box of `count` elements by axis, which is in both arrays. These have no more
+    /// elements than there are numbers.
     pub(crate) fn new(from: Part<'_>, to: Part<'_>, count: &[u64]) -> Self {
         let mut runs = Runs { axes: Vec::new(), from: 0, to: 0, elements: 1 };
         let (mut from_stride, mut to_stride) = (1u64, 1u64);

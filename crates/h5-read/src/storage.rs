@@ -20,7 +20,7 @@ pub trait Storage: Send + Sync {
     /// `UnexpectedEof` if the file ends before; those of the system.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
-    /// Whether there are no bytes.
+    /// Whether the file is empty.
     ///
     /// # Errors
     /// Those of [`len`](Self::len).

@@ -114,7 +114,7 @@ impl Superblock {
     }
 }
 
-/// Programs that put a user block before a file leave the base address 0 behind.
+/// Programs that put a user block before a file leave the base address at 0.
 fn base_of(stored: u64, start: u64) -> u64 {
     if stored == start { stored } else { start }
 }

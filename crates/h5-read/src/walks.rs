@@ -199,7 +199,7 @@ fn budget_bounds_the_bytes_of_all_structures() {
     }
 }
 
-/// Among zeros, which nothing reads.
+/// Bytes among zeros, which nothing reads.
 fn is_gap(bytes: &[u8], at: usize) -> bool {
     bytes[at.saturating_sub(12)..bytes.len().min(at + 12)].iter().all(|&byte| byte == 0)
 }

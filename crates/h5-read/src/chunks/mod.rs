@@ -219,7 +219,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Of entries that have `bytes` bytes beside `other` bytes that are not of the chunk.
+    /// Fields of entries that have `bytes` bytes beside `other` bytes that are not of the chunk.
     fn new(chunks: &Chunks<'_>, structure: &str, bytes: usize, other: usize) -> Result<Self> {
         let address = chunks.file.sizes().address;
         let size_bytes = bytes.checked_sub(address + other).and_then(|left| match chunks.has_filters {

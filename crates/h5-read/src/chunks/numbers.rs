@@ -23,7 +23,7 @@ struct Axis {
 }
 
 impl Numbers {
-    /// With at most one unlimited axis.
+    /// Numbers with at most one unlimited axis.
     pub(super) fn new(chunks: &Chunks<'_>) -> Result<Self> {
         let max = &chunks.space.max;
         let cells: Vec<Option<u64>> =

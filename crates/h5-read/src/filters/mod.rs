@@ -98,7 +98,7 @@ impl Pipeline {
         Ok(Pipeline { filters })
     }
 
-    /// Whether there are no filters.
+    /// Whether the pipeline is empty.
     pub fn is_empty(&self) -> bool {
         self.filters.is_empty()
     }

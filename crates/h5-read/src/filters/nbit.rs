@@ -110,7 +110,7 @@ impl Type {
                 Ok(Type::Compound { bytes, members })
             }
             4 => Ok(Type::Plain { bytes }),
-            class => Err(Error::unsupported(format!("the class {class} of types"))),
+            class => Err(Error::unsupported(format!("types of class {class} have no N-bit form"))),
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn decode(parameters: &[u32], data: &[u8], limit: usize, out: &mut Ve
         return Err(Error::damaged("the parameters are too few"));
     };
     if !matches!((class, size), (0, 1 | 2 | 4 | 8) | (1, 4 | 8)) {
-        return Err(Error::unsupported(format!("elements of {size} bytes of the class {class}")));
+        return Err(Error::unsupported(format!("elements of {size} bytes of the class {class} are not scaled")));
     }
     let decimals = match (class, kind) {
         (0, INTEGER) if factor == 8 * size => {
@@ -44,7 +44,7 @@ pub(super) fn decode(parameters: &[u32], data: &[u8], limit: usize, out: &mut Ve
         }
         (0, INTEGER) => None,
         (1, DECIMAL) => Some(factor.cast_signed()),
-        _ => return Err(Error::unsupported(format!("the kind {kind} of scaling, of the class {class}"))),
+        _ => return Err(Error::unsupported(format!("the kind {kind} of scaling does not fit the class {class}"))),
     };
     let word = |at: usize| u64::from(parameters.get(at).copied().unwrap_or_default());
     let fill = (has_fill != 0).then(|| word(FILL + 1) << 32 | word(FILL));
