@@ -233,8 +233,9 @@ def in_processes(paths):
 def check(paths, counts):
     words = [sys.executable, '-c', 'import sys, test_casacore; test_casacore.in_processes(sys.argv[1:])', *paths]
     # a process without threads can fork
-    paths = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), support.HERE, os.environ.get('PYTHONPATH', '')])
-    done = subprocess.run(words, env=dict(os.environ, PYTHONPATH=paths), capture_output=True, text=True, timeout=900)
+    modules = [os.path.dirname(os.path.abspath(__file__)), support.HERE, os.environ.get('PYTHONPATH', '')]
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(modules))
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('[')]
     assert len(results) == len(paths), done.stderr[-2000:]
