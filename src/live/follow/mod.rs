@@ -42,8 +42,8 @@ pub enum FollowEvent<'a> {
     },
     /// Rows were appended or overwritten in the live HDF5 file, and committed: readers see them.
     Changed(Activity),
-    /// A sentence for the user, one of [`Following::notes`]: about content of the casacore table that
-    /// is not in the live HDF5 file, or a warning about the file. Each is reported once.
+    /// A sentence for the user, one of [`Following::notes`]: about content of the casacore table
+    /// that is not in the live HDF5 file, or a warning about the file. Each is reported once.
     Note(&'a str),
 }
 
