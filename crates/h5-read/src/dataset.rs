@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::bytes::Bytes;
-use crate::chunks::{Chunk, Chunks};
+use crate::chunks::{Chunk, Chunks, Window};
 use crate::dataspace::{Dataspace, SpaceKind};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result, Within};
@@ -161,11 +161,21 @@ impl Dataset {
     /// All chunks that were written and have elements within the extents, in the order of their
     /// first elements. None for other layouts.
     pub fn chunks(&self) -> Listing<Chunk> {
+        self.list(|index| index.all())
+    }
+
+    /// As [`chunks`](Self::chunks), with those that lie beyond the extents: a writer that was
+    /// killed may have left some, and a dataset that was shrunk.
+    pub fn all_chunks(&self) -> Listing<Chunk> {
+        self.list(|index| Some(index.everything()))
+    }
+
+    fn list(&self, window: impl FnOnce(&Chunks<'_>) -> Option<Window>) -> Listing<Chunk> {
         let mut listing = Listing::new();
         match self.index() {
             Ok(Some(index)) => {
-                if let Some(all) = index.all() {
-                    listing = self.settled(|| index.list(&all));
+                if let Some(window) = window(&index) {
+                    listing = self.settled(|| index.list(&window));
                 }
             }
             Ok(None) => {}

@@ -100,9 +100,8 @@ impl Dense {
         Ok(Some(Dense { heap, names, orders }))
     }
 
-    /// Calls `each` for all records, in no order, and compares their number with those of the heap
-    /// and of the other index. Records that the index by name has lost are sought in the index by
-    /// order.
+    /// Calls `each` for all records of both indices, in no order, and compares their numbers with
+    /// each other and with that of the heap's objects.
     pub(crate) fn visit<'f>(self, file: &'f File, kind: &Kind, damage: &mut Vec<Error>, each: &mut Each<'_, 'f>) {
         let mut found = Vec::new();
         if let Err(error) = self.read(file, kind, &mut found, each) {
@@ -133,10 +132,16 @@ impl Dense {
                 each(record, &mut heap)
             });
         }
-        if let (Some(orders), false) = (orders, damage.is_empty()) {
+        let is_whole = damage.is_empty();
+        if let Some(orders) = orders {
             orders.visit(file, &mut walk, damage, &mut |record| {
                 let record = kind.record(record, kind.id.1.clone())?;
-                if seen.insert(record.id.to_vec()) { each(record, &mut heap) } else { Ok(()) }
+                if !seen.insert(record.id.to_vec()) {
+                    return Ok(());
+                }
+                each(record, &mut heap)?;
+                let lacking = || Err(Error::damaged("the index by name lacks a record of that by order"));
+                if is_whole { lacking() } else { Ok(()) }
             });
         }
         heap.damage(damage);

@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::bytes::{Bytes, Sizes};
+use crate::datatype::{Class, Datatype};
 use crate::error::{Error, Result, Within};
 use crate::file::File;
+use crate::value;
 
 const STRUCTURE: &str = "global heap collection";
 
@@ -29,7 +31,15 @@ pub struct GlobalHeap {
 #[derive(Debug)]
 struct Collection {
     bytes: Vec<u8>,
-    objects: HashMap<u16, Range<usize>>,
+    objects: Objects,
+}
+
+/// Places of objects in the bytes of a collection.
+#[derive(Debug, Default, PartialEq)]
+struct Objects {
+    by_number: HashMap<u16, Range<usize>>,
+    /// Where the first object is whose size cannot be; those after it are not found.
+    damage: Option<usize>,
 }
 
 /// Place of an object.
@@ -53,6 +63,15 @@ impl GlobalHeap {
     /// `Damaged` if the collection has no such object; `Limit`; `Io`.
     pub fn object(&mut self, id: HeapId) -> Result<&[u8]> {
         let HeapId { address, number } = id;
+        let collection = self.collection(address)?;
+        let place = u16::try_from(number).ok().and_then(|number| collection.objects.by_number.get(&number));
+        place.and_then(|place| collection.bytes.get(place.clone())).ok_or_else(|| {
+            let place = format!("{STRUCTURE} at address {address}");
+            Error::damaged(format!("the collection has no object {number}")).within(place)
+        })
+    }
+
+    fn collection(&mut self, address: u64) -> Result<&Collection> {
         if !self.collections.contains_key(&address) {
             let collection = self.file.retried(|| Collection::read(&self.file, address))?;
             if self.kept.saturating_add(collection.bytes.len()) > KEPT_BYTES {
@@ -62,15 +81,48 @@ impl GlobalHeap {
             self.kept = self.kept.saturating_add(collection.bytes.len());
             self.collections.insert(address, collection);
         }
-        let collection = self.collections.get(&address);
-        let object = collection.and_then(|collection| {
-            let object = collection.objects.get(&u16::try_from(number).ok()?)?;
-            collection.bytes.get(object.clone())
-        });
-        object.ok_or_else(|| {
-            let place = format!("{STRUCTURE} at address {address}");
-            Error::damaged(format!("the collection has no object {number}")).within(place)
-        })
+        let lost = || Error::damaged("the collection cannot be read");
+        self.collections.get(&address).ok_or_else(lost)
+    }
+
+    /// Looks up everything in heaps to which elements lead. `bytes` has elements of `datatype` as
+    /// the file has them.
+    ///
+    /// # Errors
+    /// `Damaged` if an object is missing or too short, or its collection is not whole: that has an
+    /// object whose size cannot be, or bytes that are no object. `Io`.
+    pub fn check(&mut self, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
+        if !datatype.is_variable() {
+            return Ok(());
+        }
+        let size = (datatype.size as usize).max(1);
+        match &datatype.class {
+            Class::VariableString(_) => {
+                bytes.chunks_exact(size).try_for_each(|element| self.whole(element, 1).map(drop))
+            }
+            Class::Sequence(base) => bytes.chunks_exact(size).try_for_each(|element| {
+                let parts = self.whole(element, base.size)?;
+                if !base.is_variable() {
+                    return Ok(());
+                }
+                let parts = parts.to_vec();
+                self.check(base, &parts)
+            }),
+            Class::Array { base, .. } => self.check(base, bytes),
+            Class::Compound(members) => bytes.chunks_exact(size).try_for_each(|element| {
+                members.iter().try_for_each(|member| {
+                    let part = element.get(member.offset as usize..);
+                    let part = part.and_then(|part| part.get(..member.datatype.size as usize));
+                    let beyond = || Error::damaged("a member is beyond its compound");
+                    self.check(&member.datatype, part.ok_or_else(beyond)?)
+                })
+            }),
+            Class::Reference(reference) => bytes.chunks_exact(size).try_for_each(|element| {
+                let id = value::heap_id(*reference, self.file.bytes("reference", 0, element))?;
+                self.check_collection(id)
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The bytes of an element of variable length: of a sequence or of text. `element` is as the
@@ -90,6 +142,25 @@ impl GlobalHeap {
             Error::damaged(format!("object {number} has {have} bytes, the element has {bytes}"))
                 .within(format_args!("{STRUCTURE} at address {}", id.address))
         })
+    }
+
+    /// As [`sequence`](Self::sequence), of a collection that is whole.
+    fn whole(&mut self, element: &[u8], size: u32) -> Result<&[u8]> {
+        let mut fields = self.file.bytes("element of variable length", 0, element);
+        fields.skip(4)?;
+        self.check_collection(HeapId::decode(&mut fields)?)?;
+        self.sequence(element, size)
+    }
+
+    /// Refuses a collection that is not whole.
+    fn check_collection(&mut self, id: Option<HeapId>) -> Result<()> {
+        if let Some(HeapId { address, .. }) = id
+            && let Some(at) = self.collection(address)?.objects.damage
+        {
+            let message = format!("the object at byte {at} of the collection is longer than what is left");
+            return Err(Error::damaged(message).within(format_args!("{STRUCTURE} at address {address}")));
+        }
+        Ok(())
     }
 }
 
@@ -128,31 +199,31 @@ fn head_bytes(sizes: Sizes) -> usize {
     (8 + sizes.length).next_multiple_of(8)
 }
 
-/// Places of objects in the bytes of a collection, whose head was read. Objects after damage are
-/// left out.
-fn objects(fields: &mut Bytes<'_>) -> Result<HashMap<u16, Range<usize>>> {
+/// Finds the objects in the bytes of a collection, whose head was read.
+fn objects(fields: &mut Bytes<'_>) -> Result<Objects> {
     let head_bytes = head_bytes(fields.sizes());
-    let mut objects = HashMap::new();
+    let mut objects = Objects::default();
     while fields.remaining() >= head_bytes {
+        let head = fields.position();
         let number = fields.u16()?;
         fields.skip(6)?;
         let size = fields.length()?;
         fields.align()?;
-        if number == 0 {
-            // free space is skipped; where its size cannot be, nothing after it is found
-            match usize::try_from(size).ok().and_then(|size| size.checked_sub(head_bytes)) {
-                Some(rest) if rest <= fields.remaining() => fields.skip(rest)?,
-                _ => break,
-            }
-            continue;
-        }
         let start = fields.position();
-        let Some(size) = usize::try_from(size).ok().filter(|&size| size <= fields.remaining()) else { break };
+        // free space counts its head
+        let size = if number == 0 { size.checked_sub(head_bytes as u64) } else { Some(size) };
+        let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size <= fields.remaining());
+        let Some(size) = size else {
+            objects.damage = Some(head);
+            break;
+        };
         fields.skip(size)?;
-        objects.insert(number, start..start + size);
-        // the last object may end where the collection does
-        let padding = size.next_multiple_of(8) - size;
-        fields.skip(padding.min(fields.remaining()))?;
+        if number != 0 {
+            objects.by_number.insert(number, start..start + size);
+            // the last object may end where the collection does
+            let padding = size.next_multiple_of(8) - size;
+            fields.skip(padding.min(fields.remaining()))?;
+        }
     }
     Ok(objects)
 }
@@ -175,31 +246,32 @@ mod tests {
     fn heads_are_aligned_for_short_lengths() {
         let bytes = b"\x01\0\x01\0\0\0\0\0\x03\0\0\0\0\0\0\0abc\0\0\0\0\0";
         let mut fields = Bytes::new(STRUCTURE, 0, bytes, Sizes { address: 4, length: 4 });
-        assert_eq!(objects(&mut fields).unwrap(), HashMap::from([(1, 16..19)]));
+        assert_eq!(objects(&mut fields).unwrap().by_number, HashMap::from([(1, 16..19)]));
     }
 
-    fn found(bytes: &[u8]) -> HashMap<u16, Range<usize>> {
-        objects(&mut Bytes::new(STRUCTURE, 0, bytes, SIZES)).unwrap()
+    fn found(bytes: &[u8]) -> (HashMap<u16, Range<usize>>, Option<usize>) {
+        let found = objects(&mut Bytes::new(STRUCTURE, 0, bytes, SIZES)).unwrap();
+        (found.by_number, found.damage)
     }
 
     #[test]
     fn objects_are_found_around_free_space() {
         let bytes =
             [object(1, 3, b"abc\0\0\0\0\0"), object(0, 24, &[0; 8]), object(7, 8, b"12345678"), object(0, 21, &[0; 5])];
-        assert_eq!(found(&bytes.concat()), HashMap::from([(1, 16..19), (7, 64..72)]));
+        assert_eq!(found(&bytes.concat()), (HashMap::from([(1, 16..19), (7, 64..72)]), None));
     }
 
     #[test]
     fn sizes_that_cannot_be_end_the_search() {
         for size in [0, 15, 1 << 20, u64::MAX] {
             let bytes = [object(1, 8, b"12345678"), object(0, size, &[0; 8]), object(2, 0, b"")].concat();
-            assert_eq!(found(&bytes), HashMap::from([(1, 16..24)]), "{size}");
+            assert_eq!(found(&bytes), (HashMap::from([(1, 16..24)]), Some(24)), "{size}");
         }
         for size in [9, u64::MAX] {
-            assert_eq!(found(&object(1, size, b"12345678")), HashMap::new());
+            assert_eq!(found(&object(1, size, b"12345678")), (HashMap::new(), Some(0)));
         }
         // a zeroed page
-        assert_eq!(found(&[0; 4096]), HashMap::new());
+        assert_eq!(found(&[0; 4096]), (HashMap::new(), Some(0)));
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(crate) mod kind {
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
     pub(crate) const REFERENCE_COUNT: u16 = 0x16;
+    pub(crate) const CACHE_IMAGE: u16 = 0x18;
 }
 
 const STRUCTURE: &str = "object header";

@@ -181,7 +181,8 @@ fn collection() -> Vec<u8> {
         let head = [[number, 0, 1, 0, 0, 0, 0, 0], (data.len() as u64).to_le_bytes()].concat();
         [head.as_slice(), data, &vec![0; padding]].concat()
     };
-    let objects = [object(1, b"hello", 3), object(2, &element.repeat(2), 0), vec![0; 16]].concat();
+    let free = [[0; 8], 16u64.to_le_bytes()].concat();
+    let objects = [object(1, b"hello", 3), object(2, &element.repeat(2), 0), free].concat();
     let size = 16 + objects.len() as u64;
     [b"GCOL\x01\0\0\0".as_slice(), &size.to_le_bytes(), &objects].concat()
 }
@@ -216,6 +217,31 @@ fn missing_objects_are_named() {
     let error = heap.sequence(&long, 1).unwrap_err();
     assert_eq!(error.message(), "object 1 has 5 bytes, the element has 6");
     assert_eq!(heap.sequence(&[0; 16], 1).unwrap(), b"");
+}
+
+#[test]
+fn collections_are_whole_or_named() {
+    let text = datatype("vs");
+    let sequence = Datatype { size: 16, class: Class::Sequence(Box::new(text.clone())) };
+    let element = |count: u32, number: u32| {
+        [count.to_le_bytes().as_slice(), &testing::START.to_le_bytes(), &number.to_le_bytes()].concat()
+    };
+    let check = |bytes: &[u8], datatype: &Datatype, element: &[u8]| {
+        GlobalHeap::new(&testing::file(bytes)).check(datatype, element).map_err(|error| error.message().to_owned())
+    };
+    let bytes = collection();
+    assert_eq!(check(&bytes, &text, &element(5, 1)), Ok(()));
+    assert_eq!(check(&bytes, &sequence, &element(2, 2)), Ok(()));
+    assert!(check(&bytes, &text, &element(6, 1)).is_err());
+    assert!(check(&bytes, &sequence, &element(3, 2)).is_err());
+    // the free space at the end has no size, so that a reader may stay there for ever
+    let mut endless = bytes;
+    let size = (endless.len() as u64 + 16).to_le_bytes();
+    endless[8..16].copy_from_slice(&size);
+    endless.extend([0; 16]);
+    let named = Err("the object at byte 104 of the collection is longer than what is left".to_owned());
+    assert_eq!(check(&endless, &text, &element(5, 1)), named);
+    assert_eq!(check(&endless, &sequence, &element(2, 2)), named);
 }
 
 #[test]

@@ -134,6 +134,20 @@ impl File {
         Object::open(self, address)
     }
 
+    /// Checks what the extension of the superblock says of the whole file.
+    ///
+    /// # Errors
+    /// `Damaged`; `Unsupported` if the file has an image of a library's memory, in which structures
+    /// may be that this crate would not see.
+    pub fn check_extension(&self) -> Result<()> {
+        let Some(address) = self.superblock().extension else { return Ok(()) };
+        let mut header = self.header(address)?;
+        if let Some(message) = header.find(self, kind::CACHE_IMAGE) {
+            return Err(message.data.unsupported("the file has an image of the metadata cache"));
+        }
+        header.damage.pop().map_or(Ok(()), Err)
+    }
+
     pub(crate) fn header(&self, address: u64) -> Result<Header> {
         header::open(self, address)
     }

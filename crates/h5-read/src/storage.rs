@@ -73,6 +73,10 @@ macro_rules! forward {
             fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
                 (**self).read_at(offset, out)
             }
+
+            fn is_empty(&self) -> io::Result<bool> {
+                (**self).is_empty()
+            }
         }
     )*};
 }

@@ -129,36 +129,25 @@ impl Values {
     }
 
     fn reference(&mut self, reference: Reference, bytes: &[u8]) -> Result<Value> {
-        let unset = Value::Reference { object: None, rest: Vec::new() };
         let mut fields = self.file.bytes("reference", 0, bytes);
-        if reference == Reference::Object {
-            let object = fields.address()?.filter(|&address| address != 0);
+        let Some(id) = heap_id(reference, fields.clone())? else {
+            if reference == Reference::Object {
+                let object = fields.address()?.filter(|&address| address != 0);
+                return Ok(Value::Reference { object, rest: Vec::new() });
+            }
+            // an object of this file has its token here
+            let is_here = reference != Reference::Region && fields.u8()? == NEW_OBJECT && fields.u8()? & EXTERNAL == 0;
+            let object = if is_here { token(&mut fields)? } else { None };
             return Ok(Value::Reference { object, rest: Vec::new() });
-        }
-        if reference != Reference::Region {
-            return self.new_reference(fields);
-        }
-        let Some(id) = HeapId::decode(&mut fields)? else { return Ok(unset) };
+        };
         let object = self.heap_object(id)?;
-        let mut fields = self.file.bytes("object of a reference", 0, &object);
-        Ok(Value::Reference { object: fields.address()?, rest: fields.rest().to_vec() })
-    }
-
-    /// A kind, flags, and a token; or the size and place of a heap object that has a token and
-    /// more.
-    fn new_reference(&mut self, mut fields: Bytes<'_>) -> Result<Value> {
-        let (kind, flags) = (fields.u8()?, fields.u8()?);
-        let is_external = flags & EXTERNAL != 0;
-        if kind == NEW_OBJECT && !is_external {
-            return Ok(Value::Reference { object: token(&mut fields)?, rest: Vec::new() });
-        }
-        fields.skip(4)?;
-        let unset = Value::Reference { object: None, rest: Vec::new() };
-        let Some(id) = HeapId::decode(&mut fields)? else { return Ok(unset) };
-        let object = self.heap_object(id)?;
-        let mut fields = self.file.bytes("object of a reference", 0, &object);
-        let object = if is_external { None } else { token(&mut fields)? };
-        Ok(Value::Reference { object, rest: fields.rest().to_vec() })
+        let mut parts = self.file.bytes("object of a reference", 0, &object);
+        let object = match reference {
+            Reference::Region => parts.address()?,
+            _ if bytes.get(1).is_some_and(|flags| flags & EXTERNAL != 0) => None,
+            _ => token(&mut parts)?,
+        };
+        Ok(Value::Reference { object, rest: parts.rest().to_vec() })
     }
 
     fn heap_object(&mut self, id: HeapId) -> Result<Vec<u8>> {
@@ -166,6 +155,24 @@ impl Values {
         self.spend(object.len())?;
         Ok(object)
     }
+}
+
+/// Place of the heap object that has the rest of a reference, if there is one. References in the
+/// encoding of HDF5 1.12 have a kind, flags, and a token, or the size and place of an object that
+/// has a token and more.
+pub(crate) fn heap_id(reference: Reference, mut fields: Bytes<'_>) -> Result<Option<HeapId>> {
+    match reference {
+        Reference::Object => return Ok(None),
+        Reference::Region => {}
+        _ => {
+            let (kind, flags) = (fields.u8()?, fields.u8()?);
+            if kind == NEW_OBJECT && flags & EXTERNAL == 0 {
+                return Ok(None);
+            }
+            fields.skip(4)?;
+        }
+    }
+    HeapId::decode(&mut fields)
 }
 
 /// A number of bytes and as many, which are an address in files.

@@ -176,6 +176,16 @@ fn damaged_index_by_name_is_replaced_by_the_index_by_order() {
     assert_eq!(root.link("name 3").unwrap().name, b"name 3");
 }
 
+/// Readers that list in order of creation use this index.
+#[test]
+fn damaged_index_by_order_is_named() {
+    let mut bytes = DENSE.to_vec();
+    let leaf = bytes.windows(6).position(|window| window == b"BTLF\0\x06").unwrap();
+    bytes[leaf + 20] ^= 1;
+    let links = open(&bytes).root().unwrap().links();
+    assert_eq!((links.items.len(), links.damage.len()), (18, 1), "{:?}", links.damage);
+}
+
 trait Texts {
     fn concat_texts(self) -> String;
 }

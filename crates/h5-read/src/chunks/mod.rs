@@ -51,16 +51,21 @@ pub(crate) struct Window {
     first: Vec<u64>,
     /// Inclusive.
     last: Vec<u64>,
+    /// Cells beyond the extents as well, whatever `first` and `last` are.
+    is_all: bool,
 }
 
 impl Window {
     fn has(&self, cell: &[u64]) -> bool {
-        self.first.iter().zip(&self.last).zip(cell).all(|((first, last), cell)| (first..=last).contains(&cell))
+        self.is_all
+            || self.first.iter().zip(&self.last).zip(cell).all(|((first, last), cell)| (first..=last).contains(&cell))
     }
 
     /// Place of a cell in the order of rows: `Equal` between the first and the last cell.
     fn compare(&self, cell: &[u64]) -> Ordering {
-        if cell < self.first.as_slice() {
+        if self.is_all {
+            Ordering::Equal
+        } else if cell < self.first.as_slice() {
             Ordering::Less
         } else if cell > self.last.as_slice() {
             Ordering::Greater
@@ -109,11 +114,17 @@ impl<'a> Chunks<'a> {
         Ok(Chunks { file, layout, space, chunk_bytes, has_filters })
     }
 
+    /// All cells that the index has, also beyond the extents.
+    pub(crate) fn everything(&self) -> Window {
+        let origin = vec![0; self.layout.shape.len()];
+        Window { first: origin.clone(), last: origin, is_all: true }
+    }
+
     /// The cells of all elements; `None` if the dataset is empty.
     pub(crate) fn all(&self) -> Option<Window> {
         let last = self.space.extents.iter().zip(&self.layout.shape);
         let last = last.map(|(extent, chunk)| Some(extent.checked_sub(1)? / chunk)).collect::<Option<Vec<_>>>()?;
-        Some(Window { first: vec![0; last.len()], last })
+        Some(Window { first: vec![0; last.len()], last, is_all: false })
     }
 
     /// The cells of a region; `None` if it is empty.
@@ -122,7 +133,7 @@ impl<'a> Chunks<'a> {
         let cells =
             cells.map(|(range, chunk)| (!range.is_empty()).then(|| (range.start / chunk, (range.end - 1) / chunk)));
         let (first, last) = cells.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        Some(Window { first, last })
+        Some(Window { first, last, is_all: false })
     }
 
     pub(crate) fn shape(&self) -> &[u64] {
@@ -153,7 +164,8 @@ impl<'a> Chunks<'a> {
     /// cannot be read are added to `damage`.
     fn visit(&self, window: &Window, damage: &mut Vec<Error>, each: &mut dyn FnMut(Chunk)) -> Result<()> {
         let mut walk = self.file.walk()?;
-        let mut stored = self.file.walk()?;
+        // the file may end before chunks that a writer is about to write
+        let mut stored = Walk::new(u64::MAX);
         let mut found = |cell: &[u64], chunk: Stored| {
             if window.has(cell) {
                 stored.enter("chunk", chunk.address, chunk.bytes)?;
@@ -183,7 +195,8 @@ impl<'a> Chunks<'a> {
     }
 
     fn chunk(&self, cell: &[u64], stored: Stored) -> Chunk {
-        let start: Vec<u64> = cell.iter().zip(&self.layout.shape).map(|(cell, chunk)| cell * chunk).collect();
+        let start: Vec<u64> =
+            cell.iter().zip(&self.layout.shape).map(|(cell, chunk)| cell.saturating_mul(*chunk)).collect();
         let mut axes = start.iter().zip(&self.layout.shape).zip(&self.space.extents);
         let is_edge = axes.any(|((start, chunk), extent)| chunk > &extent.saturating_sub(*start));
         let is_filtered = self.has_filters && !(is_edge && self.layout.edges_are_plain);

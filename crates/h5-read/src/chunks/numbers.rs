@@ -49,6 +49,9 @@ impl Numbers {
 
     /// The numbers from the first to the last cell of a window.
     pub(super) fn range(&self, window: &Window) -> Result<Range<u64>> {
+        if window.is_all {
+            return Ok(0..self.all.unwrap_or(u64::MAX));
+        }
         let first = self.number(&window.first);
         let end = self.number(&window.last).and_then(|last| last.checked_add(1));
         let range = first.zip(end).map(|(first, end)| first..end);
@@ -101,8 +104,11 @@ mod tests {
         let mut cell = [0; 3];
         growing.cell(37, &mut cell);
         assert_eq!(cell, [1, 3, 2]);
-        assert_eq!(growing.range(&Window { first: vec![0, 1, 0], last: vec![1, 1, 2] }).unwrap(), 10..18);
-        assert!(growing.range(&Window { first: vec![0; 3], last: vec![0, u64::MAX, 0] }).is_err());
+        assert_eq!(
+            growing.range(&Window { first: vec![0, 1, 0], last: vec![1, 1, 2], is_all: false }).unwrap(),
+            10..18
+        );
+        assert!(growing.range(&Window { first: vec![0; 3], last: vec![0, u64::MAX, 0], is_all: false }).is_err());
         assert!(numbers(&[None, None]).is_err());
         assert!(numbers(&[Some(u64::MAX), Some(u64::MAX), Some(4)]).is_err());
     }

@@ -45,7 +45,21 @@ fn list(index: ChunkIndex, extents: &[u64], max: &[Option<u64>], structures: &[F
         let found = chunks.list(&chunks.window(&at).unwrap());
         assert_eq!(found.items, std::slice::from_ref(chunk));
     }
+    // beyond the extents, edges are others
+    let everything = starts(&chunks.list(&chunks.everything()));
+    assert!(starts(&all).iter().all(|found| everything.contains(found)), "{everything:?}");
     all
+}
+
+fn everything(index: ChunkIndex, extents: &[u64], max: &[Option<u64>], structures: &[Fields]) -> Vec<([u64; 2], u64)> {
+    let structures: Vec<u8> = structures.iter().flat_map(|fields| fields.0.clone()).collect();
+    let file = file(&structures);
+    let layout = Chunked::new(vec![2, 1], 1, index, Some(START));
+    let space = Dataspace { kind: SpaceKind::Simple, extents: extents.to_vec(), max: max.to_vec() };
+    let chunks = Chunks::new(&file, &layout, &space, false).unwrap();
+    let found = chunks.list(&chunks.everything());
+    assert!(found.damage.is_empty(), "{:?}", found.damage);
+    starts(&found)
 }
 
 fn starts(listing: &Listing<Chunk>) -> Vec<([u64; 2], u64)> {
@@ -116,6 +130,17 @@ fn extensible_array_with_super_blocks_and_pages() {
     assert_eq!(starts(&found), [([0, 0], 100), ([0, 7], 114), ([2, 1], 103), ([2, 7], 115)]);
     let found = list(ChunkIndex::ExtensibleArray, &[32, 1], &[Some(32), Some(1)], &structures);
     assert_eq!(found.damage[0].message(), "chunks in an extensible array have no unlimited axis");
+}
+
+#[test]
+fn chunks_beyond_the_extents_are_in_every_index() {
+    let found = everything(ChunkIndex::ExtensibleArray, &[1, 1], &[None, Some(1)], &extensible_array());
+    assert_eq!(found, [([0, 0], 100), ([6, 0], 103), ([28, 0], 114), ([30, 0], 115)]);
+    let found = everything(ChunkIndex::FixedArray, &[0, 1], &[Some(10), Some(1)], &fixed_array());
+    assert_eq!(found, [([0, 0], 1), ([8, 0], 5)]);
+    let node = key(key(tree(b"TREE", 0, 2), [0, 0]).words(&[100]), [u64::MAX - 1, 0]).words(&[102]);
+    let found = everything(ChunkIndex::BTree1, &[1, 1], &[None, None], &[key(node, [u64::MAX, 0])]);
+    assert_eq!(found, [([0, 0], 100), ([u64::MAX - 1, 0], 102)]);
 }
 
 #[test]
