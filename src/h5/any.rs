@@ -5,16 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
+use h5_read::ObjectKind;
 use hdf5::dataset::Layout as StorageLayout;
 use hdf5::{Location, LocationType};
 
 use super::any_chunks::{AnyChunks, Steps};
 use super::any_type::{AnyType, Visitor};
+use super::checked::Place;
 use super::codec::ChunkLimit;
+use super::dataset::stored_bytes;
 use super::elsewhere::{self, Admission};
 use super::error::Hdf5Result;
 use super::sys::{self, AnyValues, Link, StoredFilter, StoredType, Target};
-use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
+use super::{Elsewhere, Group, IndexKind, Plugin, attribute};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
@@ -53,6 +56,7 @@ pub(crate) struct AnyDataset {
     keeps_chunks: bool,
     /// `None` if only libhdf5 can read the chunks.
     chunks: Option<AnyChunks>,
+    checked: Option<Place>,
 }
 
 pub(crate) struct AnyNamedType {
@@ -121,10 +125,11 @@ impl Group {
 
     pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
         let open = || -> Result<_> {
+            let checked = self.check(name)?;
             Ok(match self.inner().loc_type_by_name(name).h5()? {
                 LocationType::Group => AnyObject::Group(self.group(name)?),
                 LocationType::Dataset => {
-                    AnyObject::Dataset(Box::new(AnyDataset::open(self.inner().dataset(name).h5()?)?))
+                    AnyObject::Dataset(Box::new(AnyDataset::open(self.inner().dataset(name).h5()?, checked)?))
                 }
                 _ => {
                     let stored = StoredType::new(sys::open_type(self.inner(), name)?)?;
@@ -138,12 +143,22 @@ impl Group {
     /// Identifies the group to which the hard link `name` leads; `None` if it leads to another kind
     /// of object.
     pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
-        let info = self.inner().loc_info_by_name(name).h5().with_context(|| name.to_owned())?;
-        Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
+        let open = || -> Result<_> {
+            if let Some(group) = self.place_in_file() {
+                let is_group = group.kind_of(name)? == ObjectKind::Group;
+                return if is_group { Ok(Some(group.member(name)?.address().to_string())) } else { Ok(None) };
+            }
+            let info = self.inner().loc_info_by_name(name).h5()?;
+            Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
+        };
+        open().with_context(|| name.to_owned())
     }
 
     pub(crate) fn id(&self) -> Result<ObjectId> {
-        Ok(format!("{:?}", self.inner().loc_info().h5()?.token))
+        match self.place_in_file() {
+            Some(group) => Ok(group.address().to_string()),
+            None => Ok(format!("{:?}", self.inner().loc_info().h5()?.token)),
+        }
     }
 
     /// `served` decides which other files may be opened for elements that are stored there.
@@ -152,7 +167,8 @@ impl Group {
     /// `Unsupported` if they are in files that are not served.
     pub(crate) fn any_elements(&self, name: &str, served: &Served<'_>) -> Result<AnyDataset> {
         let open = || -> Result<_> {
-            let dataset = AnyDataset::open(self.inner().dataset(name).h5()?)?;
+            let checked = self.check(name)?;
+            let dataset = AnyDataset::open(self.inner().dataset(name).h5()?, checked.clone())?;
             let mut prefix = None;
             if let Some(found) = dataset.elsewhere.clone() {
                 let mut objects = ServedObjects { root: self.root()? };
@@ -166,9 +182,9 @@ impl Group {
             let opened = sys::open_cached_dataset(self.inner(), name, prefix, cache_bytes as usize)?;
             let stored = StoredType::new(opened.dtype().h5()?)?;
             let has_bytes = !stored.element().has_pointers();
-            let chunks = if has_bytes { AnyChunks::new(&opened, cache_bytes)? } else { None };
+            let chunks = if has_bytes { AnyChunks::new(&opened, checked.clone(), cache_bytes)? } else { None };
             let keeps_chunks = slab_bytes <= cache_bytes;
-            Ok(AnyDataset { dataset: opened, stored, elsewhere: None, apart: None, keeps_chunks, chunks })
+            Ok(AnyDataset { dataset: opened, stored, elsewhere: None, apart: None, keeps_chunks, chunks, checked })
         };
         open().map_err(Error::blame_source).with_context(|| name.to_owned())
     }
@@ -187,13 +203,13 @@ impl elsewhere::Objects for ServedObjects {
 
     fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
         // nothing that the other file names is followed
-        let root = Group::new(super::File::open_unlocked(file)?.0.into_root()?, String::new(), Reach::File);
+        let root = Group::of_root(super::File::open_unlocked(file)?.0.into_root()?);
         root.dataset(path).map(drop)
     }
 }
 
 impl AnyDataset {
-    fn open(dataset: hdf5::Dataset) -> Result<Self> {
+    fn open(dataset: hdf5::Dataset, checked: Option<Place>) -> Result<Self> {
         let creation = dataset.dcpl().h5()?;
         let elsewhere = Elsewhere::of_dataset(&creation)?;
         // libhdf5 would open the sources to see how far they reach
@@ -202,7 +218,7 @@ impl AnyDataset {
             _ => None,
         };
         let stored = StoredType::new(dataset.dtype().h5()?)?;
-        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None })
+        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None, checked })
     }
 
     /// Address by libhdf5's count, as in references.
@@ -284,7 +300,7 @@ impl AnyDataset {
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let is_stored =
             matches!(self.dataset.dcpl().h5()?.get_layout().h5()?, StorageLayout::Chunked | StorageLayout::Contiguous);
-        if is_stored && bytes > self.dataset.storage_size().saturating_mul(MAX_EXPANSION) {
+        if is_stored && bytes > stored_bytes(&self.dataset, self.checked.as_ref()).saturating_mul(MAX_EXPANSION) {
             limits::unbacked_cell(bytes)?;
         }
         Ok(())
@@ -302,6 +318,7 @@ impl AnyDataset {
             .iter()
             .fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
         let _limit = ChunkLimit::new(chunk_bytes);
+        self.check_variable(block)?;
         let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
         let read = sys::read_any(&target, &self.stored);
         read.or_else(|error| {
@@ -309,6 +326,18 @@ impl AnyDataset {
             let filters = sys::filters(&self.dataset.dcpl().h5()?)?;
             filters.iter().try_for_each(|filter| filter.check_available()).and(Err(error))
         })
+    }
+
+    /// Checks what elements of variable length lead to.
+    fn check_variable(&self, block: &[Steps]) -> Result<()> {
+        let Some(place) = self.checked.as_ref().filter(|_| self.element().has_pointers()) else { return Ok(()) };
+        let Some(variable) = place.variable()? else { return Ok(()) };
+        let end = |axis: &Steps| match axis.count.checked_sub(1) {
+            Some(steps) => axis.start.saturating_add(axis.step.saturating_mul(steps)).saturating_add(1),
+            None => axis.start,
+        };
+        let region: Vec<_> = block.iter().map(|axis| axis.start..end(axis)).collect();
+        variable.check(&region).map(drop)
     }
 
     /// `block` has an entry for each axis, slowest first; elements have their type in the file,

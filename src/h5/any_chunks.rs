@@ -11,8 +11,9 @@ use std::sync::Mutex;
 
 use hdf5::plist::dataset_create::ChunkOpts;
 
+use super::checked::Place;
 use super::chunk_reader::with_decoded;
-use super::dataset::{counts_from_start, each_stored_chunk};
+use super::dataset::{counts_from_start, each_stored_chunk, stored_chunk};
 use super::error::Hdf5Result;
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
@@ -44,6 +45,7 @@ pub(crate) struct Steps {
 /// Reads chunks without libhdf5.
 pub(super) struct AnyChunks {
     file: fs::File,
+    checked: Option<Place>,
     /// Extents of a chunk in elements, slowest axis first.
     extents: Vec<u64>,
     element_bytes: usize,
@@ -85,7 +87,7 @@ struct Runs {
 
 impl AnyChunks {
     /// `None` if only libhdf5 can read the chunks; about `keep` bytes of decoded ones are cached.
-    pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
+    pub(super) fn new(dataset: &hdf5::Dataset, checked: Option<Place>, keep: u64) -> Result<Option<Self>> {
         let creation = dataset.dcpl().h5()?;
         let Some(extents) = creation.get_chunk().h5()? else { return Ok(None) };
         let extents: Vec<u64> = extents.into_iter().map(|extent| extent as u64).collect();
@@ -106,7 +108,7 @@ impl AnyChunks {
         }
         let file = fs::File::from(sys::descriptor(&file)?);
         let kept = Mutex::new(Kept { most: usize::try_from(keep).unwrap_or(usize::MAX), ..Kept::default() });
-        Ok(Some(AnyChunks { file, extents, element_bytes, chunk_bytes, pipeline, kept }))
+        Ok(Some(AnyChunks { file, checked, extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
     /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
@@ -123,7 +125,7 @@ impl AnyChunks {
         let Some(bytes) = bytes else { return Ok(None) };
         let axes: Vec<Vec<Segment>> =
             block.iter().zip(&self.extents).map(|(axis, &extent)| segments(axis, extent)).collect();
-        let Some(places) = places(dataset, &axes)? else { return Ok(None) };
+        let Some(places) = places(dataset, self.checked.as_ref(), &axes)? else { return Ok(None) };
         let mut out = vec![0; bytes];
         let mut at = vec![0; axes.len()];
         for place in places {
@@ -227,16 +229,20 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
 
 /// Places of all chunks of a block, last axis fastest, `None` for one never written; no list for
 /// more than [`MAX_CHUNKS`].
-fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
+fn places(
+    dataset: &hdf5::Dataset,
+    checked: Option<&Place>,
+    axes: &[Vec<Segment>],
+) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
     if count == 1 {
         let start: Vec<u64> = axes.iter().map(|axis| axis[0].chunk).collect();
-        return Ok(Some(vec![sys::stored_chunk(dataset, &start)?]));
+        return Ok(Some(vec![stored_chunk(dataset, checked, &start)?]));
     }
-    // libhdf5 walks over the chunks to find one: here it does so once for all
+    // the index is walked once for all
     let mut places = vec![None; count];
-    each_stored_chunk(dataset, |start, chunk| {
+    each_stored_chunk(dataset, checked, |start, chunk| {
         let number = axes.iter().zip(start).try_fold(0, |number, (axis, start)| {
             let segment = axis.binary_search_by_key(start, |segment| segment.chunk).ok()?;
             Some(number * axis.len() + segment)

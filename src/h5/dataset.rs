@@ -9,6 +9,7 @@ use hdf5::Datatype;
 use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillTime, FillValue, Layout as StorageLayout};
 use hdf5::plist::group_create::AttrCreationOrder;
 
+use super::checked::{Place, Variable};
 use super::codec::ChunkLimit;
 use super::error::Hdf5Result;
 use super::sys::{self, Foreign, StoredChunk, StoredFilter, Strings, Target};
@@ -27,6 +28,10 @@ const MAX_EXPANSION: u64 = 1 << 10;
 /// Datasets of a scale in a file of [`Bounds::Earliest`]: it lists each with 16 bytes in one
 /// attribute of less than 64 KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
+
+/// Chunks that a dataset loses at most, along its slowest axis: libhdf5 looks for each of them, and
+/// damaged files may declare any extent.
+const MAX_DROPPED: u64 = 1 << 22;
 
 /// Bytes of a string of variable length in a dataset, at most.
 const VLEN_BYTES: usize = 16;
@@ -193,13 +198,14 @@ pub(crate) struct Header {
     dataset: hdf5::Dataset,
     path: String,
     elsewhere: Option<Elsewhere>,
+    checked: Option<Place>,
 }
 
 impl Header {
-    pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Result<Self> {
+    pub(super) fn new(dataset: hdf5::Dataset, path: String, checked: Option<Place>) -> Result<Self> {
         let find = || Elsewhere::of_dataset(&dataset.dcpl().h5()?);
         let elsewhere = find().map_err(Error::blame_source).with_context(|| format!("dataset {path}"))?;
-        Ok(Header { dataset, path, elsewhere })
+        Ok(Header { dataset, path, elsewhere, checked })
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -213,12 +219,19 @@ impl Header {
 
     /// The caller has checked where elements are stored; `outside` if some are in other files.
     pub(super) fn into_dataset(self, outside: bool) -> Dataset {
-        Dataset { outside, ..Dataset::new(self.dataset, self.path) }
+        Dataset { outside, checked: self.checked, ..Dataset::new(self.dataset, self.path) }
+    }
+
+    pub(super) fn checked(&self) -> Option<Place> {
+        self.checked.clone()
     }
 
     /// 0 if the elements are in other files or datasets.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        if self.elsewhere.is_some() { 0 } else { self.dataset.storage_size() }
+        match (&self.elsewhere, &self.checked) {
+            (Some(_), _) => 0,
+            (None, checked) => stored_bytes(&self.dataset, checked.as_ref()),
+        }
     }
 
     /// Ordered by creation, or by name if the file does not record that.
@@ -249,6 +262,7 @@ pub(crate) struct Dataset {
     layout: OnceLock<Layout>,
     /// The dataset, or elements of it, are in other files: only libhdf5 reads them.
     outside: bool,
+    checked: Option<Place>,
 }
 
 /// Properties that never change.
@@ -260,7 +274,7 @@ struct Layout {
 
 impl Dataset {
     pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
-        Dataset { dataset, path, layout: OnceLock::new(), outside: false }
+        Dataset { dataset, path, layout: OnceLock::new(), outside: false, checked: None }
     }
 
     pub(super) fn inner(&self) -> &hdf5::Dataset {
@@ -406,7 +420,7 @@ impl Dataset {
 
     /// Without the text of variable-length strings.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.dataset.storage_size()
+        stored_bytes(&self.dataset, self.checked.as_ref())
     }
 
     /// First axis fastest; `out` has the dataset's type.
@@ -417,6 +431,12 @@ impl Dataset {
                 return Ok(());
             }
             self.check_backed(count)?;
+            if let Values::String(strings) = out
+                && let Some(variable) = self.variable()?
+                && variable.strings(&ranges(region), strings)?
+            {
+                return Ok(());
+            }
             let (memory, file) = self.selection(region)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
             let _limit = self.limit_chunks()?;
@@ -425,6 +445,12 @@ impl Dataset {
             read.or_else(|error| self.check_filters().and(Err(error)))
         };
         read().with_context(|| self.place())
+    }
+
+    /// Strings of variable length that are read without libhdf5.
+    fn variable(&self) -> Result<Option<Variable>> {
+        let found = self.checked.as_ref().filter(|_| !self.outside).map(Place::variable).transpose()?;
+        Ok(found.flatten().filter(Variable::is_string))
     }
 
     /// As [`read_wide`](Self::read_wide), without elements.
@@ -609,7 +635,8 @@ impl Dataset {
             _ => return Ok(None),
         }
         let origin = vec![0; self.shape()?.len()];
-        let found = sys::stored_chunk(&self.dataset, &origin).with_context(|| self.place())?;
+        let find = || stored_chunk(&self.dataset, self.checked.as_ref(), &origin);
+        let found = find().with_context(|| self.place())?;
         Ok(found.map(|chunk| chunk.address))
     }
 
@@ -643,7 +670,7 @@ impl Dataset {
         let visit = |offset: &[u64], StoredChunk { address, bytes, filter_mask }| {
             visit(ChunkInfo { index: index(offset), address, stored_bytes: bytes, filter_mask });
         };
-        each_stored_chunk(&self.dataset, visit).with_context(|| self.place())
+        each_stored_chunk(&self.dataset, self.checked.as_ref(), visit).with_context(|| self.place())
     }
 
     pub(crate) fn storage(&self) -> Result<Storage> {
@@ -709,7 +736,14 @@ impl Dataset {
     /// Extent of an appendable dataset along the slowest axis.
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
-            let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
+            let (cell, has) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
+            let chunk_rows = self.layout()?.chunk.as_ref().and_then(|chunk| chunk.last().copied()).unwrap_or(1);
+            let dropped = has.saturating_sub(rows) / chunk_rows.max(1);
+            if dropped > MAX_DROPPED {
+                return Err(Error::limit(format!(
+                    "{dropped} chunks would be dropped, from row {rows} of {has} on; the limit is {MAX_DROPPED}"
+                )));
+            }
             sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
         };
         set().with_context(|| self.place())
@@ -744,14 +778,45 @@ impl fmt::Debug for Dataset {
     }
 }
 
+/// Elements along each axis, slowest first.
+fn ranges(region: &Region) -> Vec<Range<u64>> {
+    let axes = region.start.iter().zip(region.shape.iter()).rev();
+    axes.map(|(&start, &extent)| start..start + extent).collect()
+}
+
 /// libhdf5 before 1.14 does so only without a user block.
 pub(super) fn counts_from_start(file: &hdf5::File) -> bool {
     cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0
 }
 
+/// The chunk with an element, slowest axis first.
+pub(super) fn stored_chunk(
+    dataset: &hdf5::Dataset,
+    checked: Option<&Place>,
+    at: &[u64],
+) -> Result<Option<StoredChunk>> {
+    match checked {
+        Some(place) => place.chunk(at),
+        None => sys::stored_chunk(dataset, at),
+    }
+}
+
+/// libhdf5 would count each chunk that the index of a damaged file claims.
+pub(super) fn stored_bytes(dataset: &hdf5::Dataset, checked: Option<&Place>) -> u64 {
+    let chunks = checked.and_then(|place| place.chunk_bytes().ok().flatten());
+    chunks.unwrap_or_else(|| dataset.storage_size())
+}
+
 /// Visits each chunk in the file by the index of its first element, slowest axis first; in no
 /// promised order.
-pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
+pub(super) fn each_stored_chunk(
+    dataset: &hdf5::Dataset,
+    checked: Option<&Place>,
+    mut visit: impl FnMut(&[u64], StoredChunk),
+) -> Result<()> {
+    if let Some(place) = checked {
+        return place.each_chunk(visit);
+    }
     let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
         if address != u64::MAX && bytes > 0 {
             visit(offset, StoredChunk { address, bytes, filter_mask });

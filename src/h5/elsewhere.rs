@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use hdf5::dataset::{DatasetCreate, Layout};
 
+use super::checked::Root;
 use super::error::Hdf5Result;
 use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -128,13 +129,13 @@ pub(crate) enum Reach {
 pub(crate) struct Directory {
     /// Canonical; directories below it count.
     path: PathBuf,
-    /// Returns the root group; called only for files at or below `path`.
-    open: fn(&Path) -> Result<hdf5::Group>,
+    /// Called only for files at or below `path`.
+    open: fn(&Path) -> Result<Root>,
 }
 
 impl Reach {
     /// Everything below the directory of the file at `path`.
-    pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
+    pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<Root>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
@@ -142,7 +143,7 @@ impl Reach {
 
     /// Returns the root group, and the reach of the opened file; the caller has checked that it may
     /// be opened.
-    pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
+    pub(super) fn open(&self, path: &Path) -> Result<(Root, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
             Reach::Directory(directory) => Ok(((directory.open)(path)?, Self::beside(path, directory.open)?)),

@@ -9,6 +9,7 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Fil
 use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
+use super::checked::{Place, Root};
 use super::error::{Hdf5Result, from_hdf5};
 use super::lock;
 use super::sys::Mode;
@@ -16,38 +17,6 @@ use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt};
 use crate::remote;
-
-/// Start of HDF5 data: of a file, or after a user block.
-const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
-
-/// A user block may precede the signature.
-pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
-    Ok(signature(file)?.is_some())
-}
-
-/// Tells which releases of HDF5 can read the file.
-///
-/// # Errors
-/// `Format` if the file is not HDF5.
-pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
-    let start = signature(file)?.ok_or_else(|| Error::format("the file is not an HDF5 file"))?;
-    let mut version = [0];
-    file.read_at(start + SIGNATURE.len() as u64, &mut version)?;
-    Ok(version[0])
-}
-
-fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
-    let len = file.len()?;
-    let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
-    for start in starts.take_while(|start| start + 8 <= len) {
-        let mut bytes = [0; 8];
-        file.read_at(start, &mut bytes)?;
-        if bytes == SIGNATURE {
-            return Ok(Some(start));
-        }
-    }
-    Ok(None)
-}
 
 /// The oldest release of HDF5 that must be able to read a new file or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,9 +95,22 @@ pub(crate) struct File {
     reach: Reach,
     /// Release for new objects.
     bounds: Bounds,
+    /// The root group of a file that is read.
+    checked: Option<Place>,
 }
 
 impl File {
+    fn new(file: hdf5::File, path: &Path, checked: Option<Place>) -> Self {
+        let (path, reach) = (path.to_owned(), Reach::File);
+        File { file: Some(file), writable: false, path, reach, bounds: Bounds::V110, checked }
+    }
+
+    fn writable(mut self, bounds: Bounds) -> Self {
+        self.writable = true;
+        self.bounds = bounds;
+        self
+    }
+
     /// Readable by HDF5 1.10 and newer; an existing file is emptied.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         Self::create_for(Bounds::V110, path)
@@ -147,7 +129,7 @@ impl File {
         access.core_options(MEMORY_INCREMENT, false);
         let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation().h5()?, &access.finish().h5()?)?;
         // no lock has to be given back at the end
-        Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
+        Ok(File::new(file, Path::new(&name), None))
     }
 
     /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, begin at multiples
@@ -165,8 +147,7 @@ impl File {
             creation.file_space_strategy(strategy).file_space_page_size(page_bytes);
             sys::create_file(path, &creation.finish().h5()?, &Bounds::V110.access().finish().h5()?)
         };
-        let file = Some(create().context(Context::path(path))?);
-        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
+        Ok(File::new(create().context(Context::path(path))?, path, None).writable(Bounds::V110))
     }
 
     /// A file that is to become live (SWMR).
@@ -176,13 +157,13 @@ impl File {
 
     fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
         let create = || sys::create_file(path, &bounds.creation().h5()?, &access.finish().h5()?);
-        let file = Some(create().context(Context::path(path))?);
-        Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds })
+        Ok(File::new(create().context(Context::path(path))?, path, None).writable(bounds))
     }
 
     /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::Read, Bounds::V110, path, || access().finish())
+        let (file, checked) = open(Mode::Read, path, || access().finish())?;
+        Ok(File::new(file, path, checked))
     }
 
     /// Opens a path or URL, also a live file; returns access to its bytes as well.
@@ -196,15 +177,10 @@ impl File {
         let open = || -> Result<_> {
             let source = remote::open(path)?;
             let name = shown_path(path);
-            if !is_hdf5(&*source)? {
-                return Err(Error::format("the file is not an HDF5 file"));
-            }
+            let checked = Place::root(source.clone())?;
             let file = sys::open_source(&name, source.clone(), &access().finish().h5()?)?;
             // no lock has to be given back at the end
-            Ok((
-                File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 },
-                source,
-            ))
+            Ok((File::new(file, Path::new(&name), Some(checked)), source))
         };
         open().context(Context::path(path))
     }
@@ -249,13 +225,14 @@ impl File {
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
         let open = || -> Result<_> {
-            let source = FileSource::open(path)?;
+            let source = Arc::new(FileSource::open(path)?);
             // with the lock a restarted writer would have to wait for all readers
             let _lock = lock::share(&source)?;
-            sys::open_live(path, source, &access().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?)
+            let checked = Place::root(source.clone())?;
+            let access = access().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?;
+            Ok(File::new(sys::open_live(path, source, &access)?, path, Some(checked)))
         };
-        let file = Some(open().with_context(|| Context::path(path))?);
-        Ok(File { file, writable: false, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
+        open().with_context(|| Context::path(path))
     }
 
     /// New objects are readable by releases of `bounds`.
@@ -263,18 +240,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Self::open_for(Mode::Write, bounds, path, || bounds.access().finish())
-    }
-
-    fn open_for(
-        mode: Mode,
-        bounds: Bounds,
-        path: &Path,
-        access: impl Fn() -> hdf5::Result<FileAccess>,
-    ) -> Result<Self> {
-        let writable = matches!(mode, Mode::Write | Mode::WriteLive);
-        let file = Some(open(mode, path, access)?);
-        Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })
+        Ok(File::new(open(Mode::Write, path, || bounds.access().finish())?.0, path, None).writable(bounds))
     }
 
     /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that
@@ -284,7 +250,8 @@ impl File {
     /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it
     /// open, or a writer exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
-        Self::open_for(Mode::WriteLive, Bounds::V110, path, || Bounds::V110.access().finish())
+        let file = open(Mode::WriteLive, path, || Bounds::V110.access().finish())?.0;
+        Ok(File::new(file, path, None).writable(Bounds::V110))
     }
 
     /// Hands changes in libhdf5's memory to the operating system.
@@ -325,18 +292,20 @@ impl File {
                 Error::unsupported("other files are not followed from an address").context(Context::path(&self.path))
             );
         }
-        self.reach = Reach::beside(&self.path, |path| File::open_shared(path)?.file().group("/").h5())?;
+        self.reach = Reach::beside(&self.path, |path| File::open_shared(path)?.into_root())?;
         Ok(self)
     }
 
     pub(crate) fn root(&self) -> Result<Group> {
         let root = self.file().group("/").h5().context(Context::path(&self.path))?;
-        Ok(Group::new(root, String::new(), self.reach.clone()).created_for(self.bounds))
+        let root = Group::of_root((root, self.checked.clone()));
+        Ok(root.created_for(self.bounds, self.reach.clone()))
     }
 
     /// The handle keeps the file open after this `File` is dropped.
-    pub(super) fn into_root(self) -> Result<hdf5::Group> {
-        self.file().group("/").h5().context(Context::path(&self.path))
+    pub(super) fn into_root(self) -> Result<Root> {
+        let root = self.file().group("/").h5().context(Context::path(&self.path))?;
+        Ok((root, self.checked.clone()))
     }
 
     /// Open groups and datasets of a file that was created or opened for writing become unusable.
@@ -352,9 +321,23 @@ impl File {
     }
 }
 
-/// Opening for writing waits briefly for processes that are just opening the file for reading.
-pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
-    let open = || sys::open_file(path, mode, &access().h5()?);
+/// Opening for writing waits briefly for processes that are just opening the file for reading, and
+/// checks the file whole.
+pub(super) fn open(
+    mode: Mode,
+    path: &Path,
+    access: impl Fn() -> hdf5::Result<FileAccess>,
+) -> Result<(hdf5::File, Option<Place>)> {
+    let open = || {
+        let source = Arc::new(FileSource::open(path)?);
+        let lock = lock::share(&source)?;
+        let checked = match mode {
+            Mode::Read | Mode::ReadLive => Some(Place::root(source)?),
+            Mode::Write | Mode::WriteLive => Place::check_all(source).map(|()| None)?,
+        };
+        drop(lock);
+        Ok((sys::open_file(path, mode, &access().h5()?)?, checked))
+    };
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in
     // between is "truncated" unless it is read live, and so is one whose writer was killed before
     // it lengthened it

@@ -1,13 +1,15 @@
 //! Groups of HDF5 files and their links.
 
-use hdf5::LocationType;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use h5_read::ObjectKind;
+use hdf5::LocationType;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5_sys::h5::H5_index_t;
 
+use super::checked::{Place, Root};
 use super::elsewhere::Admission as _;
 use super::error::Hdf5Result;
 use super::sys::{Charset, Link};
@@ -43,6 +45,8 @@ pub(crate) struct Group {
     outside: bool,
     /// Release for new objects.
     bounds: Bounds,
+    /// `None` in files that this program makes or changes.
+    checked: Option<Place>,
 }
 
 /// The object of a path, all links followed.
@@ -58,7 +62,9 @@ impl Located {
             Located::Group(group) => Ok(group),
             Located::Member(parent, name) => {
                 let path = parent.path_of(&name);
-                Ok(parent.below(parent.group.group(&name).h5().with_context(|| format!("group {path}"))?, path))
+                let open = || -> Result<_> { Ok((parent.check(&name)?, parent.group.group(&name).h5()?)) };
+                let (checked, group) = open().with_context(|| format!("group {path}"))?;
+                Ok(parent.below(group, path, checked))
             }
         }
     }
@@ -66,25 +72,40 @@ impl Located {
 
 impl Group {
     pub(super) fn new(group: hdf5::Group, path: String, reach: Reach) -> Self {
-        Group { group, path, reach, outside: false, bounds: Bounds::V110 }
+        Group { group, path, reach, outside: false, bounds: Bounds::V110, checked: None }
     }
 
-    pub(super) fn created_for(mut self, bounds: Bounds) -> Self {
-        self.bounds = bounds;
-        self
+    /// The root group of a file of which no link leads to another.
+    pub(super) fn of_root((group, checked): Root) -> Self {
+        Group { checked, ..Group::new(group, String::new(), Reach::File) }
     }
 
     pub(super) fn inner(&self) -> &hdf5::Group {
         &self.group
     }
 
+    /// The same group, with the release for new objects and the files to which links may lead.
+    pub(super) fn created_for(self, bounds: Bounds, reach: Reach) -> Self {
+        Group { bounds, reach, ..self }
+    }
+
     /// `group` is in the same file; `path` is from the root.
-    fn below(&self, group: hdf5::Group, path: String) -> Self {
-        Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds }
+    fn below(&self, group: hdf5::Group, path: String, checked: Option<Place>) -> Self {
+        Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds, checked }
     }
 
     pub(crate) fn root(&self) -> Result<Group> {
-        Ok(self.below(self.group.file().h5()?.group("/").h5()?, String::new()))
+        let checked = self.checked.as_ref().map(Place::file_root).transpose()?;
+        Ok(self.below(self.group.file().h5()?.group("/").h5()?, String::new(), checked))
+    }
+
+    /// The object to which the hard link `name` leads, before libhdf5 opens it.
+    pub(super) fn check(&self, name: &str) -> Result<Option<Place>> {
+        self.checked.as_ref().map(|group| group.member(name)).transpose()
+    }
+
+    pub(super) fn place_in_file(&self) -> Option<&Place> {
+        self.checked.as_ref()
     }
 
     /// Follows soft and external links itself, so that libhdf5 does not; `links` counts them.
@@ -130,7 +151,7 @@ impl Group {
                 let found = Elsewhere::Link { file: file.clone(), path: path.clone() };
                 let target = self.reach.admit(&found, &file)?;
                 let (root, reach) = self.reach.open(&target)?;
-                let root = Group { group: root, path: String::new(), reach, outside: true, bounds: self.bounds };
+                let root = Group { reach, outside: true, bounds: self.bounds, ..Group::of_root(root) };
                 root.locate(&path, links).with_context(|| Context::path(&target))
             }
             Link::UserDefined(class) => Err(Elsewhere::UserDefined(class).refused()),
@@ -169,7 +190,7 @@ impl Group {
             }
             group.create(name).h5()
         };
-        Ok(self.below(create().with_context(|| format!("group {path}"))?, path))
+        Ok(self.below(create().with_context(|| format!("group {path}"))?, path, None))
     }
 
     /// `name` may be a relative path.
@@ -290,13 +311,14 @@ impl Group {
         let open = || {
             let (parent, last, header) = self.open_header(name)?;
             let Some(found) = header.elsewhere() else { return Ok(header.into_dataset(parent.outside)) };
+            let checked = header.checked();
             let mut objects = Objects { root: parent.root()?, files: HashMap::new() };
             let outside = elsewhere::check_elements(&parent.reach, header.path(), found, &mut objects)?;
             let header = match (parent.reach.directory(), found) {
                 (Some(directory), Elsewhere::Raw(_)) => {
                     // a dataset has one prefix for as long as it is open
                     drop(header);
-                    Header::new(sys::open_dataset(&parent.group, &last, directory)?, self.path_of(name))?
+                    Header::new(sys::open_dataset(&parent.group, &last, directory)?, self.path_of(name), checked)?
                 }
                 _ => header,
             };
@@ -333,12 +355,13 @@ impl Group {
         let Located::Member(parent, last) = self.find(name)? else {
             return Err(Error::format("the path leads to a group, expected a dataset"));
         };
+        let checked = parent.check(&last)?;
         let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
             // the dataset may be open, with its prefix
             (Err(_), Some(directory)) => sys::open_dataset(&parent.group, &last, directory)?,
             (dataset, _) => dataset.h5()?,
         };
-        let header = Header::new(dataset, self.path_of(name))?;
+        let header = Header::new(dataset, self.path_of(name), checked)?;
         Ok((parent, last, header))
     }
 
@@ -398,6 +421,13 @@ impl Group {
             Link::External { .. } | Link::UserDefined(_) => return Ok(LinkKind::Elsewhere),
         };
         let Located::Member(parent, last) = at else { return Ok(LinkKind::Group) };
+        if let Some(group) = &parent.checked {
+            return Ok(match group.kind_of(&last)? {
+                ObjectKind::Group => LinkKind::Group,
+                ObjectKind::Dataset => LinkKind::Dataset,
+                ObjectKind::Type => LinkKind::Other,
+            });
+        }
         Ok(match parent.group.loc_type_by_name(&last).h5()? {
             LocationType::Group => LinkKind::Group,
             LocationType::Dataset => LinkKind::Dataset,
@@ -484,7 +514,7 @@ impl elsewhere::Objects for Objects {
     fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
         if !self.files.contains_key(file) {
             // nothing that the other file names is followed
-            let root = Group::new(self.root.reach.open(file)?.0, String::new(), Reach::File);
+            let root = Group::of_root(self.root.reach.open(file)?.0);
             self.files.insert(file.to_owned(), root);
         }
         self.files[file].dataset(path).map(drop)

@@ -138,7 +138,7 @@ impl LiveFile {
                 .alignment(8, ALIGNMENT)
                 .finish()
         };
-        let file = file::open(Mode::WriteLive, path, access)?;
+        let file = file::open(Mode::WriteLive, path, access)?.0;
         let descriptor = fs::File::from(sys::descriptor(&file).with_context(|| Context::path(path))?);
         let shared = Shared { descriptor, flushes: AtomicU64::new(0), changed: AtomicU64::new(0) };
         Ok(LiveFile { file: Some(file), shared: Arc::new(shared), path: path.to_owned(), clock: Clock::default() })

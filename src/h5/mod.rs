@@ -2,7 +2,7 @@
 //! of casacore tables.
 //!
 //! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe
-//! call, [`sys`].
+//! call, [`sys`]; of files that exist, libhdf5 opens only what [`checked`] has found whole.
 //!
 //! - Shapes, regions and chunk indices are in casacore's order, first axis fastest and rows last.
 //!   They are reversed here, at the edge, and nowhere else. `any.rs`, which shows files of any
@@ -21,6 +21,7 @@ mod any_chunks;
 mod any_type;
 mod attribute;
 mod byte_rows;
+mod checked;
 mod checksum;
 mod chunk_reader;
 mod codec;
@@ -38,6 +39,7 @@ mod lock;
 mod repair;
 mod row_count;
 mod scales;
+mod signature;
 mod stored_element;
 mod stored_filter;
 mod sys;
@@ -58,13 +60,14 @@ pub use compression::{Compression, Plugin};
 pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, IndexKind, MAX_OLD_SCALED, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
-pub(crate) use file::{ALIGNED_BYTES, Bounds, File, is_hdf5, superblock_version};
+pub(crate) use file::{ALIGNED_BYTES, Bounds, File};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use lock::{locked, retry_while_locked};
 pub(crate) use repair::Superblock;
 pub(crate) use scales::{Attachments, Scale};
+pub(crate) use signature::{is_hdf5, superblock_version};
 pub(crate) use sys::Link;
 pub(crate) use virtual_dataset::{VirtualSource, VirtualSpec};
 pub(crate) use wide::Wide;

@@ -65,7 +65,7 @@ struct Column {
 #[derive(Debug)]
 enum Parts {
     Dense(Part),
-    Cubes { cubes: Vec<Part>, row_cube: Part, row_index: Part },
+    Cubes { cubes: Vec<Part>, row_cube: Box<Part>, row_index: Box<Part> },
 }
 
 /// A dataset with the shape of its cells, and the refresh at which its extents were last read.
@@ -146,7 +146,9 @@ impl TableReader {
         let column = |column: ColumnLayout| {
             let parts = match column.open(|path| Part::open(root, path))? {
                 Growing::Dense(data) => Parts::Dense(data),
-                Growing::Cubes { cubes, row_cube, row_index } => Parts::Cubes { cubes, row_cube, row_index },
+                Growing::Cubes { cubes, row_cube, row_index } => {
+                    Parts::Cubes { cubes, row_cube: Box::new(row_cube), row_index: Box::new(row_index) }
+                }
             };
             Ok(Column { info: column.info, parts })
         };

@@ -9,15 +9,18 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::bytes::{Bytes, Sizes};
-use crate::datatype::{Class, Datatype};
+use crate::datatype::{Class, Datatype, Reference};
 use crate::error::{Error, Result, Within};
 use crate::file::File;
-use crate::value;
 
 const STRUCTURE: &str = "global heap collection";
 
 /// Bytes of collections that are kept.
 const KEPT_BYTES: usize = 16 << 20;
+
+/// Kind and flag of references in the encoding of HDF5 1.12.
+pub(crate) const NEW_OBJECT: u8 = 2;
+pub(crate) const EXTERNAL: u8 = 1;
 
 /// Collections of a file that were read, so that the next object of one needs no reading.
 #[derive(Debug)]
@@ -90,7 +93,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// `Damaged` if an object is missing or too short, or its collection is not whole: that has an
-    /// object whose size cannot be, or bytes that are no object. `Io`.
+    /// object whose size cannot be. `Io`.
     pub fn check(&mut self, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
         if !datatype.is_variable() {
             return Ok(());
@@ -118,7 +121,7 @@ impl GlobalHeap {
                 })
             }),
             Class::Reference(reference) => bytes.chunks_exact(size).try_for_each(|element| {
-                let id = value::heap_id(*reference, self.file.bytes("reference", 0, element))?;
+                let id = heap_id(*reference, self.file.bytes("reference", 0, element))?;
                 self.check_collection(id)
             }),
             _ => Ok(()),
@@ -162,6 +165,24 @@ impl GlobalHeap {
         }
         Ok(())
     }
+}
+
+/// Place of the heap object that has the rest of a reference, if there is one. References in the
+/// encoding of HDF5 1.12 have a kind, flags, and a token, or the size and place of an object that
+/// has a token and more.
+pub(crate) fn heap_id(reference: Reference, mut fields: Bytes<'_>) -> Result<Option<HeapId>> {
+    match reference {
+        Reference::Object => return Ok(None),
+        Reference::Region => {}
+        _ => {
+            let (kind, flags) = (fields.u8()?, fields.u8()?);
+            if kind == NEW_OBJECT && flags & EXTERNAL == 0 {
+                return Ok(None);
+            }
+            fields.skip(4)?;
+        }
+    }
+    HeapId::decode(&mut fields)
 }
 
 impl HeapId {

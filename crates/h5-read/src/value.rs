@@ -6,14 +6,10 @@ use crate::bytes::Bytes;
 use crate::datatype::{Bits, ByteOrder, Class, Datatype, Float, Normalization, Reference};
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::global_heap::{GlobalHeap, HeapId};
+use crate::global_heap::{EXTERNAL, GlobalHeap, HeapId, NEW_OBJECT, heap_id};
 
 /// Most bytes of an integer that a value can have.
 const INTEGER_BYTES: usize = 16;
-
-/// Kind and flag of references in the encoding of HDF5 1.12.
-const NEW_OBJECT: u8 = 2;
-const EXTERNAL: u8 = 1;
 
 /// An element.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,24 +151,6 @@ impl Values {
         self.spend(object.len())?;
         Ok(object)
     }
-}
-
-/// Place of the heap object that has the rest of a reference, if there is one. References in the
-/// encoding of HDF5 1.12 have a kind, flags, and a token, or the size and place of an object that
-/// has a token and more.
-pub(crate) fn heap_id(reference: Reference, mut fields: Bytes<'_>) -> Result<Option<HeapId>> {
-    match reference {
-        Reference::Object => return Ok(None),
-        Reference::Region => {}
-        _ => {
-            let (kind, flags) = (fields.u8()?, fields.u8()?);
-            if kind == NEW_OBJECT && flags & EXTERNAL == 0 {
-                return Ok(None);
-            }
-            fields.skip(4)?;
-        }
-    }
-    HeapId::decode(&mut fields)
 }
 
 /// A number of bytes and as many, which are an address in files.

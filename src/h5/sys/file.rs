@@ -87,9 +87,9 @@ pub(crate) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
 /// shared dataset with a new chunk libhdf5 would give zeros or other rows to all but one, without
 /// an error: `H5Drefresh` forgets the chunk index only of a dataset that is open once.
 #[cfg(feature = "static-hdf5")]
-pub(crate) fn open_live(path: &Path, source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
+pub(crate) fn open_live(path: &Path, source: Arc<FileSource>, access: &FileAccess) -> Result<hdf5::File> {
     let descriptor = source.raw(0).map_or(-1, |raw| raw.file.as_raw_fd());
-    open_driven(&c_path(path)?, (Arc::new(source), descriptor), Mode::ReadLive, access)
+    open_driven(&c_path(path)?, (source, descriptor), Mode::ReadLive, access)
 }
 
 #[cfg(feature = "static-hdf5")]
@@ -115,7 +115,7 @@ pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
 /// and all but one would read wrong rows of new chunks: so the second gets another driver, and the
 /// third is `Unsupported`.
 #[cfg(not(feature = "static-hdf5"))]
-pub(crate) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
+pub(crate) fn open_live(path: &Path, _source: Arc<FileSource>, access: &FileAccess) -> Result<hdf5::File> {
     for is_second in [false, true] {
         if is_second {
             call!(h5p::H5Pset_fapl_log(access.id(), ptr::null(), 0, 0)).h5()?;
