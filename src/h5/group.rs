@@ -33,6 +33,8 @@ pub(crate) enum LinkKind {
     Elsewhere,
     /// A committed (named) type.
     Other,
+    /// An object that cannot be opened.
+    Damaged,
 }
 
 #[derive(Debug, Clone)]
@@ -403,6 +405,16 @@ impl Group {
             Ok((name, kind))
         };
         names.into_iter().map(with_kind).collect()
+    }
+
+    /// As [`links`](Self::links), around damaged objects.
+    pub(crate) fn members(&self) -> Result<Vec<(String, LinkKind)>> {
+        let with_kind = |name: String| match self.kind_of(&name) {
+            Ok(kind) => Ok((name, kind)),
+            Err(error) if error.is_damage() => Ok((name, LinkKind::Damaged)),
+            Err(error) => Err(error.context(format!("object {}", self.path_of(&name)))),
+        };
+        self.link_names()?.into_iter().map(with_kind).collect()
     }
 
     /// Ordered by creation if the file records that, else by name.

@@ -22,7 +22,6 @@ mod any_type;
 mod attribute;
 mod byte_rows;
 mod checked;
-mod checksum;
 mod chunk_reader;
 mod codec;
 mod compression;

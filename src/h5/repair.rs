@@ -16,7 +16,8 @@
 //! library flushes, so that the end of the file in it may be too small; a library that believes it
 //! cuts the file there.
 
-use super::checksum::{lookup3, u32_at};
+use h5_read::lookup3;
+
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, WriteAt};
 
@@ -52,7 +53,8 @@ impl Superblock {
                     format!("version {} with offsets of {} bytes, which no live file has", bytes[8], bytes[9]);
                 return Err(Error::unsupported(message));
             }
-            let (found, expected) = (u32_at(&bytes, CHECKSUM), lookup3(&bytes[..CHECKSUM]));
+            let stored = [0, 1, 2, 3].map(|byte| bytes[CHECKSUM + byte]);
+            let (found, expected) = (u32::from_le_bytes(stored), lookup3(&bytes[..CHECKSUM]));
             if found != expected {
                 return Err(Error::format(format!("checksum {found:#010x} where {expected:#010x} is expected")));
             }

@@ -19,7 +19,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use super::checksum::lookup3;
+use h5_read::lookup3;
+
 use crate::error::Result;
 
 /// A header within one page is written whole or not at all if the process is killed; others are

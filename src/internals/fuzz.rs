@@ -11,7 +11,7 @@ use std::sync::Arc;
 use blosc_arrays::samples;
 use bstr::ByteSlice;
 
-use super::managers;
+use super::{managers, native_files};
 use crate::aipsio::{Decoder, Encoder};
 use crate::container::{
     Announced, AnnouncedFile, Container, ContainerMut, FormatOptions, MULTI_HDF5, Memory, MultiFile, MultiFileMut,
@@ -60,6 +60,7 @@ pub static TARGETS: &[Target] = &[
     Target { name: "blz", run: samples::read, seeds: |_| samples::files() },
     Target { name: "vt", run: vt, seeds: vt_seeds },
     Target { name: "seal", run: seal, seeds: seal_seeds },
+    Target { name: "native_file", run: native_files::read, seeds: native_files::seeds },
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },
 ];
 
@@ -452,6 +453,7 @@ mod tests {
         blz: 13 seeds, 5000 changes;
         vt: 20 seeds, 3000 changes;
         seal: 3 seeds, 2000 changes;
+        native_file: 4 seeds, 600 changes;
         document: 200 seeds, 3000 changes;
     }
 

@@ -8,6 +8,7 @@
 pub mod fuzz;
 pub mod kernels;
 mod managers;
+mod native_files;
 mod rows;
 
 pub use rows::{RowBlocks, cells, each_run, find};

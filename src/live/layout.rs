@@ -83,7 +83,7 @@ fn table(root: &Group, described: &DescribedTable, document: TableDocument) -> R
     let path = &described.path;
     let group = root.group(&path[1..])?;
     let mut columns = Vec::new();
-    for DescribedColumn { info, form, .. } in described_columns(&described.exact, &mut HashMap::new())? {
+    for DescribedColumn { info, form, .. } in described_columns(described.exact()?, &mut HashMap::new())? {
         let positions = match form.kind {
             FormKind::Dense => Vec::new(),
             FormKind::Cubes => {

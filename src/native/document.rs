@@ -119,8 +119,8 @@ pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
 pub(crate) struct DescribedTable {
     /// Also below `_ctds`.
     pub(crate) path: String,
-    pub(crate) exact: Group,
-    document: Attribute,
+    /// The group below `_ctds` and the document, unless they are damaged.
+    found: Result<(Group, Attribute)>,
 }
 
 impl DescribedTable {
@@ -130,12 +130,22 @@ impl DescribedTable {
         struct Named {
             name: String,
         }
-        decode::<Named>(&self.document).ok().map(|document| document.name)
+        let (_, document) = self.found.as_ref().ok()?;
+        decode::<Named>(document).ok().map(|document| document.name)
+    }
+
+    /// The group below `_ctds`.
+    ///
+    /// # Errors
+    /// `Format` if it is damaged.
+    pub(crate) fn exact(&self) -> Result<&Group> {
+        self.found.as_ref().map(|(exact, _)| exact).map_err(Error::clone)
     }
 
     /// Name, info, keywords, how casacore stored the table, but not its columns.
     pub(crate) fn document(&self) -> Result<TableDocument> {
-        decode(&self.document).with_context(|| format!("{CTDS} attribute {TABLE}"))
+        let (_, document) = self.found.as_ref().map_err(Error::clone)?;
+        decode(document).with_context(|| format!("{CTDS} attribute {TABLE}"))
     }
 }
 
@@ -154,11 +164,23 @@ pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
 
 fn collect_tables(exact: &Group, path: &str, tables: &mut Vec<DescribedTable>, depth: usize) -> Result<()> {
     limits::depth(depth, "groups")?;
-    for (name, _) in exact.links()?.into_iter().filter(|(_, kind)| *kind == LinkKind::Group) {
-        let (path, exact) = (format!("{path}/{name}"), exact.group(&name)?);
-        let Some(document) = exact.attribute(TABLE)? else { continue };
-        tables.push(DescribedTable { path: path.clone(), exact: exact.clone(), document });
-        collect_tables(&exact, &path, tables, depth + 1)?;
+    for (name, kind) in exact.members()? {
+        if !matches!(kind, LinkKind::Group | LinkKind::Damaged) {
+            continue;
+        }
+        let path = format!("{path}/{name}");
+        let find = || -> Result<_> {
+            let exact = exact.group(&name)?;
+            Ok(exact.attribute(TABLE)?.map(|document| (exact, document)))
+        };
+        match find() {
+            Ok(None) => {}
+            Ok(Some((exact, document))) => {
+                tables.push(DescribedTable { path: path.clone(), found: Ok((exact.clone(), document)) });
+                collect_tables(&exact, &path, tables, depth + 1)?;
+            }
+            Err(error) => tables.push(DescribedTable { path, found: Err(error) }),
+        }
     }
     Ok(())
 }

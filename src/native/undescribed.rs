@@ -9,9 +9,10 @@ use super::attributes::{
     BOOL, CTDS_NAME, DTYPE, OF_COLUMN, OF_TABLE, Object, README, TABLE_SUBTYPE, TABLE_TYPE, UNITS, apply_own, keywords,
     text,
 };
+use super::axes::role_of_scale;
 use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{CTDS, QUICKLOOK_VERSION, defined_flags, flags_of, last_part};
+use super::names::{CTDS, QUICKLOOK_VERSION, ROW, defined_flags, flags_of, last_part};
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -96,7 +97,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
 /// `_ctds`, groups of columns, and quicklooks.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for (name, kind) in group.links()? {
+    for (name, kind) in group.members()? {
         let is_group = match kind {
             LinkKind::Soft => matches!(group.target_kind(&name), Ok(LinkKind::Group)),
             kind => kind == LinkKind::Group,
@@ -104,21 +105,32 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
         if !is_group || name == CTDS {
             continue;
         }
-        let inside = group.group(&name)?;
-        if FormKind::of_group(&inside).is_none() && inside.attribute(QUICKLOOK_VERSION)?.is_none() {
-            found.push(name);
+        let is_table = || -> Result<bool> {
+            let inside = group.group(&name)?;
+            Ok(FormKind::of_group(&inside).is_none() && inside.attribute(QUICKLOOK_VERSION)?.is_none())
+        };
+        match is_table() {
+            Ok(false) => {}
+            Ok(true) => found.push(name),
+            // opening the table gives the error
+            Err(error) if error.is_damage() => found.push(name),
+            Err(error) => return Err(error),
         }
     }
     Ok(found)
 }
 
-/// Members that belong to no table.
-pub(super) fn note_strays(root: &Group, notes: &mut Notes) -> Result<()> {
-    for (name, kind) in root.links()? {
+/// Members that belong to no table. `tables` are groups that are tables, whatever they contain.
+pub(super) fn note_strays(root: &Group, tables: &HashSet<String>, notes: &mut Notes) -> Result<()> {
+    for (name, kind) in root.members()? {
+        if tables.contains(&format!("/{name}")) {
+            continue;
+        }
         let target = if kind == LinkKind::Soft { root.target_kind(&name) } else { Ok(kind) };
         match target {
             Ok(LinkKind::Dataset | LinkKind::Other) => notes.not_a_subtable(format!("/{name}"), "it is not a group"),
-            Ok(LinkKind::Group) if FormKind::of_group(&root.group(&name)?).is_some() => {
+            Ok(LinkKind::Damaged) => notes.not_a_subtable(format!("/{name}"), "it is damaged"),
+            Ok(LinkKind::Group) if root.group(&name).is_ok_and(|group| FormKind::of_group(&group).is_some()) => {
                 notes.not_a_subtable(format!("/{name}"), "it is a column, which belongs in the group of a table");
             }
             Ok(_) => {}
@@ -138,7 +150,7 @@ pub(super) fn columns(
 ) -> Result<Vec<(ColumnInfo, StoredForm, u64)>> {
     let mut found = Vec::new();
     let known = Known::new(known);
-    for (link, kind) in group.links()? {
+    for (link, kind) in group.members()? {
         let is_table = || tables.contains(&format!("{}/{link}", group.path().trim_end_matches('/')));
         if known.has(&link) || known.is_flags(group, &link) || is_table() {
             continue;
@@ -151,6 +163,9 @@ pub(super) fn columns(
             Ok(LinkKind::Dataset) => dense(group, &known, &link, notes),
             Ok(LinkKind::Group) => several(group, &link, notes),
             Ok(LinkKind::Elsewhere) => group.dataset(&link).map(|_| None),
+            // no column is made of a scale
+            Ok(LinkKind::Damaged) if role_of_scale(&link).is_some() || link == ROW => Ok(None),
+            Ok(LinkKind::Damaged) => group.header(&link).map(|_| None),
             Ok(LinkKind::Soft | LinkKind::Other) => Err(Error::unsupported("it is neither a dataset nor a group")),
             // a link without a target is an edit, not damage
             Err(error) if error.leads_elsewhere() => Err(error),

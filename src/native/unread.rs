@@ -22,8 +22,8 @@ pub(super) fn in_root(root: &Group) -> Result<Vec<String>> {
     if root.has(CTDS) {
         let exact = root.group(CTDS)?;
         note_attributes(&Object::Group(exact.clone()), &format!("/{CTDS}"), &[], &mut notes)?;
-        for (name, kind) in exact.links()? {
-            if kind != LinkKind::Group {
+        for (name, kind) in exact.members()? {
+            if !matches!(kind, LinkKind::Group | LinkKind::Damaged) {
                 notes.push(format!("/{CTDS}/{name} is not converted: it describes no table"));
             }
         }
@@ -43,7 +43,7 @@ pub(super) fn in_table(
     let mut notes = Vec::new();
     let columns: HashSet<&str> = forms.iter().map(|form| form.link.as_str()).collect();
     let flags: HashSet<&str> = forms.iter().filter_map(|form| form.flags.as_deref()).collect();
-    for (name, kind) in table.links()? {
+    for (name, kind) in table.members()? {
         if kind != LinkKind::Dataset || columns.contains(name.as_str()) || name == COMMITTED_ROWS {
             continue;
         }
@@ -56,7 +56,7 @@ pub(super) fn in_table(
     }
     for form in forms.iter().filter(|form| form.has_group()) {
         let Ok(group) = table.group(&form.link) else { continue };
-        for (name, kind) in group.links()? {
+        for (name, kind) in group.members()? {
             let path = format!("{}/{name}", form.link);
             let own: &[&str] = if form.has_member(&name) { &[] } else { &OF_SCALE };
             if kind == LinkKind::Dataset && (form.has_member(&name) || role_of_scale(&name).is_some()) {

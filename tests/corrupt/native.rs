@@ -1,14 +1,14 @@
 //! Native files that are valid HDF5 but not what docs/layout.md says: objects of another type or
 //! size, attributes that contradict each other.
 //!
-//! Damage to HDF5's own structures may crash libhdf5, so that it is tried on child processes, in
-//! h5bridge/tests/cli.rs.
+//! Damage to HDF5's own structures is found before libhdf5 sees it: one case is here, random ones
+//! are in `internals::fuzz` and in h5bridge/tests/cli.rs.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::convert::{Compare, Source, ToHdf5, ToTable};
+use ctds_hdf5::convert::{Compare, Digest, Source, ToHdf5, ToTable};
 use ctds_hdf5::value::{Complex64, Region};
 use ctds_hdf5_testing::{Copy, find, testdata};
 use hdf5::types::VarLenUnicode;
@@ -362,5 +362,45 @@ fn odd_strings() {
             replace(&exact.group(&group).unwrap(), name, &[values.len()], values);
         };
         Native::of(&copy.path()).damaged_by(change, Format, &["strings.", words]);
+    }
+}
+
+/// The header of an object becomes zeros, as the pages of a failing disk do.
+fn zero_header(path: &Path, object: &str) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let file = h5_read::File::open(bytes.clone()).unwrap();
+    let header = file.offset(file.root().unwrap().find(object).unwrap().address()).unwrap() as usize;
+    bytes[header..header + 16].fill(0);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damaged_subtables_cost_nothing_else() {
+    for object in ["FIELD", "_ctds/FIELD"] {
+        let native = Native::of(&testdata().join("demo/demo.ms"));
+        let digests = || Digest::new(&native.path).run().unwrap();
+        let whole = digests();
+        zero_header(&native.path, object);
+        let damaged = digests();
+        assert_eq!(whole.len(), damaged.len());
+        for ((name, whole), (_, found)) in whole.iter().zip(&damaged) {
+            if name != "FIELD" {
+                assert_eq!(whole.as_ref().unwrap().hash, found.as_ref().unwrap().hash, "{name}");
+                continue;
+            }
+            let error = found.as_ref().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Format);
+            assert!(error.to_string().contains("the object has no header here"), "{error}");
+        }
+        let target = native.path.with_file_name("back.ms");
+        let convert = || ToTable::new(&native.path);
+        assert_eq!(convert().write(&target).unwrap_err().kind(), ErrorKind::Format);
+        let summary = convert().salvage(true).write(&target).unwrap();
+        let left_out: Vec<&str> = summary.damage.iter().map(|damage| damage.table.as_str()).collect();
+        assert_eq!(left_out, ["FIELD"]);
+        for (name, table) in Digest::new(&target).run().unwrap().into_iter().filter(|(name, _)| name != "FIELD") {
+            let before = whole.iter().find(|(other, _)| *other == name).unwrap();
+            assert_eq!(table.unwrap().hash, before.1.as_ref().unwrap().hash, "{name}");
+        }
     }
 }

@@ -9,8 +9,12 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     word.map_or(0, u32::from_le_bytes)
 }
 
-/// Jenkins' lookup3, `hashlittle` with the initial value 0.
-pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
+/// The checksum of metadata: Jenkins' lookup3, `hashlittle` with the initial value 0.
+///
+/// ```
+/// assert_eq!(h5_read::lookup3(b"Four score and seven years ago"), 0x1777_0551);
+/// ```
+pub fn lookup3(bytes: &[u8]) -> u32 {
     let [mut a, mut b, mut c] = [0xdead_beefu32.wrapping_add(bytes.len() as u32); 3];
     let blocks = bytes.len().saturating_sub(1) / 12;
     let (whole, rest) = bytes.split_at(blocks * 12);

@@ -126,6 +126,9 @@ impl Header {
             damage: Vec::new(),
         };
         if !prefix.starts_with(b"OHDR") {
+            if prefix.first() == Some(&0) {
+                return Err(fields.error("the object has no header here"));
+            }
             fields.version(&[1])?;
             fields.skip(1)?;
             let count = usize::from(fields.u16()?);

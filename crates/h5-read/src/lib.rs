@@ -63,6 +63,7 @@ mod walk;
 mod walks;
 
 pub use attribute::Attribute;
+pub use checksum::lookup3;
 pub use chunks::Chunk;
 pub use dataset::Dataset;
 pub use dataspace::{Dataspace, SpaceKind};

@@ -120,7 +120,7 @@ fn find_more_tables(
         let mut paths = root.group(&path[1..]).map_or(Ok(Vec::new()), |group| inside(&group, &path))?;
         if next == 0 {
             paths.append(&mut inside(root, "")?);
-            undescribed::note_strays(root, &mut notes)?;
+            undescribed::note_strays(root, known, &mut notes)?;
         }
         for path in paths {
             if tables.iter().any(|table| table.group == path) {
@@ -179,7 +179,7 @@ impl NativeTable {
         let mut table_names = HashMap::new();
         document.keywords.collect_table_names(&mut table_names);
         let mut notes = Notes::default();
-        let found = existing_columns(&group, &described.exact, &mut table_names, &mut notes)?;
+        let found = existing_columns(&group, described.exact()?, &mut table_names, &mut notes)?;
         let bindings = found.iter().map(|column| column.manager).collect();
         let (columns, mut forms): (Vec<ColumnInfo>, Vec<StoredForm>) =
             found.into_iter().map(|column| (column.info, column.form)).unzip();
@@ -202,7 +202,7 @@ impl NativeTable {
             written: Ok(None),
             damage: Vec::new(),
             group,
-            exact: Some(described.exact.clone()),
+            exact: Some(described.exact()?.clone()),
             source,
         };
         // nothing can be added to a live table
