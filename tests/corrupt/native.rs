@@ -404,3 +404,18 @@ fn damaged_subtables_cost_nothing_else() {
         }
     }
 }
+
+#[test]
+fn damaged_columns_cost_nothing_else() {
+    for (object, table, column) in [("MAIN/WEIGHT", ".", "WEIGHT"), ("HISTORY/APP_PARAMS", "HISTORY", "APP_PARAMS")] {
+        let native = Native::of(&testdata().join("demo/demo.ms"));
+        zero_header(&native.path, object);
+        let target = native.path.with_file_name("back.ms");
+        let convert = || ToTable::new(&native.path);
+        let error = convert().write(&target).unwrap_err();
+        assert!(error.to_string().contains("the object has no header here"), "{error}");
+        let summary = convert().salvage(true).write(&target).unwrap();
+        let left_out: Vec<_> = summary.damage.iter().map(|damage| (&*damage.table, damage.column.as_deref())).collect();
+        assert_eq!(left_out, [(table, Some(column))]);
+    }
+}

@@ -41,15 +41,17 @@ impl NativeTable {
         let changes = attributes::diff(&object, &self.written_attributes(), &self.keywords, &OF_TABLE, &expressions)?;
         let mut of_columns = Vec::new();
         for (info, form) in self.columns.iter().zip(&self.forms).take(self.described) {
-            let changes = match form.kind {
+            let object = match form.kind {
                 FormKind::Missing => None,
-                _ => {
-                    let expected = self.written_column_attributes(info, form);
-                    let object = self.object(form)?;
-                    Some(attributes::diff(&object, &expected, &info.desc.keywords, &OF_COLUMN, &[])?)
-                }
+                _ => match self.object(form) {
+                    // the column cannot be read either
+                    Err(error) if error.is_damage() => None,
+                    object => Some(object?),
+                },
             };
-            of_columns.push(changes);
+            let expected = self.written_column_attributes(info, form);
+            let diff = |object| attributes::diff(&object, &expected, &info.desc.keywords, &OF_COLUMN, &[]);
+            of_columns.push(object.map(diff).transpose()?);
         }
         if changes.notes.is_empty() && of_columns.iter().flatten().all(|changes| changes.notes.is_empty()) {
             return Ok(None);

@@ -113,8 +113,11 @@ fn find_more_tables(
         let (name, path) = (tables[next].name.clone(), tables[next].group.clone());
         // groups of subtables of the main table lie beside it; those of other tables lie inside
         // their parents
+        let columns = tables[next].table.iter().flat_map(|table| &table.forms);
+        let columns: HashSet<String> = columns.map(|form| format!("{path}/{}", form.link)).collect();
         let inside = |group: &Group, prefix: &str| -> Result<Vec<String>> {
-            Ok(undescribed::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}")).collect())
+            let paths = undescribed::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}"));
+            Ok(paths.filter(|path| !columns.contains(path)).collect())
         };
         let mut notes = Notes::default();
         let mut paths = root.group(&path[1..]).map_or(Ok(Vec::new()), |group| inside(&group, &path))?;
@@ -126,7 +129,8 @@ fn find_more_tables(
             if tables.iter().any(|table| table.group == path) {
                 continue;
             }
-            if leads_back(root, &path)? {
+            // opening the table gives the error of a damaged group
+            if leads_back(root, &path).unwrap_or(false) {
                 notes.not_a_subtable(path, "it leads back to a group that it is in");
                 continue;
             }
