@@ -16,11 +16,11 @@ use std::time::Duration;
 use bstr::BString;
 use h5_read::{Class, FilterError, Filters, GlobalHeap, ObjectKind, Storage, Target};
 
-use super::codec;
 use super::signature::is_hdf5;
 use super::sys::StoredChunk;
+use super::{Superblock, codec};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::ReadAt;
+use crate::io::{Paged, ReadAt};
 use crate::sync::LockUnpoisoned;
 
 /// Bytes of structures that may be read of a file, beside a multiple of its size: an intact one has
@@ -36,8 +36,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 const STEP_BYTES: u64 = 4 << 20;
 
 /// Facts about an object that is whole.
-#[derive(Default)]
 struct Known {
+    kind: ObjectKind,
     /// Hard links of a group by name, with the addresses of their objects.
     links: HashMap<Vec<u8>, u64>,
     /// Bytes of all chunks of a dataset, when it was checked.
@@ -72,6 +72,9 @@ impl Place {
             return Err(Error::format("the file is not an HDF5 file"));
         }
         let budget = source.len()?.saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET);
+        // structures are small, and many lie near each other; a writer would change pages
+        let is_written = Superblock::read(&*source).is_ok_and(|superblock| superblock.is_being_written());
+        let source = if is_written { source } else { Arc::new(Paged::new(source)?) };
         let open = || -> h5_read::Result<_> {
             let file = h5_read::File::open(Source(source))?.with_filters(Codecs).with_budget(budget);
             file.check_extension()?;
@@ -130,8 +133,11 @@ impl Place {
     /// The kind of the object to which the hard link `name` leads, of which only the header is
     /// read.
     pub(super) fn kind_of(&self, name: &str) -> Result<ObjectKind> {
-        let object = self.checked.file.object(self.address_of(name)?);
-        object.map(|object| object.kind()).map_err(|error| converted(&error))
+        let address = self.address_of(name)?;
+        if let Some(Ok(known)) = self.checked.objects.lock_unpoisoned().get(&address) {
+            return Ok(known.kind);
+        }
+        self.checked.file.object(address).map(|object| object.kind()).map_err(|error| converted(&error))
     }
 
     fn dataset(&self) -> Result<h5_read::Dataset> {
@@ -214,8 +220,7 @@ impl Checked {
     }
 
     fn read(&self, address: u64) -> Result<Known> {
-        let mut known = Known::default();
-        let mut read = || -> h5_read::Result<Result<()>> {
+        let read = || -> h5_read::Result<Result<Known>> {
             let object = self.file.object(address)?;
             if let Some(error) = object.damage().first() {
                 return Ok(Err(converted(error)));
@@ -224,7 +229,8 @@ impl Checked {
             for attribute in object.attributes().whole()? {
                 heap.check(&attribute.datatype, &attribute.data)?;
             }
-            match object.kind() {
+            let mut known = Known { kind: object.kind(), links: HashMap::new(), chunk_bytes: None };
+            match known.kind {
                 ObjectKind::Group => {
                     let links = object.group()?.links().whole()?.into_iter();
                     let hard = links.filter_map(|link| match link.target {
@@ -240,10 +246,9 @@ impl Checked {
                 }
                 ObjectKind::Type => {}
             }
-            Ok(Ok(()))
+            Ok(Ok(known))
         };
-        read().map_err(|error| converted(&error))??;
-        Ok(known)
+        read().map_err(|error| converted(&error))?
     }
 }
 
