@@ -71,17 +71,24 @@ impl Place {
         if !is_hdf5(&*source)? {
             return Err(Error::format("the file is not an HDF5 file"));
         }
-        let budget = source.len()?.saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET);
+        let len = source.len()?;
+        let budget = len.saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET);
         // structures are small, and many lie near each other; a writer would change pages
         let is_written = Superblock::read(&*source).is_ok_and(|superblock| superblock.is_being_written());
         let source = if is_written { source } else { Arc::new(Paged::new(source)?) };
         let open = || -> h5_read::Result<_> {
             let file = h5_read::File::open(Source(source))?.with_filters(Codecs).with_budget(budget);
-            file.check_extension()?;
-            let address = file.root()?.object().address();
-            Ok((file, address))
+            Ok((file.offset(file.superblock().end)?, file))
         };
-        let (file, address) = open().map_err(|error| converted(&error))?;
+        let (end, file) = open().map_err(|error| converted(&error))?;
+        if len < end && !is_written {
+            return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
+        }
+        let find = || {
+            file.check_extension()?;
+            Ok(file.root()?.object().address())
+        };
+        let address = find().map_err(|error: h5_read::Error| converted(&error))?;
         let checked = Checked { file, objects: Mutex::default(), gave_up: AtomicBool::new(false) };
         Place { checked: Arc::new(checked), address }.at(address)
     }

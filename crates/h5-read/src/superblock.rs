@@ -17,6 +17,9 @@ const STRUCTURE: &str = "superblock";
 /// Most bytes of a superblock: version 1 with addresses of 8 bytes.
 const MAX_BYTES: usize = 104;
 
+/// Versions up to this one may be those of later releases; greater ones are damage.
+const LAST_PLAUSIBLE: u8 = 15;
+
 /// Sizes where version 3 has its flags.
 const WRITTEN: u8 = 1;
 const SHARED: u8 = 4;
@@ -79,6 +82,9 @@ impl Superblock {
         let unknown = Sizes { address: 8, length: 8 };
         let mut fields = Bytes::new(STRUCTURE, start, bytes, unknown);
         fields.skip(SIGNATURE.len())?;
+        if fields.clone().u8()? > LAST_PLAUSIBLE {
+            return Err(fields.error("the version is not that of a superblock"));
+        }
         match fields.version(&[0, 1, 2, 3])? {
             version @ (0 | 1) => Self::decode_old(version, start, bytes),
             version => Self::decode_new(version, start, bytes),
