@@ -76,19 +76,14 @@ impl Place {
         // structures are small, and many lie near each other; a writer would change pages
         let is_written = Superblock::read(&*source).is_ok_and(|superblock| superblock.is_being_written());
         let source = if is_written { source } else { Arc::new(Paged::new(source)?) };
-        let open = || -> h5_read::Result<_> {
-            let file = h5_read::File::open(Source(source))?.with_filters(Codecs).with_budget(budget);
-            Ok((file.offset(file.superblock().end)?, file))
-        };
-        let (end, file) = open().map_err(|error| converted(&error))?;
+        let file = h5_read::File::open(Source(source)).map_err(|error| converted(&error))?;
+        let file = file.with_filters(Codecs).with_budget(budget);
+        let end = file.superblock().end;
         if len < end && !is_written {
             return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
         }
-        let find = || {
-            file.check_extension()?;
-            Ok(file.root()?.object().address())
-        };
-        let address = find().map_err(|error: h5_read::Error| converted(&error))?;
+        let root = file.check_extension().and_then(|()| file.root()).map_err(|error| converted(&error))?;
+        let address = root.object().address();
         let checked = Checked { file, objects: Mutex::default(), gave_up: AtomicBool::new(false) };
         Place { checked: Arc::new(checked), address }.at(address)
     }

@@ -36,8 +36,8 @@ pub struct Superblock {
     pub(crate) sizes: Sizes,
     /// Most entries of a symbol table node and of a group's B-tree node are twice these.
     pub(crate) flags: u8,
-    /// End of the HDF5 data as the last flush recorded it, counted from the base address. A file
-    /// that is being written may be longer.
+    /// End of the HDF5 data as the last flush recorded it, counted from the start of the storage.
+    /// A file that is being written may be longer.
     pub end: u64,
     pub(crate) root: u64,
     /// Object header of the superblock's extension.
