@@ -337,7 +337,7 @@ impl AnyDataset {
             None => axis.start,
         };
         let region: Vec<_> = block.iter().map(|axis| axis.start..end(axis)).collect();
-        variable.check(&region).map(drop)
+        variable.check(&region)
     }
 
     /// `block` has an entry for each axis, slowest first; elements have their type in the file,

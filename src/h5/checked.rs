@@ -35,6 +35,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of elements that are checked at once.
 const STEP_BYTES: u64 = 4 << 20;
 
+/// Filters of `h5_read` itself: shuffle, Fletcher32, N-bit, scale-offset.
+const OF_READER: [u16; 4] = [2, 3, 5, 6];
+
 /// Facts about an object that is whole.
 struct Known {
     kind: ObjectKind,
@@ -182,14 +185,17 @@ impl Place {
         Ok(StoredChunk { address, bytes: chunk.bytes, filter_mask: chunk.filter_mask })
     }
 
-    /// Elements of variable length, and where they are read without libhdf5.
+    /// Elements of variable length; `None` for others, and where only libhdf5 reads them: they are
+    /// elsewhere, or it alone knows a filter.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
     pub(super) fn variable(&self) -> Result<Option<Variable>> {
         let (file, dataset) = (&self.checked.file, self.dataset()?);
         let is_here = dataset.external().is_empty() && !matches!(dataset.layout(), h5_read::Layout::Virtual { .. });
-        Ok((is_here && dataset.datatype().is_variable()).then(|| Variable { file: file.clone(), dataset }))
+        let mut filters = dataset.pipeline().filters.iter().map(|filter| filter.id);
+        let is_readable = is_here && filters.all(|id| OF_READER.contains(&id) || codec::find(i32::from(id)).is_some());
+        Ok((is_readable && dataset.datatype().is_variable()).then(|| Variable { file: file.clone(), dataset }))
     }
 }
 
@@ -272,12 +278,11 @@ impl Variable {
         matches!(self.dataset.datatype().class, Class::VariableString(_))
     }
 
-    /// Appends the strings of a region, slowest axis first, up to the first NUL each. `false` if
-    /// only libhdf5 knows a filter.
+    /// Appends the strings of a region, slowest axis first, up to the first NUL each.
     ///
     /// # Errors
     /// `Format` if chunks or heaps are damaged.
-    pub(super) fn strings(&self, region: &[Range<u64>], out: &mut Vec<BString>) -> Result<bool> {
+    pub(super) fn strings(&self, region: &[Range<u64>], out: &mut Vec<BString>) -> Result<()> {
         let before = out.len();
         let read = self.each(region, &mut |heap, element| {
             let text = heap.sequence(element, 1)?;
@@ -285,17 +290,17 @@ impl Variable {
             out.push(text[..end].into());
             Ok(())
         });
-        if !matches!(read, Ok(true)) {
+        if read.is_err() {
             out.truncate(before);
         }
         read
     }
 
-    /// Checks what the elements of a region lead to; `false` if only libhdf5 knows a filter.
+    /// Checks the heap objects to which the elements of a region lead.
     ///
     /// # Errors
     /// As [`strings`](Self::strings).
-    pub(super) fn check(&self, region: &[Range<u64>]) -> Result<bool> {
+    pub(super) fn check(&self, region: &[Range<u64>]) -> Result<()> {
         let datatype = self.dataset.datatype();
         self.each(region, &mut |heap, element| heap.check(datatype, element))
     }
@@ -304,17 +309,14 @@ impl Variable {
         &self,
         region: &[Range<u64>],
         each: &mut dyn FnMut(&mut GlobalHeap, &[u8]) -> h5_read::Result<()>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let mut heap = GlobalHeap::new(&self.file);
         let size = self.dataset.datatype().size();
         let mut read = |region: &[Range<u64>]| -> h5_read::Result<()> {
             let bytes = self.dataset.read(region, &Codecs)?;
             bytes.chunks_exact(size as usize).try_for_each(|element| each(&mut heap, element))
         };
-        match in_steps(region, size, &mut read) {
-            Err(error) if error.kind() == h5_read::ErrorKind::Unsupported => Ok(false),
-            done => done.map(|()| true).map_err(|error| converted(&error)),
-        }
+        in_steps(region, size, &mut read).map_err(|error| converted(&error))
     }
 }
 

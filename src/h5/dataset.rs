@@ -433,9 +433,8 @@ impl Dataset {
             self.check_backed(count)?;
             if let Values::String(strings) = out
                 && let Some(variable) = self.variable()?
-                && variable.strings(&ranges(region), strings)?
             {
-                return Ok(());
+                return variable.strings(&ranges(region), strings);
             }
             let (memory, file) = self.selection(region)?;
             let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
@@ -803,8 +802,12 @@ pub(super) fn stored_chunk(
 
 /// libhdf5 would count each chunk that the index of a damaged file claims.
 pub(super) fn stored_bytes(dataset: &hdf5::Dataset, checked: Option<&Place>) -> u64 {
-    let chunks = checked.and_then(|place| place.chunk_bytes().ok().flatten());
-    chunks.unwrap_or_else(|| dataset.storage_size())
+    match checked.map(Place::chunk_bytes) {
+        Some(Ok(Some(bytes))) => bytes,
+        // a writer has damaged the index since it was checked
+        Some(Err(_)) => 0,
+        None | Some(Ok(None)) => dataset.storage_size(),
+    }
 }
 
 /// Visits each chunk in the file by the index of its first element, slowest axis first; in no
