@@ -863,3 +863,36 @@ fn virtual_datasets_that_lead_on_and_on() {
         "user-defined link of class 70, which only the program that made it can follow",
     );
 }
+
+/// libhdf5 gets no second try at what the check refuses.
+#[test]
+fn strings_in_a_heap_of_another_version_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    let file = File::create(&path).unwrap();
+    let shape = Shape::from([2]);
+    let spec = DatasetSpec {
+        element: DataType::String,
+        shape: &shape,
+        chunk: None,
+        appendable: false,
+        compression: Compression::NONE,
+    };
+    let strings = Values::String(vec!["one".into(), "two".into()]);
+    let dataset = file.root().unwrap().create_dataset("x", &spec).unwrap();
+    dataset.write_region(&Region::whole(&shape), &strings).unwrap();
+    drop(dataset);
+    file.close().unwrap();
+    let read = || {
+        let mut found = Values::new(DataType::String);
+        let dataset = File::open(&path)?.root()?.dataset("x")?;
+        dataset.read_region(&Region::whole(&shape), &mut found).map(|()| found)
+    };
+    assert_eq!(read().unwrap(), strings);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let heap = bytes.windows(4).position(|window| window == b"GCOL").unwrap();
+    bytes[heap + 4] = 9;
+    std::fs::write(&path, bytes).unwrap();
+    let error = read().unwrap_err();
+    assert!(error.to_string().contains("version 9 is not one of [1]"), "{error}");
+}
