@@ -86,8 +86,8 @@ impl<'a> Browser<'a> {
         let mut paths = vec![path.to_owned()];
         let mut bytes = 0;
         let mut seen = BTreeSet::from([group.id()?]);
-        if group.link_total() > self.limits.paths {
-            let (members, most) = (group.link_total(), self.limits.paths);
+        if group.link_total()? > self.limits.paths {
+            let (members, most) = (group.link_total()?, self.limits.paths);
             return Err(Error::limit(format!("{path} has {members} members, the limit is {most}")));
         }
         let mut open = vec![sorted_names(&group, path.to_owned())?];
@@ -120,10 +120,10 @@ impl<'a> Browser<'a> {
             };
             if let Some(below) = below {
                 let most = self.limits.paths;
-                if below.link_total() > most {
+                if below.link_total()? > most {
                     return Err(Error::limit(format!(
                         "{path} has {} members, the limit is {most}",
-                        below.link_total()
+                        below.link_total()?
                     )));
                 }
                 open.push(sorted_names(&below, path.clone())?);

@@ -336,7 +336,7 @@ fn bytes(values: Values, form: Option<Form>, limits: &Limits) -> Result<Data> {
              their own; take json",
         ));
     }
-    let size = form.map_or(values.element.size, |form| form.size) as u64;
+    let size = form.map_or(values.element.size(), |form| form.size as u64);
     let length = values.count().saturating_mul(size);
     check(length, "bytes", limits.binary_bytes, &shape)?;
     binary("application/octet-stream", None, Vec::new(), Raw::new(values, form), length)

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use h5_read::Class;
 use serde_json::{Map, Value, json};
 
 use super::data::push_elements;
@@ -13,7 +14,7 @@ use super::resolve::{Found, LinkResolution, Member, OpenFile, Resolver, Target, 
 use super::selection::elements;
 use super::types::describe;
 use crate::error::{Error, ErrorKind, Result};
-use crate::h5::{AnyAttribute, AnyClass, AnyDataset, AnyNamedType, AnyObject, Group, Link};
+use crate::h5::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Group, Link};
 
 /// An object that has attributes.
 pub(super) enum Owner {
@@ -41,16 +42,16 @@ impl Owner {
     fn attribute_names(&self) -> Result<Vec<String>> {
         match self {
             Owner::Group(_, group) => group.attributes(),
-            Owner::Dataset(_, dataset) => dataset.attributes(),
-            Owner::Type(named) => named.attributes(),
+            Owner::Dataset(_, dataset) => Ok(dataset.attributes()),
+            Owner::Type(named) => Ok(named.attributes()),
         }
     }
 
     fn attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
         match self {
             Owner::Group(_, group) => group.any_attribute(name),
-            Owner::Dataset(_, dataset) => dataset.any_attribute(name),
-            Owner::Type(named) => named.any_attribute(name),
+            Owner::Dataset(_, dataset) => Ok(dataset.any_attribute(name)),
+            Owner::Type(named) => Ok(named.any_attribute(name)),
         }
     }
 
@@ -61,7 +62,7 @@ impl Owner {
         let mut described = Vec::new();
         for name in names {
             if let Some(attribute) = self.attribute(&name)? {
-                let (shape, of_type) = (attribute.extents()?, describe(attribute.element()));
+                let (shape, of_type) = (attribute.extents(), describe(attribute.element()));
                 described.push(json!({"name": name, "shape": shape, "type": of_type}));
             }
         }
@@ -92,15 +93,15 @@ impl Owner {
 }
 
 fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
-    let Some(mut shape) = attribute.extents()? else {
+    let Some(mut shape) = attribute.extents() else {
         out.extend_from_slice(b"null");
         return Ok(());
     };
     let (mut array_axes, mut element) = (0, attribute.element());
-    while let AnyClass::Array { extents, element: inner } = &element.class {
+    while let Class::Array { extents, base } = &element.class {
         array_axes += extents.len();
-        shape.extend(extents);
-        element = inner;
+        shape.extend(extents.iter().map(|&extent| u64::from(extent)));
+        element = base;
     }
     if elements(&shape) == 0 {
         Nest::empty(&shape, out);
@@ -127,7 +128,7 @@ pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
     let owner = Owner::open(target)?;
     let mut entity = owner_entity(&owner, name)?;
     if let (Owner::Group(file, group), Some(object)) = (&owner, entity.as_object_mut()) {
-        let count = group.link_total();
+        let count = group.link_total()?;
         if count > most_children {
             return Err(Error::limit(format!(
                 "{path} has {count} members, the limit is {most_children}: ask for a member by its path"

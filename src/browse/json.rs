@@ -1,8 +1,10 @@
 //! Writes elements of any HDF5 type as JSON.
 
+use h5_read::{Class, Datatype, Reference};
+
 use super::number::{Kind, Number};
 use super::text::{push_json, push_string};
-use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
+use crate::h5::Visitor;
 
 /// Writes elements as JSON, with commas within but not between them.
 pub(super) struct JsonElements<'a> {
@@ -41,10 +43,10 @@ impl<'a> JsonElements<'a> {
 }
 
 impl Visitor for JsonElements<'_> {
-    fn fixed(&mut self, element: &AnyType, bytes: &[u8]) {
+    fn fixed(&mut self, element: &Datatype, bytes: &[u8]) {
         self.value(|out| match &element.class {
-            AnyClass::Text { padding, .. } => push_string(padding.strip(bytes), out),
-            AnyClass::Opaque { .. } => push_string(bytes, out),
+            Class::String(text) => push_string(text.trim(bytes), out),
+            Class::Opaque { .. } => push_string(bytes, out),
             _ => match Number::of(element) {
                 Some(number) if number.form.kind != Kind::Complex => match number.standard(bytes.to_vec()) {
                     Ok(bytes) => push_json(number.form, &bytes, out),
@@ -59,11 +61,11 @@ impl Visitor for JsonElements<'_> {
         self.value(|out| push_string(text, out));
     }
 
-    fn reference(&mut self, kind: ReferenceKind, bytes: &[u8]) {
+    fn reference(&mut self, kind: Reference, bytes: &[u8]) {
         let name = match kind {
-            ReferenceKind::Object => "object",
-            ReferenceKind::Region => "region",
-            ReferenceKind::Newer => "newer",
+            Reference::Object => "object",
+            Reference::Region => "region",
+            _ => "newer",
         };
         let null = if bytes.iter().all(|&byte| byte == 0) { " (null)" } else { "" };
         self.value(|out| push_string(format!("<HDF5 {name} reference{null}>").as_bytes(), out));

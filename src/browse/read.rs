@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use h5_read::{Class, Datatype};
+
 use super::live;
 use super::number::{Form, Kind, Number, decode_extended, decode_half};
 use super::resolve::{Found, Member, OpenFile, Target};
@@ -9,7 +11,7 @@ use super::selection::{self, Blocks, Selected};
 use super::table::TableElements;
 use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
-use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
+use crate::h5::{self, AnyDataset, AnyObject, Served, Visitor};
 
 /// Bytes read at a time from a dataset whose decoded chunks are kept: a block may then end within a
 /// chunk.
@@ -40,7 +42,7 @@ pub(super) struct Values {
     /// `None` for a null dataspace.
     pub(super) shape: Option<Vec<u64>>,
     /// If elements are HDF5 arrays, the type of their elements.
-    pub(super) element: AnyType,
+    pub(super) element: Datatype,
     /// Axes of elements that are HDF5 arrays.
     pub(super) array_axes: usize,
     pub(super) number: Option<Number>,
@@ -98,7 +100,7 @@ impl Values {
     pub(super) fn open(member: &Member, served: &Served<'_>, selection: Option<&str>) -> Result<Self> {
         let dataset = member.group.any_elements(&member.name, served)?;
         let mut element = dataset.element().clone();
-        if element.size as u64 > MAX_ELEMENT_BYTES {
+        if element.size() > MAX_ELEMENT_BYTES {
             let message = format!("elements of {} bytes; the limit is {MAX_ELEMENT_BYTES}", element.size);
             return Err(Error::limit(message));
         }
@@ -109,10 +111,10 @@ impl Values {
         let selected = selection::parse(selection, extents.as_deref().unwrap_or_default())?;
         let mut shape = selected.shape.clone();
         let mut array_axes = 0;
-        while let AnyClass::Array { extents, element: inner } = element.class {
+        while let Class::Array { extents, base } = element.class {
             array_axes += extents.len();
-            shape.extend(extents);
-            element = *inner;
+            shape.extend(extents.into_iter().map(u64::from));
+            element = *base;
         }
         let number = Number::of(&element);
         let shape = extents.map(|_| shape);
@@ -129,13 +131,13 @@ impl Values {
 
     /// Bytes of the selection in the type of the file.
     pub(super) fn bytes(&self) -> u64 {
-        self.selected.elements().saturating_mul(self.dataset.element().size as u64)
+        self.selected.elements().saturating_mul(self.dataset.element().size())
     }
 
     /// Whether elements have strings or lists of variable length, or references, which are pointers
     /// to other places in the file.
     pub(super) fn has_pointers(&self) -> bool {
-        self.element.has_pointers()
+        h5::has_pointers(&self.element)
     }
 
     /// Fails if a dataset claims more bytes than the file can contain, as damaged files do.
@@ -143,16 +145,16 @@ impl Values {
         if self.in_table.is_some() {
             return Ok(());
         }
-        self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
+        self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size())))
     }
 
     pub(super) fn blocks(&self) -> Blocks {
         let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
-        self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
+        self.blocks_of(bytes / self.dataset.element().size().max(1))
     }
 
     pub(super) fn visited_blocks(&self) -> Blocks {
-        let elements = VISITED_BYTES / self.dataset.element().size.max(1) as u64;
+        let elements = VISITED_BYTES / self.dataset.element().size().max(1);
         self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })
     }
 

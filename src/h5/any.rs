@@ -1,27 +1,25 @@
-//! Reads objects of any HDF5 file for code that shows or checks files: also element types that
-//! casacore lacks, and links without following them.
+//! Reads objects of any existing HDF5 file for code that shows or checks files: also element types
+//! that casacore lacks, and links without following them.
 //!
 //! Extents are in HDF5's order here, slowest axis first: those who look at any file expect numpy's.
 
 use std::path::{Path, PathBuf};
 
-use h5_read::ObjectKind;
-use hdf5::dataset::Layout as StorageLayout;
-use hdf5::{Location, LocationType};
+use h5_read::{Class, Datatype, Layout, ObjectKind, Reference};
 
 use super::any_chunks::{AnyChunks, Steps};
-use super::any_type::{AnyType, Visitor};
-use super::checked::Place;
 use super::codec::ChunkLimit;
-use super::dataset::stored_bytes;
+use super::dataset::{extents, grows, stored_bytes};
 use super::elsewhere::{self, Admission};
 use super::error::Hdf5Result;
-use super::sys::{self, AnyValues, Link, StoredFilter, StoredType, Target};
-use super::{Elsewhere, Group, IndexKind, Plugin, attribute};
+use super::existing::{Place, Texts, text};
+use super::stored_filter::StoredFilter;
+use super::sys::{self, Target};
+use super::{Elsewhere, Group, IndexKind, Link, Plugin};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
-/// libhdf5's cache of decoded chunks, unless all chunks at one index of the slowest axis need more.
+/// Decoded chunks that are cached, unless all chunks at one index of the slowest axis need more.
 const CACHE_BYTES: u64 = 8 << 20;
 
 const MAX_CACHE_BYTES: u64 = 32 << 20;
@@ -33,6 +31,10 @@ const MAX_CHUNK_BYTES: u64 = 256 << 20;
 /// written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
+/// Elements are read with those between them in parts of at most so many bytes, if only some are
+/// selected.
+const SPAN_BYTES: u64 = 16 << 20;
+
 pub(crate) enum AnyObject {
     Group(Group),
     Dataset(Box<AnyDataset>),
@@ -40,32 +42,42 @@ pub(crate) enum AnyObject {
 }
 
 pub(crate) struct AnyAttribute {
-    attribute: hdf5::Attribute,
-    stored: StoredType,
+    place: Place,
+    attribute: h5_read::Attribute,
 }
 
 pub(crate) struct AnyDataset {
-    dataset: hdf5::Dataset,
-    stored: StoredType,
+    place: Place,
+    element: Datatype,
     elsewhere: Option<Elsewhere>,
-    /// Extents of a virtual dataset at its creation, slowest axis first, used so that its source
-    /// files stay closed; `None` asks libhdf5.
-    apart: Option<Vec<u64>>,
+    /// If only libhdf5 can read the elements: they are elsewhere, or a plugin decodes them.
+    library: Option<hdf5::Dataset>,
     /// All chunks at one index of the slowest axis are cached, so that reading on along the faster
     /// axes decodes each only once.
     keeps_chunks: bool,
-    /// `None` if only libhdf5 can read the chunks.
     chunks: Option<AnyChunks>,
-    checked: Option<Place>,
 }
 
 pub(crate) struct AnyNamedType {
-    location: Location,
-    stored: StoredType,
+    place: Place,
+    element: Datatype,
 }
 
-/// The same for all hard links to an object of an open file; the text has no other meaning.
-pub(crate) type ObjectId = String;
+/// Receives elements, each taken apart into values of a fixed size, strings and references.
+pub(crate) trait Visitor {
+    /// A number, a string with its padding, opaque bytes.
+    fn fixed(&mut self, element: &Datatype, bytes: &[u8]);
+    /// A string of variable length.
+    fn text(&mut self, text: &[u8]);
+    /// All bytes are 0 if it leads nowhere; one to an object is the address of its header.
+    fn reference(&mut self, kind: Reference, bytes: &[u8]);
+    /// Members of a compound, or elements of an array or a sequence follow.
+    fn begin(&mut self);
+    fn end(&mut self);
+}
+
+/// The same for all hard links to an object of an open file; the number has no other meaning.
+pub(crate) type ObjectId = u64;
 
 /// Which other files may be opened: relative names are below a directory, and a function accepts
 /// paths.
@@ -111,29 +123,29 @@ impl Admission for Served<'_> {
 }
 
 impl Group {
-    pub(crate) fn link_total(&self) -> u64 {
-        self.inner().len()
+    /// The group in an existing file.
+    fn existing(&self) -> Result<&Place> {
+        self.place_in_file().ok_or_else(|| Error::usage("the file is not open for reading"))
+    }
+
+    pub(crate) fn link_total(&self) -> Result<u64> {
+        Ok(self.existing()?.known().link_names().len() as u64)
     }
 
     /// Does not follow the link; `None` for a missing one.
     pub(crate) fn any_link(&self, name: &str) -> Result<Option<Link>> {
-        if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) || !self.inner().link_exists(name) {
-            return Ok(None);
-        }
-        sys::link(self.inner(), name).map(Some).with_context(|| self.path().to_owned())
+        Ok(self.existing()?.known().link(name))
     }
 
     pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
         let open = || -> Result<_> {
-            let checked = self.check(name)?;
-            Ok(match self.inner().loc_type_by_name(name).h5()? {
-                LocationType::Group => AnyObject::Group(self.group(name)?),
-                LocationType::Dataset => {
-                    AnyObject::Dataset(Box::new(AnyDataset::open(self.inner().dataset(name).h5()?, checked)?))
-                }
-                _ => {
-                    let stored = StoredType::new(sys::open_type(self.inner(), name)?)?;
-                    AnyObject::Type(AnyNamedType { location: sys::open_object(self.inner(), name)?, stored })
+            let place = self.existing()?.member(name)?;
+            Ok(match place.known().kind() {
+                ObjectKind::Group => AnyObject::Group(self.group(name)?),
+                ObjectKind::Dataset => AnyObject::Dataset(Box::new(AnyDataset::open(place)?)),
+                ObjectKind::Type => {
+                    let element = place.known().committed_type()?;
+                    AnyObject::Type(AnyNamedType { place, element })
                 }
             })
         };
@@ -144,21 +156,19 @@ impl Group {
     /// of object.
     pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
         let open = || -> Result<_> {
-            if let Some(group) = self.place_in_file() {
-                let is_group = group.kind_of(name)? == ObjectKind::Group;
-                return if is_group { Ok(Some(group.member(name)?.address().to_string())) } else { Ok(None) };
-            }
-            let info = self.inner().loc_info_by_name(name).h5()?;
-            Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
+            let group = self.existing()?;
+            let is_group = group.kind_of(name)? == ObjectKind::Group;
+            Ok(if is_group { Some(group.address_of(name)?) } else { None })
         };
         open().with_context(|| name.to_owned())
     }
 
     pub(crate) fn id(&self) -> Result<ObjectId> {
-        match self.place_in_file() {
-            Some(group) => Ok(group.address().to_string()),
-            None => Ok(format!("{:?}", self.inner().loc_info().h5()?.token)),
-        }
+        Ok(self.existing()?.address())
+    }
+
+    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
+        Ok(AnyAttribute::open(self.existing()?, name))
     }
 
     /// `served` decides which other files may be opened for elements that are stored there.
@@ -167,24 +177,25 @@ impl Group {
     /// `Unsupported` if they are in files that are not served.
     pub(crate) fn any_elements(&self, name: &str, served: &Served<'_>) -> Result<AnyDataset> {
         let open = || -> Result<_> {
-            let checked = self.check(name)?;
-            let dataset = AnyDataset::open(self.inner().dataset(name).h5()?, checked.clone())?;
+            let mut dataset = AnyDataset::open(self.existing()?.member(name)?)?;
             let mut prefix = None;
-            if let Some(found) = dataset.elsewhere.clone() {
+            if let Some(found) = &dataset.elsewhere {
                 let mut objects = ServedObjects { root: self.root()? };
-                elsewhere::check_elements(served, self.path(), &found, &mut objects)?;
+                elsewhere::check_elements(served, self.path(), found, &mut objects)?;
                 prefix = matches!(found, Elsewhere::Raw(_)).then_some(served.directory);
             }
             let slab_bytes = dataset.slab_bytes()?;
-            let cache_bytes = slab_bytes.clamp(CACHE_BYTES, MAX_CACHE_BYTES);
-            // a dataset has one prefix, and one cache, for as long as it is open
-            drop(dataset);
-            let opened = sys::open_cached_dataset(self.inner(), name, prefix, cache_bytes as usize)?;
-            let stored = StoredType::new(opened.dtype().h5()?)?;
-            let has_bytes = !stored.element().has_pointers();
-            let chunks = if has_bytes { AnyChunks::new(&opened, checked.clone(), cache_bytes)? } else { None };
-            let keeps_chunks = slab_bytes <= cache_bytes;
-            Ok(AnyDataset { dataset: opened, stored, elsewhere: None, apart: None, keeps_chunks, chunks, checked })
+            if dataset.elsewhere.is_some() || !dataset.place.is_readable() {
+                dataset.place.known().check_elements()?;
+                dataset.library = Some(sys::open_dataset(&self.library()?, name, prefix)?);
+                dataset.keeps_chunks = slab_bytes <= CACHE_BYTES;
+            } else if !has_pointers(&dataset.element) {
+                let cache_bytes = slab_bytes.clamp(CACHE_BYTES, MAX_CACHE_BYTES);
+                dataset.chunks = AnyChunks::new(&dataset.place, cache_bytes)?;
+                dataset.keeps_chunks = slab_bytes <= cache_bytes;
+            }
+            dataset.elsewhere = None;
+            Ok(dataset)
         };
         open().map_err(Error::blame_source).with_context(|| name.to_owned())
     }
@@ -198,73 +209,77 @@ struct ServedObjects {
 impl elsewhere::Objects for ServedObjects {
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)> {
         let header = self.root.header(path)?;
+        header.check_elements()?;
         Ok((header.path().to_owned(), header.elsewhere().cloned()))
     }
 
     fn outside(&mut self, file: &Path, path: &str) -> Result<()> {
         // nothing that the other file names is followed
         let root = Group::of_root(super::File::open_unlocked(file)?.0.into_root()?);
+        root.header(path)?.check_elements()?;
         root.dataset(path).map(drop)
     }
 }
 
 impl AnyDataset {
-    fn open(dataset: hdf5::Dataset, checked: Option<Place>) -> Result<Self> {
-        let creation = dataset.dcpl().h5()?;
-        let elsewhere = Elsewhere::of_dataset(&creation)?;
-        // libhdf5 would open the sources to see how far they reach
-        let apart = match &elsewhere {
-            Some(Elsewhere::Virtual(_)) => sys::virtual_extents(&creation)?,
-            _ => None,
-        };
-        let stored = StoredType::new(dataset.dtype().h5()?)?;
-        Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None, checked })
+    fn open(place: Place) -> Result<Self> {
+        let known = place.known();
+        let dataset = known.dataset()?;
+        let (element, elsewhere) = (dataset.datatype().clone(), Elsewhere::of(dataset)?);
+        Ok(AnyDataset { place, element, elsewhere, library: None, keeps_chunks: false, chunks: None })
     }
 
-    /// Address by libhdf5's count, as in references.
-    pub(crate) fn header_address(&self) -> Result<u64> {
-        sys::header_address(&self.dataset)
+    /// Address as in references.
+    pub(crate) fn header_address(&self) -> u64 {
+        self.place.address()
     }
 
-    pub(crate) fn element(&self) -> &AnyType {
-        self.stored.element()
+    pub(crate) fn element(&self) -> &Datatype {
+        &self.element
     }
 
-    /// Slowest axis first; `None` for a null dataspace.
+    /// Slowest axis first; `None` for a null dataspace. Of a virtual dataset those at its creation,
+    /// until its elements are opened.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
-        if let Some(extents) = &self.apart {
-            return Ok(Some(extents.clone()));
-        }
-        extents(&self.dataset.space().h5()?)
+        let Some(dataset) = &self.library else { return extents(&self.place) };
+        let space = dataset.space().h5()?;
+        Ok((!space.is_null()).then(|| space.shape().into_iter().map(|extent| extent as u64).collect()))
     }
 
     /// Whether the slowest axis has no limit.
     pub(crate) fn grows(&self) -> Result<bool> {
-        Ok(self.apart.is_none() && matches!(self.dataset.space().h5()?.maxdims().first(), Some(None)))
+        Ok(!matches!(self.elsewhere, Some(Elsewhere::Virtual(_))) && grows(&self.place)?)
     }
 
     /// Shows rows that another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
-        sys::refresh_dataset(&self.dataset)
+        self.library.as_ref().map_or(Ok(()), sys::refresh_dataset)?;
+        self.place.refresh()
     }
 
     /// Extents of a chunk in elements, slowest axis first.
     pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
-        let chunk = self.dataset.dcpl().h5()?.get_chunk().h5()?;
-        Ok(chunk.map(|chunk| chunk.into_iter().map(|extent| extent as u64).collect()))
+        Ok(match self.place.known().dataset()?.layout() {
+            Layout::Chunked(chunked) => Some(chunked.shape.clone()),
+            _ => None,
+        })
     }
 
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
-        if self.chunk()?.is_none() { Ok(IndexKind::None) } else { IndexKind::of(&self.dataset) }
+        Ok(IndexKind::of(self.place.known().dataset()?.layout()))
+    }
+
+    fn stored_filters(&self) -> Result<Vec<StoredFilter>> {
+        Ok(self.place.known().dataset()?.pipeline().filters.iter().map(StoredFilter::of).collect())
     }
 
     /// Plugins that readers need.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
-        Ok(sys::filters(&self.dataset.dcpl().h5()?)?.iter().filter_map(StoredFilter::plugin).collect())
+        Ok(self.stored_filters()?.iter().filter_map(StoredFilter::plugin).collect())
     }
 
     pub(crate) fn has_committed_type(&self) -> Result<bool> {
-        Ok(self.dataset.dtype().h5()?.is_committed())
+        Ok(self.place.known().dataset()?.shares_type())
     }
 
     /// Where elements are, if not in the dataset itself.
@@ -274,7 +289,7 @@ impl AnyDataset {
 
     /// Ordered as a writer applies them.
     pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
-        Ok(sys::filters(&self.dataset.dcpl().h5()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
+        Ok(self.stored_filters()?.into_iter().map(|filter| filter.id_and_name()).collect())
     }
 
     /// Whether a block of elements may end within a chunk: the next read does not decode it again.
@@ -285,7 +300,7 @@ impl AnyDataset {
     /// Decoded bytes of all chunks at one index of the slowest axis; 0 if there are none.
     fn slab_bytes(&self) -> Result<u64> {
         let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
-        let bytes = chunk.iter().fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
+        let bytes = chunk.iter().fold(self.element.size(), |bytes, &extent| bytes.saturating_mul(extent));
         if bytes > MAX_CHUNK_BYTES && !self.filters()?.is_empty() {
             return Err(Error::limit(format!(
                 "a chunk with filters has {bytes} bytes; the limit is {MAX_CHUNK_BYTES}"
@@ -298,133 +313,256 @@ impl AnyDataset {
     /// Fails if `bytes` is above a limit and far more than the stored bytes can decode to: damaged
     /// files may declare any size.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
-        let is_stored =
-            matches!(self.dataset.dcpl().h5()?.get_layout().h5()?, StorageLayout::Chunked | StorageLayout::Contiguous);
-        if is_stored && bytes > stored_bytes(&self.dataset, self.checked.as_ref()).saturating_mul(MAX_EXPANSION) {
+        let known = self.place.known();
+        let is_stored = matches!(known.dataset()?.layout(), Layout::Chunked(_) | Layout::Contiguous { .. });
+        if is_stored && self.library.is_none() && bytes > stored_bytes(&self.place).saturating_mul(MAX_EXPANSION) {
             limits::unbacked_cell(bytes)?;
         }
         Ok(())
     }
 
-    fn read(&self, block: &[Steps]) -> Result<AnyValues<'_>> {
-        let file = self.dataset.space().h5()?;
-        let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
-            .map(|of| -> Vec<u64> { block.iter().map(of).collect() });
-        sys::select_steps(&file, &start, &step, &count)?;
-        let memory = sys::memory(&count)?;
-        let chunk_bytes = self
-            .chunk()?
-            .unwrap_or_default()
-            .iter()
-            .fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
-        let _limit = ChunkLimit::new(chunk_bytes);
-        self.check_variable(block)?;
-        let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
-        let read = sys::read_any(&target, &self.stored);
-        read.or_else(|error| {
-            // a filter that is missing is the better explanation
-            let filters = sys::filters(&self.dataset.dcpl().h5()?)?;
-            filters.iter().try_for_each(|filter| filter.check_available()).and(Err(error))
-        })
-    }
-
-    /// Checks what elements of variable length lead to.
-    fn check_variable(&self, block: &[Steps]) -> Result<()> {
-        let Some(place) = self.checked.as_ref().filter(|_| self.element().has_pointers()) else { return Ok(()) };
-        let Some(variable) = place.variable()? else { return Ok(()) };
-        let end = |axis: &Steps| match axis.count.checked_sub(1) {
-            Some(steps) => axis.start.saturating_add(axis.step.saturating_mul(steps)).saturating_add(1),
-            None => axis.start,
-        };
-        let region: Vec<_> = block.iter().map(|axis| axis.start..end(axis)).collect();
-        variable.check(&region)
-    }
-
-    /// `block` has an entry for each axis, slowest first; elements have their type in the file,
-    /// last axis fastest.
+    /// `block` has an entry for each axis, slowest first; elements are as in the file, last axis
+    /// fastest.
     ///
     /// # Errors
     /// `Unsupported` if they contain pointers.
     pub(crate) fn read_bytes(&self, block: &[Steps]) -> Result<Vec<u8>> {
-        if self.element().has_pointers() {
+        if has_pointers(&self.element) {
             return Err(Error::unsupported("elements of variable length, and references, have no bytes of their own"));
         }
-        // libhdf5 reports the chunks that cannot be read or decoded here
+        self.raw(block)
+    }
+
+    fn raw(&self, block: &[Steps]) -> Result<Vec<u8>> {
+        if let Some(dataset) = &self.library {
+            return self.in_library(dataset, block, |target| {
+                let mut out = vec![0; elements_of(block)?.saturating_mul(self.element.size as usize)];
+                sys::read(target, &dataset.dtype().h5()?, &mut out)?;
+                Ok(out)
+            });
+        }
+        // damage is reported by the usual way of reading
         if let Some(chunks) = &self.chunks
-            && let Ok(Some(bytes)) = chunks.read(&self.dataset, block)
+            && let Ok(Some(bytes)) = chunks.read(&self.place, block)
         {
             return Ok(bytes);
         }
-        Ok(self.read(block)?.into_bytes())
+        let mut out = Vec::new();
+        let bytes = elements_of(block)?.checked_mul(self.element.size as usize);
+        out.reserve_exact(bytes.ok_or_else(|| Error::format("the elements have 2^64 bytes or more"))?);
+        read_steps(&self.place, block, self.element.size as usize, &mut out)?;
+        Ok(out)
+    }
+
+    fn in_library<T>(
+        &self,
+        dataset: &hdf5::Dataset,
+        block: &[Steps],
+        read: impl FnOnce(&Target<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let file = dataset.space().h5()?;
+        let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
+            .map(|of| -> Vec<u64> { block.iter().map(of).collect() });
+        sys::select_steps(&file, &start, &step, &count)?;
+        let memory = sys::memory(&count)?;
+        let chunk = self.chunk()?.unwrap_or_default();
+        let chunk_bytes = chunk.iter().fold(self.element.size(), |bytes, &extent| bytes.saturating_mul(extent));
+        let _limit = ChunkLimit::new(chunk_bytes);
+        let read = read(&Target::Dataset { dataset, memory: &memory, file: &file });
+        // a filter that is missing is the better explanation
+        read.or_else(|error| self.stored_filters()?.iter().try_for_each(StoredFilter::check_available).and(Err(error)))
     }
 
     /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
     pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
-        self.read(block)?.visit(visitor);
-        Ok(())
+        if let (Some(dataset), true) = (&self.library, has_pointers(&self.element)) {
+            if !matches!(self.element.class, Class::VariableString(_)) {
+                return Err(Error::unsupported("elements of variable length that are in other datasets"));
+            }
+            let mut strings = Vec::new();
+            self.in_library(dataset, block, |target| {
+                sys::read_strings(target, &dataset.dtype().h5()?, &mut strings)
+            })?;
+            strings.iter().for_each(|string| visitor.text(string));
+            return Ok(());
+        }
+        visit_all(&self.place, &self.element, &self.raw(block)?, visitor)
     }
 
-    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.dataset)
+    pub(crate) fn attributes(&self) -> Vec<String> {
+        names(&self.place)
     }
 
-    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
-        AnyAttribute::open(&self.dataset, name)
+    pub(crate) fn any_attribute(&self, name: &str) -> Option<AnyAttribute> {
+        AnyAttribute::open(&self.place, name)
     }
 }
 
 impl AnyNamedType {
-    pub(crate) fn element(&self) -> &AnyType {
-        self.stored.element()
+    pub(crate) fn element(&self) -> &Datatype {
+        &self.element
     }
 
-    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.location)
+    pub(crate) fn attributes(&self) -> Vec<String> {
+        names(&self.place)
     }
 
-    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
-        AnyAttribute::open(&self.location, name)
+    pub(crate) fn any_attribute(&self, name: &str) -> Option<AnyAttribute> {
+        AnyAttribute::open(&self.place, name)
     }
 }
 
-impl Group {
-    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
-        AnyAttribute::open(self.inner(), name)
-    }
+fn names(place: &Place) -> Vec<String> {
+    place.known().attributes().iter().map(|attribute| text(&attribute.name)).collect()
 }
 
 impl AnyAttribute {
-    fn open(owner: &Location, name: &str) -> Result<Option<Self>> {
-        let open = || -> Result<_> {
-            if name.contains('\0') || !sys::has_attribute(owner, name)? {
-                return Ok(None);
-            }
-            let attribute = owner.attr(name).h5()?;
-            let stored = StoredType::new(attribute.dtype().h5()?)?;
-            Ok(Some(AnyAttribute { attribute, stored }))
-        };
-        open().map_err(Error::blame_source).with_context(|| format!("attribute {name}"))
+    fn open(place: &Place, name: &str) -> Option<Self> {
+        let attribute = place.known().attribute(name)?.clone();
+        Some(AnyAttribute { place: place.clone(), attribute })
     }
 
-    pub(crate) fn element(&self) -> &AnyType {
-        self.stored.element()
+    pub(crate) fn element(&self) -> &Datatype {
+        &self.attribute.datatype
     }
 
     /// Slowest axis first; `None` for a null dataspace.
-    pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
-        extents(&self.attribute.space().h5()?)
+    pub(crate) fn extents(&self) -> Option<Vec<u64>> {
+        let space = &self.attribute.space;
+        (space.kind != h5_read::SpaceKind::Null).then(|| space.extents.clone())
     }
 
     /// Elements come with the last axis fastest.
     pub(crate) fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
-        sys::read_any(&Target::Attribute(&self.attribute), &self.stored)?.visit(visitor);
-        Ok(())
+        visit_all(&self.place, &self.attribute.datatype, &self.attribute.data, visitor)
     }
 }
 
-fn extents(space: &hdf5::Dataspace) -> Result<Option<Vec<u64>>> {
-    if !space.is_valid() {
-        return Err(Error::format("the dataspace cannot be read"));
+fn elements_of(block: &[Steps]) -> Result<usize> {
+    let elements = block.iter().try_fold(1u64, |elements, axis| elements.checked_mul(axis.count));
+    let elements = elements.and_then(|elements| usize::try_from(elements).ok());
+    elements.ok_or_else(|| Error::format("the block has 2^64 elements or more"))
+}
+
+/// Appends the selected elements, last axis fastest.
+fn read_steps(place: &Place, block: &[Steps], size: usize, out: &mut Vec<u8>) -> Result<()> {
+    if block.iter().any(|axis| axis.count == 0) {
+        return Ok(());
     }
-    Ok((!space.is_null()).then(|| space.shape().into_iter().map(|extent| extent as u64).collect()))
+    let region: Vec<_> = block.iter().map(|axis| axis.start..axis.last().saturating_add(1)).collect();
+    let spanned = region.iter().fold(size as u64, |bytes, range| bytes.saturating_mul(range.end - range.start));
+    let Some(stepped) = block.iter().position(|axis| axis.step > 1 && axis.count > 1) else {
+        let start = out.len();
+        out.resize(start + elements_of(block)? * size, 0);
+        return place.read(&region, &mut out[start..]);
+    };
+    if spanned > SPAN_BYTES {
+        // the parts of one index of the slowest axis with more than one follow each other
+        let slowest = block.iter().position(|axis| axis.count > 1).unwrap_or(stepped);
+        let mut part = block.to_vec();
+        for number in 0..block[slowest].count {
+            part[slowest] = Steps { start: block[slowest].start + number * block[slowest].step, step: 1, count: 1 };
+            read_steps(place, &part, size, out)?;
+        }
+        return Ok(());
+    }
+    let mut whole = vec![0; usize::try_from(spanned).unwrap_or(usize::MAX)];
+    place.read(&region, &mut whole)?;
+    pick(block, &region.iter().map(|range| range.end - range.start).collect::<Vec<_>>(), size, &whole, out);
+    Ok(())
+}
+
+/// Appends the elements of `whole`, an array of `extents` that begins with the first of them, that
+/// `block` selects.
+fn pick(block: &[Steps], extents: &[u64], size: usize, whole: &[u8], out: &mut Vec<u8>) {
+    let (Some((axis, block)), Some((_, extents))) = (block.split_first(), extents.split_first()) else {
+        out.extend_from_slice(&whole[..size]);
+        return;
+    };
+    let bytes = extents.iter().product::<u64>() as usize * size;
+    for number in 0..axis.count {
+        let start = (number * axis.step) as usize * bytes;
+        pick(block, extents, size, &whole[start..start + bytes], out);
+    }
+}
+
+/// Whether elements contain addresses of values stored elsewhere: of variable length, or
+/// references.
+pub(crate) fn has_pointers(datatype: &Datatype) -> bool {
+    match &datatype.class {
+        Class::VariableString(_) | Class::Sequence(_) | Class::Reference(_) => true,
+        Class::Compound(members) => members.iter().any(|member| has_pointers(&member.datatype)),
+        Class::Array { base, .. } => has_pointers(base),
+        _ => false,
+    }
+}
+
+/// Whether elements contain references of HDF5 1.12 or newer, which are not decoded.
+fn is_opaque_to_us(datatype: &Datatype) -> bool {
+    match &datatype.class {
+        Class::Reference(kind) => !matches!(kind, Reference::Object | Reference::Region),
+        Class::Sequence(base) | Class::Array { base, .. } => is_opaque_to_us(base),
+        Class::Compound(members) => members.iter().any(|member| is_opaque_to_us(&member.datatype)),
+        _ => false,
+    }
+}
+
+/// Passes the elements in `bytes` to `visitor`.
+fn visit_all(place: &Place, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
+    if is_opaque_to_us(datatype) {
+        return Err(Error::unsupported("elements of this type are not decoded"));
+    }
+    let mut texts = place.texts();
+    bytes.chunks_exact((datatype.size as usize).max(1)).try_for_each(|bytes| visit(&mut texts, datatype, bytes, visitor))
+}
+
+/// Takes an element apart into its values.
+fn visit(texts: &mut Texts, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
+    match &datatype.class {
+        Class::VariableString(_) => visitor.text(texts.text(bytes)?),
+        Class::Sequence(base) => {
+            let elements = texts.sequence(bytes, base.size)?.to_vec();
+            visitor.begin();
+            let mut elements = elements.chunks_exact((base.size as usize).max(1));
+            elements.try_for_each(|bytes| visit(texts, base, bytes, visitor))?;
+            visitor.end();
+        }
+        Class::Compound(members) => {
+            visitor.begin();
+            for member in members {
+                let start = member.offset as usize;
+                let bytes = bytes.get(start..start + member.datatype.size as usize).unwrap_or_default();
+                visit(texts, &member.datatype, bytes, visitor)?;
+            }
+            visitor.end();
+        }
+        Class::Array { base, extents } => visit_array(texts, extents, base, bytes, visitor)?,
+        Class::Complex(part) => {
+            visitor.begin();
+            bytes.chunks_exact((part.size as usize).max(1)).for_each(|bytes| visitor.fixed(part, bytes));
+            visitor.end();
+        }
+        Class::Reference(kind) => visitor.reference(*kind, bytes),
+        _ => visitor.fixed(datatype, bytes),
+    }
+    Ok(())
+}
+
+/// Passes the elements of an array to `visitor` as nested lists, one level per axis; `extents` has
+/// the slowest axis first.
+fn visit_array(
+    texts: &mut Texts,
+    extents: &[u32],
+    base: &Datatype,
+    bytes: &[u8],
+    visitor: &mut dyn Visitor,
+) -> Result<()> {
+    let Some((&extent, inner)) = extents.split_first() else { return visit(texts, base, bytes, visitor) };
+    visitor.begin();
+    let part = bytes.len() / (extent as usize).max(1);
+    if part > 0 {
+        bytes.chunks_exact(part).try_for_each(|bytes| visit_array(texts, inner, base, bytes, visitor))?;
+    }
+    visitor.end();
+    Ok(())
 }

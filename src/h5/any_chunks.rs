@@ -1,37 +1,31 @@
-//! Reads elements of any type from the chunks of a dataset without libhdf5, which only tells where
-//! the chunks are in the file.
-//!
-//! libhdf5 copies element by element where the selections in the file and in memory have different
-//! shapes, and decodes gzip at half of the speed of [`codec`](super::codec). This module leaves all
-//! other chunks to libhdf5.
+//! Reads selected elements of any type from the chunks of a dataset, of which decoded ones are kept
+//! for the next read. Chunks that were never written are left to the caller.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use hdf5::plist::dataset_create::ChunkOpts;
+use h5_read::Layout;
 
-use super::checked::Place;
 use super::chunk_reader::with_decoded;
-use super::dataset::{counts_from_start, each_stored_chunk, stored_chunk};
-use super::error::Hdf5Result;
-use super::sys::{self, StoredChunk};
+use super::existing::Place;
+use super::stored_filter::StoredFilter;
+use super::sys::StoredChunk;
 use super::{ChunkInfo, Pipeline};
 use crate::error::Result;
-use crate::io::ReadAt as _;
+use crate::io::ReadAt;
 use crate::sync::LockUnpoisoned;
 use crate::value::Shape;
 
 /// Shorter runs in an unfiltered chunk are read together with the bytes between them.
 const LONG_RUN: usize = 4 << 10;
 
-/// Decoded chunks stay in memory for the next read; libhdf5 decodes larger ones.
+/// Decoded chunks stay in memory for the next read; larger ones are left to the caller.
 const MAX_DECODED: usize = 8 << 20;
 
-/// Bytes spanned by one read of short runs; libhdf5 does longer reads.
+/// Bytes spanned by one read of short runs; longer reads are left to the caller.
 const MAX_SPAN: usize = 16 << 20;
 
-/// libhdf5 does reads that need more.
+/// Reads that need more are left to the caller.
 const MAX_CHUNKS: usize = 1 << 20;
 
 /// Selection on one axis: `count` elements, every `step`-th from `start` on.
@@ -42,10 +36,15 @@ pub(crate) struct Steps {
     pub(crate) count: u64,
 }
 
-/// Reads chunks without libhdf5.
+impl Steps {
+    /// The last element; the first if there are none.
+    pub(super) fn last(&self) -> u64 {
+        self.start.saturating_add(self.step.saturating_mul(self.count.saturating_sub(1)))
+    }
+}
+
 pub(super) struct AnyChunks {
-    file: fs::File,
-    checked: Option<Place>,
+    bytes: Arc<dyn ReadAt>,
     /// Extents of a chunk in elements, slowest axis first.
     extents: Vec<u64>,
     element_bytes: usize,
@@ -86,37 +85,31 @@ struct Runs {
 }
 
 impl AnyChunks {
-    /// `None` if only libhdf5 can read the chunks; about `keep` bytes of decoded ones are cached.
-    pub(super) fn new(dataset: &hdf5::Dataset, checked: Option<Place>, keep: u64) -> Result<Option<Self>> {
-        let creation = dataset.dcpl().h5()?;
-        let Some(extents) = creation.get_chunk().h5()? else { return Ok(None) };
-        let extents: Vec<u64> = extents.into_iter().map(|extent| extent as u64).collect();
-        let element_bytes = dataset.dtype().h5()?.size();
-        let filters = sys::filters(&creation)?;
-        let own = filters.iter().map(|filter| filter.own(element_bytes)).collect::<Option<Vec<_>>>();
+    /// `None` if the chunks are left to the caller; about `keep` bytes of decoded ones are cached.
+    pub(super) fn new(place: &Place, keep: u64) -> Result<Option<Self>> {
+        let known = place.known();
+        let dataset = known.dataset()?;
+        let Layout::Chunked(chunked) = dataset.layout() else { return Ok(None) };
+        let (extents, element_bytes) = (chunked.shape.clone(), dataset.datatype().size as usize);
+        let own = |filter| StoredFilter::of(filter).own(element_bytes);
+        let own = dataset.pipeline().filters.iter().map(own).collect::<Option<Vec<_>>>();
         let Some(pipeline) = own.map(Pipeline::new).filter(Pipeline::is_decodable) else { return Ok(None) };
-        let has_plain_edges = creation.get_chunk_opts().h5()?.is_some_and(|opts| opts != ChunkOpts::empty());
         let bytes = extents.iter().try_fold(element_bytes as u64, |bytes, &extent| bytes.checked_mul(extent));
         let chunk_bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|&bytes| bytes > 0);
-        let (Some(chunk_bytes), false) = (chunk_bytes, has_plain_edges) else { return Ok(None) };
+        let (Some(chunk_bytes), false) = (chunk_bytes, chunked.edges_are_plain) else { return Ok(None) };
         if !pipeline.is_empty() && chunk_bytes > MAX_DECODED {
             return Ok(None);
         }
-        let file = dataset.file().h5()?;
-        if !sys::has_descriptor(&file)? || !counts_from_start(&file) {
-            return Ok(None);
-        }
-        let file = fs::File::from(sys::descriptor(&file)?);
         let kept = Mutex::new(Kept { most: usize::try_from(keep).unwrap_or(usize::MAX), ..Kept::default() });
-        Ok(Some(AnyChunks { file, checked, extents, element_bytes, chunk_bytes, pipeline, kept }))
+        Ok(Some(AnyChunks { bytes: place.bytes().clone(), extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
     /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
-    /// `None` if libhdf5 has to read them, e.g. because a chunk was never written.
+    /// `None` if they are left to the caller, e.g. because a chunk was never written.
     ///
     /// # Errors
     /// Those of reading, and `Format` for a chunk that cannot be decoded.
-    pub(super) fn read(&self, dataset: &hdf5::Dataset, block: &[Steps]) -> Result<Option<Vec<u8>>> {
+    pub(super) fn read(&self, place: &Place, block: &[Steps]) -> Result<Option<Vec<u8>>> {
         if block.len() != self.extents.len() {
             return Ok(None);
         }
@@ -125,7 +118,7 @@ impl AnyChunks {
         let Some(bytes) = bytes else { return Ok(None) };
         let axes: Vec<Vec<Segment>> =
             block.iter().zip(&self.extents).map(|(axis, &extent)| segments(axis, extent)).collect();
-        let Some(places) = places(dataset, self.checked.as_ref(), &axes)? else { return Ok(None) };
+        let Some(places) = places(place, &axes)? else { return Ok(None) };
         let mut out = vec![0; bytes];
         let mut at = vec![0; axes.len()];
         for place in places {
@@ -157,7 +150,7 @@ impl AnyChunks {
             let mut read = Ok(());
             runs.each(|from, to| {
                 if read.is_ok() {
-                    read = self.file.read_at(chunk.address + from as u64, &mut out[to..to + runs.len]);
+                    read = self.bytes.read_at(chunk.address + from as u64, &mut out[to..to + runs.len]);
                 }
             });
             read?;
@@ -168,7 +161,7 @@ impl AnyChunks {
             return Ok(false);
         }
         let mut bytes = vec![0; span];
-        self.file.read_at(chunk.address + runs.from as u64, &mut bytes)?;
+        self.bytes.read_at(chunk.address + runs.from as u64, &mut bytes)?;
         runs.each(|from, to| {
             let from = from - runs.from;
             out[to..to + runs.len].copy_from_slice(&bytes[from..from + runs.len]);
@@ -183,7 +176,7 @@ impl AnyChunks {
             stored_bytes: chunk.bytes,
             filter_mask: chunk.filter_mask,
         };
-        with_decoded(&self.file, &self.pipeline, &info, self.chunk_bytes, |bytes| {
+        with_decoded(&*self.bytes, &self.pipeline, &info, self.chunk_bytes, |bytes| {
             out.clear();
             out.extend_from_slice(bytes);
             Ok(())
@@ -229,20 +222,16 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
 
 /// Places of all chunks of a block, last axis fastest, `None` for one never written; no list for
 /// more than [`MAX_CHUNKS`].
-fn places(
-    dataset: &hdf5::Dataset,
-    checked: Option<&Place>,
-    axes: &[Vec<Segment>],
-) -> Result<Option<Vec<Option<StoredChunk>>>> {
+fn places(place: &Place, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
     if count == 1 {
         let start: Vec<u64> = axes.iter().map(|axis| axis[0].chunk).collect();
-        return Ok(Some(vec![stored_chunk(dataset, checked, &start)?]));
+        return Ok(Some(vec![place.chunk(&start)?]));
     }
     // the index is walked once for all
     let mut places = vec![None; count];
-    each_stored_chunk(dataset, checked, |start, chunk| {
+    place.each_chunk(|start, chunk| {
         let number = axes.iter().zip(start).try_fold(0, |number, (axis, start)| {
             let segment = axis.binary_search_by_key(start, |segment| segment.chunk).ok()?;
             Some(number * axis.len() + segment)

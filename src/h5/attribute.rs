@@ -1,23 +1,23 @@
 //! Attributes of HDF5 groups and datasets: their values, and how they are set and read.
 
+use h5_read::{Class, SpaceKind};
+use hdf5::Location;
 use hdf5::plist::attribute_create::AttributeCreate;
 use hdf5::plist::link_create::CharEncoding;
-use hdf5::types::{IntSize, TypeDescriptor};
-use hdf5::{Datatype, Location};
 use hdf5_sys::h5::H5_index_t;
-use hdf5_sys::h5t::H5T_class_t;
 
 use super::error::Hdf5Result;
+use super::existing::{Place, text};
 use super::sys::{self, Charset, Foreign, Strings, Target};
-use super::{dataset, datatype};
+use super::{datatype, elements};
 use crate::error::{Error, Result, ResultExt};
-use crate::value::{DataType, Values};
+use crate::value::Values;
 
 /// Bytes of name and value that fit an object header: a message has less than 64 KiB, with type and
 /// extents.
 const HEADER_BYTES: u64 = 65_000;
 /// Each string of variable length takes these beside its text, which is in a heap.
-pub(crate) const STORED_STRING_BYTES: u64 = 16;
+const STORED_STRING_BYTES: u64 = 16;
 
 pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
     bytes.saturating_add(name.len() as u64) <= HEADER_BYTES
@@ -96,50 +96,93 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
     set().with_context(|| format!("attribute {name}"))
 }
 
-pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
-    // files of other programs need not keep the order of creation
-    sys::attribute_names(owner, H5_index_t::H5_INDEX_CRT_ORDER)
-        .or_else(|_| sys::attribute_names(owner, H5_index_t::H5_INDEX_NAME))
+/// An object with attributes.
+pub(super) enum Owner<'a> {
+    /// Of a file that libhdf5 has open.
+    Library(&'a Location),
+    Place(&'a Place),
 }
 
-pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
-    let get = || {
-        if sys::has_attribute(owner, name)? {
-            read(&owner.attr(name).h5()?).map(|found| Some(found.0))
-        } else {
-            Ok(None)
-        }
-    };
-    get().with_context(|| format!("attribute {name}"))
-}
-
-/// Extents have the slowest axis first; none for a single value or a null dataspace.
-pub(super) fn get_shaped(owner: &Location, name: &str) -> Result<(Attribute, Vec<u64>)> {
-    owner.attr(name).h5().and_then(|attribute| read(&attribute)).with_context(|| format!("attribute {name}"))
-}
-
-fn read(attribute: &hdf5::Attribute) -> Result<(Attribute, Vec<u64>)> {
-    let stored = attribute.dtype().h5()?;
-    let element = memory_element(&stored)?;
-    let space = attribute.space().h5()?;
-    let mut values = Values::new(element);
-    if space.size() > 0 && !space.is_null() {
-        let target = Target::Attribute(attribute);
-        match &mut values {
-            Values::Int64(v) if datatype::is_uint64(&stored) => {
-                v.resize(space.size(), 0);
-                let memory = sys::foreign_type(Foreign::UInt64)?;
-                sys::read(&target, &memory, bytemuck::cast_slice_mut(v))?;
-                v.iter_mut().for_each(|value| *value = i64::from_le(*value));
-                if v.iter().any(|&value| value < 0) {
-                    return Err(Error::unsupported("the attribute has a number of 2^63 or more"));
-                }
+impl Owner<'_> {
+    /// Ordered by creation if the file records that, else by name.
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        match self {
+            // files of other programs need not keep the order of creation
+            Owner::Library(owner) => sys::attribute_names(owner, H5_index_t::H5_INDEX_CRT_ORDER)
+                .or_else(|_| sys::attribute_names(owner, H5_index_t::H5_INDEX_NAME)),
+            Owner::Place(place) => {
+                Ok(place.known().attributes().iter().map(|attribute| text(&attribute.name)).collect())
             }
-            _ => dataset::read_values(&target, &stored, space.size(), &mut values)?,
+        }
+    }
+
+    /// `None` if the attribute is missing.
+    pub(super) fn get(&self, name: &str) -> Result<Option<Attribute>> {
+        Ok(self.find(name).with_context(|| format!("attribute {name}"))?.map(|found| found.0))
+    }
+
+    /// Extents have the slowest axis first; none for a single value or a null dataspace.
+    pub(super) fn shaped(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
+        let found = self.find(name).transpose().unwrap_or_else(|| Err(Error::not_found("there is none")));
+        found.with_context(|| format!("attribute {name}"))
+    }
+
+    fn find(&self, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
+        match self {
+            Owner::Library(owner) => in_library(owner, name),
+            Owner::Place(place) => in_file(place, name),
+        }
+    }
+
+    /// Members of a compound; empty for another type or a missing attribute.
+    pub(super) fn fields(&self, name: &str) -> Result<Vec<String>> {
+        let datatype = match self {
+            Owner::Library(owner) if sys::has_attribute(owner, name)? => {
+                sys::describe(&owner.attr(name).h5()?.dtype().h5()?)?
+            }
+            Owner::Library(_) => return Ok(Vec::new()),
+            Owner::Place(place) => match place.known().attribute(name) {
+                Some(attribute) => (*attribute.datatype).clone(),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let Class::Compound(members) = &datatype.class else { return Ok(Vec::new()) };
+        Ok(members.iter().map(|member| text(&member.name)).collect())
+    }
+}
+
+fn in_library(owner: &Location, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
+    if !sys::has_attribute(owner, name)? {
+        return Ok(None);
+    }
+    let attribute = owner.attr(name).h5()?;
+    let datatype = attribute.dtype().h5()?;
+    let stored = sys::describe(&datatype)?;
+    let space = attribute.space().h5()?;
+    let mut values = Values::new(datatype::nearest(&stored)?);
+    if space.size() > 0 && !space.is_null() {
+        let target = Target::Attribute(&attribute);
+        match &mut values {
+            Values::String(strings) => sys::read_strings(&target, &datatype, strings)?,
+            values => {
+                let mut bytes = vec![0; space.size() * datatype.size()];
+                sys::read(&target, &datatype, &mut bytes)?;
+                elements::append(&stored, &bytes, None, values)?;
+            }
         }
     }
     let extents = space.shape().into_iter().map(|extent| extent as u64).collect();
-    Ok((if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }, extents))
+    Ok(Some((if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }, extents)))
+}
+
+fn in_file(place: &Place, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
+    let known = place.known();
+    let Some(attribute) = known.attribute(name) else { return Ok(None) };
+    let mut values = Values::new(datatype::nearest(&attribute.datatype)?);
+    elements::append(&attribute.datatype, &attribute.data, Some(&mut place.texts()), &mut values)?;
+    let is_scalar = attribute.space.kind == SpaceKind::Scalar;
+    let value = if is_scalar { Attribute::Scalar(values) } else { Attribute::Array(values) };
+    Ok(Some((value, attribute.space.extents.clone())))
 }
 
 /// One compound of 32-bit integers, `fields` by name and value.
@@ -153,26 +196,4 @@ pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)
         sys::write(&Target::Attribute(&attribute), &stored, &bytes)
     };
     set().with_context(|| format!("attribute {name}"))
-}
-
-/// Members of a compound; empty for another type or a missing attribute.
-pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
-    if !sys::has_attribute(owner, name)? {
-        return Ok(Vec::new());
-    }
-    Ok(match owner.attr(name).h5().with_context(|| format!("attribute {name}"))?.dtype().h5()?.to_descriptor() {
-        Ok(TypeDescriptor::Compound(record)) => record.fields.into_iter().map(|field| field.name).collect(),
-        _ => Vec::new(),
-    })
-}
-
-/// Type as which `stored` is read. Numbers of types that casacore lacks become Short or Int64,
-/// floating-point ones Double.
-pub(super) fn memory_element(stored: &Datatype) -> Result<DataType> {
-    datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
-        (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),
-        (H5T_class_t::H5T_INTEGER, _) if stored.size() <= 8 => Ok(DataType::Int64),
-        (H5T_class_t::H5T_FLOAT, _) => Ok(DataType::Double),
-        _ => Err(error),
-    })
 }

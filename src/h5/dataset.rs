@@ -5,17 +5,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use hdf5::Datatype;
+use bstr::BString;
+use h5_read::{ChunkIndex, Class, Datatype, Layout as StoredLayout, SpaceKind};
 use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillTime, FillValue, Layout as StorageLayout};
 use hdf5::plist::group_create::AttrCreationOrder;
 
-use super::checked::{Place, Variable};
+use super::attribute::{self, Owner};
 use super::codec::ChunkLimit;
 use super::error::Hdf5Result;
-use super::sys::{self, Foreign, StoredChunk, StoredFilter, Strings, Target};
+use super::existing::{Place, converted};
+use super::stored_filter::StoredFilter;
+use super::sys::{self, StoredChunk, Strings, Target};
 use super::{
-    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, Wide, attribute, datatype,
-    group,
+    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, Wide, datatype, elements, group,
 };
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
@@ -144,7 +146,7 @@ pub(crate) enum IndexKind {
 }
 
 impl IndexKind {
-    pub(super) fn of(dataset: &hdf5::Dataset) -> Result<Self> {
+    fn in_library(dataset: &hdf5::Dataset) -> Result<Self> {
         // H5D_chunk_index_t
         Ok(match sys::chunk_index(dataset)? {
             0 => IndexKind::BtreeV1,
@@ -155,6 +157,18 @@ impl IndexKind {
             5 => IndexKind::BtreeV2,
             number => IndexKind::Unknown(number),
         })
+    }
+
+    pub(super) fn of(layout: &StoredLayout) -> Self {
+        let StoredLayout::Chunked(chunked) = layout else { return IndexKind::None };
+        match chunked.index {
+            ChunkIndex::BTree1 => IndexKind::BtreeV1,
+            ChunkIndex::Single => IndexKind::Single,
+            ChunkIndex::Implicit => IndexKind::Implicit,
+            ChunkIndex::FixedArray => IndexKind::FixedArray,
+            ChunkIndex::ExtensibleArray => IndexKind::ExtensibleArray,
+            ChunkIndex::BTree2 => IndexKind::BtreeV2,
+        }
     }
 }
 
@@ -195,17 +209,48 @@ pub(crate) enum Storage {
 
 /// A dataset opened for its attributes and to find where its elements are.
 pub(crate) struct Header {
-    dataset: hdf5::Dataset,
+    at: At,
     path: String,
     elsewhere: Option<Elsewhere>,
-    checked: Option<Place>,
+}
+
+/// Where a dataset is read.
+pub(super) enum At {
+    /// Of a file that this program makes or changes, or elements that are elsewhere.
+    Library(hdf5::Dataset),
+    /// Of an existing file.
+    File { place: Place, library: OnceLock<hdf5::Dataset> },
+}
+
+impl At {
+    pub(super) fn file(place: Place) -> Self {
+        At::File { place, library: OnceLock::new() }
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        match self {
+            At::Library(dataset) => Owner::Library(dataset),
+            At::File { place, .. } => Owner::Place(place),
+        }
+    }
+
+    /// Without the text of variable-length strings.
+    fn stored_bytes(&self) -> u64 {
+        match self {
+            At::Library(dataset) => dataset.storage_size(),
+            At::File { place, .. } => stored_bytes(place),
+        }
+    }
 }
 
 impl Header {
-    pub(super) fn new(dataset: hdf5::Dataset, path: String, checked: Option<Place>) -> Result<Self> {
-        let find = || Elsewhere::of_dataset(&dataset.dcpl().h5()?);
+    pub(super) fn new(at: At, path: String) -> Result<Self> {
+        let find = || match &at {
+            At::Library(dataset) => Elsewhere::of_creation(&dataset.dcpl().h5()?),
+            At::File { place, .. } => Elsewhere::of(place.known().dataset()?),
+        };
         let elsewhere = find().map_err(Error::blame_source).with_context(|| format!("dataset {path}"))?;
-        Ok(Header { dataset, path, elsewhere, checked })
+        Ok(Header { at, path, elsewhere })
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -217,36 +262,37 @@ impl Header {
         self.elsewhere.as_ref()
     }
 
-    /// The caller has checked where elements are stored; `outside` if some are in other files.
-    pub(super) fn into_dataset(self, outside: bool) -> Dataset {
-        Dataset { outside, checked: self.checked, ..Dataset::new(self.dataset, self.path) }
+    /// Checks what libhdf5 would follow when it reads elements.
+    pub(super) fn check_elements(&self) -> Result<()> {
+        match &self.at {
+            At::Library(_) => Ok(()),
+            At::File { place, .. } => place.known().check_elements().with_context(|| format!("dataset {}", self.path)),
+        }
     }
 
-    pub(super) fn checked(&self) -> Option<Place> {
-        self.checked.clone()
+    /// The elements are in the dataset itself.
+    pub(super) fn into_dataset(self) -> Dataset {
+        Dataset::at(self.at, self.path)
     }
 
     /// 0 if the elements are in other files or datasets.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        match (&self.elsewhere, &self.checked) {
-            (Some(_), _) => 0,
-            (None, checked) => stored_bytes(&self.dataset, checked.as_ref()),
-        }
+        if self.elsewhere.is_some() { 0 } else { self.at.stored_bytes() }
     }
 
     /// Ordered by creation, or by name if the file does not record that.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.dataset).with_context(|| format!("dataset {}", self.path))
+        self.at.owner().names().with_context(|| format!("dataset {}", self.path))
     }
 
     /// `None` for a missing attribute.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        attribute::get(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
+        self.at.owner().get(name).with_context(|| format!("dataset {}", self.path))
     }
 
     /// Extents have the slowest axis first; none for a single value.
     pub(crate) fn shaped_attribute(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
-        attribute::get_shaped(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
+        self.at.owner().shaped(name).with_context(|| format!("dataset {}", self.path))
     }
 }
 
@@ -257,12 +303,11 @@ impl fmt::Debug for Header {
 }
 
 pub(crate) struct Dataset {
-    dataset: hdf5::Dataset,
+    at: At,
     path: String,
     layout: OnceLock<Layout>,
     /// The dataset, or elements of it, are in other files: only libhdf5 reads them.
     outside: bool,
-    checked: Option<Place>,
 }
 
 /// Properties that never change.
@@ -273,12 +318,41 @@ struct Layout {
 }
 
 impl Dataset {
-    pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
-        Dataset { dataset, path, layout: OnceLock::new(), outside: false, checked: None }
+    fn at(at: At, path: String) -> Self {
+        Dataset { at, path, layout: OnceLock::new(), outside: false }
     }
 
-    pub(super) fn inner(&self) -> &hdf5::Dataset {
-        &self.dataset
+    /// A dataset that libhdf5 has open.
+    pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
+        Self::at(At::Library(dataset), path)
+    }
+
+    /// The dataset, or elements of it, are in other files.
+    pub(super) fn outside(self, outside: bool) -> Self {
+        Dataset { outside, ..self }
+    }
+
+    /// The dataset as libhdf5 has it open.
+    ///
+    /// # Errors
+    /// `Format` if the dataset is damaged.
+    pub(super) fn library(&self) -> Result<&hdf5::Dataset> {
+        let (place, library) = match &self.at {
+            At::Library(dataset) => return Ok(dataset),
+            At::File { place, library } => (place, library),
+        };
+        if let Some(dataset) = library.get() {
+            return Ok(dataset);
+        }
+        let dataset = sys::open_dataset_at(&place.library()?, place.address())?;
+        Ok(library.get_or_init(|| dataset))
+    }
+
+    fn place_in_file(&self) -> Option<&Place> {
+        match &self.at {
+            At::Library(_) => None,
+            At::File { place, .. } => Some(place),
+        }
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -298,12 +372,16 @@ impl Dataset {
             return Ok(layout);
         }
         let read = || -> Result<_> {
-            let creation = self.dataset.dcpl().h5()?;
+            let dataset = match &self.at {
+                At::Library(dataset) => dataset,
+                At::File { place, .. } => return Layout::of(place.known().dataset()?),
+            };
+            let creation = dataset.dcpl().h5()?;
             let chunk = creation.get_chunk().h5()?;
             Ok(Layout {
                 chunk: chunk.map(|chunk| chunk.iter().rev().map(|&extent| extent as u64).collect()),
                 filters: sys::filters(&creation)?,
-                datatype: self.dataset.dtype().h5()?,
+                datatype: sys::describe(&dataset.dtype().h5()?)?,
             })
         };
         // the file is to blame where the hdf5 crate sees wrong use
@@ -320,17 +398,25 @@ impl Dataset {
     /// # Errors
     /// `Unsupported` for a dataset with a null dataspace.
     pub(crate) fn shape(&self) -> Result<Shape> {
-        let space = self.dataset.space().h5().with_context(|| self.place())?;
-        if space.is_null() {
-            return Err(Error::unsupported("the dataset has a null dataspace").context(self.place()));
-        }
-        Ok(space.shape().iter().rev().map(|&extent| extent as u64).collect())
+        let extents = match &self.at {
+            At::Library(dataset) => {
+                let space = dataset.space().h5().with_context(|| self.place())?;
+                (!space.is_null()).then(|| space.shape().iter().rev().map(|&extent| extent as u64).collect())
+            }
+            At::File { place, .. } => extents(place)?.map(|extents| extents.into_iter().rev().collect()),
+        };
+        extents.ok_or_else(|| Error::unsupported("the dataset has a null dataspace").context(self.place()))
     }
 
     /// The slowest axis has no limit.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
-        let space = self.dataset.space().h5().with_context(|| self.place())?;
-        Ok(matches!(space.maxdims().first(), Some(None)))
+        match &self.at {
+            At::Library(dataset) => {
+                let space = dataset.space().h5().with_context(|| self.place())?;
+                Ok(matches!(space.maxdims().first(), Some(None)))
+            }
+            At::File { place, .. } => grows(place),
+        }
     }
 
     /// Fastest axis first; `None` if the dataset is not chunked.
@@ -346,14 +432,15 @@ impl Dataset {
     /// As [`data_type`](Self::data_type), or a type that can hold the elements: Short for int8,
     /// Double for other floating-point numbers.
     pub(crate) fn nearest_type(&self) -> Result<DataType> {
-        attribute::memory_element(&self.layout()?.datatype).with_context(|| self.place())
+        datatype::nearest(&self.layout()?.datatype).with_context(|| self.place())
     }
 
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
-        if self.layout()?.chunk.is_none() {
-            return Ok(IndexKind::None);
+        match &self.at {
+            At::File { place, .. } => Ok(IndexKind::of(place.known().dataset()?.layout())),
+            At::Library(_) if self.layout()?.chunk.is_none() => Ok(IndexKind::None),
+            At::Library(dataset) => IndexKind::in_library(dataset).with_context(|| self.place()),
         }
-        IndexKind::of(&self.dataset).with_context(|| self.place())
     }
 
     /// Ordered as a writer applies them: `shuffle`, `deflate(4)`.
@@ -370,14 +457,9 @@ impl Dataset {
     /// [`data_type`](Self::data_type).
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
-        if self.is_plain()? {
-            return Ok(Some(ByteOrder::Little));
-        }
-        let datatype = &self.layout()?.datatype;
-        let is_number = !matches!(element, DataType::Complex | DataType::DComplex | DataType::String);
-        let is_swapped =
-            is_number && (element.size() == 1 || datatype.byte_order() == hdf5::datatype::ByteOrder::BigEndian);
-        Ok((is_swapped && datatype.size() == element.size()).then_some(ByteOrder::Big))
+        let is_single = !matches!(element, DataType::Complex | DataType::DComplex | DataType::String);
+        let order = datatype::plain_order(&self.layout()?.datatype, element);
+        Ok(order.filter(|&order| order == ByteOrder::Little || is_single))
     }
 
     /// Plugins that readers need.
@@ -388,7 +470,7 @@ impl Dataset {
     /// `None` if only libhdf5 can run the filters.
     pub(crate) fn pipeline(&self) -> Result<Option<Pipeline>> {
         let layout = self.layout()?;
-        let element_size = layout.datatype.size();
+        let element_size = layout.datatype.size as usize;
         let filters = layout.filters.iter().map(|filter| filter.own(element_size)).collect::<Option<Vec<_>>>();
         Ok(filters.map(Pipeline::new).filter(Pipeline::is_decodable))
     }
@@ -404,7 +486,7 @@ impl Dataset {
     fn limit_chunks(&self) -> Result<ChunkLimit> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
-        Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size() as u64)))
+        Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size())))
     }
 
     /// Largest plausible number of decoded bytes.
@@ -420,7 +502,7 @@ impl Dataset {
 
     /// Without the text of variable-length strings.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        stored_bytes(&self.dataset, self.checked.as_ref())
+        self.at.stored_bytes()
     }
 
     /// First axis fastest; `out` has the dataset's type.
@@ -431,25 +513,59 @@ impl Dataset {
                 return Ok(());
             }
             self.check_backed(count)?;
+            let layout = self.layout()?;
             if let Values::String(strings) = out
-                && let Some(variable) = self.variable()?
+                && matches!(layout.datatype.class, Class::VariableString(_))
             {
-                return variable.strings(&ranges(region), strings);
+                return self.read_strings(region, strings);
             }
-            let (memory, file) = self.selection(region)?;
-            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
-            let _limit = self.limit_chunks()?;
-            let read = read_values(&target, &self.layout()?.datatype, count, out);
-            // a filter that is missing is the better explanation
-            read.or_else(|error| self.check_filters().and(Err(error)))
+            match datatype::plain_order(&layout.datatype, out.data_type()) {
+                Some(order) if out.data_type() != DataType::Bool => {
+                    let start = out.len();
+                    let read = out.extend_by_reading(count, order, |bytes| self.raw(region, bytes));
+                    if read.is_err() {
+                        for_each_type!(out, v => v.truncate(start));
+                    }
+                    read
+                }
+                _ => elements::append(&layout.datatype, &self.raw_elements(region, count)?, None, out),
+            }
         };
         read().with_context(|| self.place())
     }
 
-    /// Strings of variable length that are read without libhdf5.
-    fn variable(&self) -> Result<Option<Variable>> {
-        let found = self.checked.as_ref().filter(|_| !self.outside).map(Place::variable).transpose()?;
-        Ok(found.flatten().filter(Variable::is_string))
+    fn read_strings(&self, region: &Region, out: &mut Vec<BString>) -> Result<()> {
+        if let Some(place) = self.place_in_file().filter(|place| place.is_readable()) {
+            return place.strings(&ranges(region), out);
+        }
+        let dataset = self.library()?;
+        let (memory, file) = self.selection(region)?;
+        let target = Target::Dataset { dataset, memory: &memory, file: &file };
+        let _limit = self.limit_chunks()?;
+        let read = sys::read_strings(&target, &dataset.dtype().h5()?, out);
+        // a filter that is missing is the better explanation
+        read.or_else(|error| self.check_filters().and(Err(error)))
+    }
+
+    /// Bytes of elements as the file has them.
+    fn raw_elements(&self, region: &Region, count: usize) -> Result<Vec<u8>> {
+        let bytes = count.checked_mul(self.layout()?.datatype.size as usize);
+        let mut out = vec![0; bytes.ok_or_else(|| Error::format("the elements have 2^64 bytes or more"))?];
+        self.raw(region, &mut out)?;
+        Ok(out)
+    }
+
+    fn raw(&self, region: &Region, out: &mut [u8]) -> Result<()> {
+        if let Some(place) = self.place_in_file().filter(|place| place.is_readable()) {
+            return place.read(&ranges(region), out);
+        }
+        let dataset = self.library()?;
+        let (memory, file) = self.selection(region)?;
+        let target = Target::Dataset { dataset, memory: &memory, file: &file };
+        let _limit = self.limit_chunks()?;
+        let read = sys::read(&target, &dataset.dtype().h5()?, out);
+        // a filter that is missing is the better explanation
+        read.or_else(|error| self.check_filters().and(Err(error)))
     }
 
     /// As [`read_wide`](Self::read_wide), without elements.
@@ -472,12 +588,7 @@ impl Dataset {
                 return Wide::kind(&self.layout()?.datatype);
             }
             self.check_backed(count)?;
-            let (memory, file) = self.selection(region)?;
-            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
-            let _limit = self.limit_chunks()?;
-            let read = Wide::read(&target, &self.layout()?.datatype, count);
-            // a filter that is missing is the better explanation
-            read.or_else(|error| self.check_filters().and(Err(error)))
+            Wide::of(&self.layout()?.datatype, &self.raw_elements(region, count)?)
         };
         read().with_context(|| self.place())
     }
@@ -492,18 +603,12 @@ impl Dataset {
     /// `Unsupported` with the name of the type if it is none of fixed length that this program
     /// writes.
     pub(crate) fn element(&self) -> Result<StoredElement> {
-        Ok(StoredElement::stored(&self.layout()?.datatype).with_context(|| self.place())?.0)
+        StoredElement::of(&self.layout()?.datatype).with_context(|| self.place())
     }
 
     /// Whether bytes of elements are those that this program stores.
     pub(crate) fn stores(&self, element: &StoredElement) -> Result<bool> {
-        Ok(self.layout()?.datatype == element.datatype()?)
-    }
-
-    /// Numbers little-endian, records packed, strings and opaque bytes as in the file.
-    fn memory_type(&self, element: &StoredElement) -> Result<Datatype> {
-        let datatype = &self.layout()?.datatype;
-        if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
+        Ok(element.is_stored_as(&self.layout()?.datatype))
     }
 
     /// Appends `rows` (indices of the slowest axis), first axis fastest: numbers little-endian,
@@ -525,26 +630,48 @@ impl Dataset {
                 return Ok(());
             }
             self.check_backed(count)?;
-            let datatype = self.memory_type(element)?;
-            let (memory, file) = self.selection(&Region { start, shape: extent })?;
-            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
-            let _limit = self.limit_chunks()?;
+            let (stored, region) = (&self.layout()?.datatype, Region { start, shape: extent });
+            if !element.is_stored_as(stored) {
+                return element.pack(stored, &self.raw_elements(&region, count)?, out);
+            }
             let at = out.len();
-            out.resize(at + count * datatype.size(), 0);
-            let read = sys::read(&target, &datatype, &mut out[at..]);
+            out.resize(at + count * stored.size as usize, 0);
+            let read = self.raw(&region, &mut out[at..]);
             if read.is_err() {
                 out.truncate(at);
             }
-            // a filter that is missing is the better explanation
-            read.or_else(|error| self.check_filters().and(Err(error)))
+            read
         };
         read().with_context(|| self.place())
     }
 
     /// Read where no element was written, in the form of [`read_rows`](Self::read_rows).
     pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
-        let read = || sys::fill(&self.dataset.dcpl().h5()?, &self.memory_type(element)?);
+        let read = || {
+            let stored = &self.layout()?.datatype;
+            let bytes = self.fill_bytes()?.unwrap_or_else(|| vec![0; stored.size as usize]);
+            let mut out = Vec::with_capacity(element.packed_bytes());
+            element.pack(stored, &bytes, &mut out)?;
+            Ok::<_, Error>(out)
+        };
         read().with_context(|| self.place())
+    }
+
+    /// The fill value as the file has it, if it defines one.
+    fn fill_bytes(&self) -> Result<Option<Vec<u8>>> {
+        match &self.at {
+            At::Library(dataset) => {
+                let creation = dataset.dcpl().h5()?;
+                match creation.get_fill_value_defined().h5()? {
+                    FillValue::UserDefined => sys::fill(&creation, &dataset.dtype().h5()?).map(Some),
+                    _ => Ok(None),
+                }
+            }
+            At::File { place, .. } => Ok(match place.known().dataset()?.fill().map(|fill| &fill.value) {
+                Some(h5_read::FillValue::Bytes(bytes)) => Some(bytes.clone()),
+                _ => None,
+            }),
+        }
     }
 
     /// First axis fastest; `values` have the dataset's type.
@@ -561,7 +688,7 @@ impl Dataset {
                 return Ok(());
             }
             let (memory, file) = self.selection(region)?;
-            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            let target = Target::Dataset { dataset: self.library()?, memory: &memory, file: &file };
             let _limit = self.limit_chunks()?;
             match values {
                 Values::String(strings) => sys::write_strings(&target, sys::Charset::Utf8, &Strings::new(strings)?),
@@ -587,16 +714,14 @@ impl Dataset {
     /// Fails if `count` elements take far more memory than the stored bytes can decode to: damaged
     /// files may declare any extents.
     fn check_backed(&self, count: usize) -> Result<()> {
-        let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
-        if bytes > self.bound()? {
-            limits::unbacked_cell(bytes)?;
-        }
-        Ok(())
+        let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size());
+        // the stored bytes are counted only where they matter
+        limits::unbacked_cell(bytes).or_else(|error| if bytes > self.bound()? { Err(error) } else { Ok(()) })
     }
 
     /// Dataspaces in memory and in the file.
     fn selection(&self, region: &Region) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
-        let file = self.dataset.space().h5()?;
+        let file = self.library()?.space().h5()?;
         let extents = region.shape.reversed();
         sys::select(&file, &region.start.reversed(), &extents)?;
         Ok((sys::memory(&extents)?, file))
@@ -610,7 +735,7 @@ impl Dataset {
             let Some(chunk) = layout.chunk.as_ref().filter(|chunk| chunk.len() == index.len()) else {
                 return Err(Error::usage(format!("the dataset has no chunks with {} axes", index.len())));
             };
-            let plain_bytes = chunk.elements()? * layout.datatype.size() as u64;
+            let plain_bytes = chunk.elements()? * layout.datatype.size();
             let is_plain = layout.filters.is_empty() || filter_mask.trailing_ones() as usize >= layout.filters.len();
             if is_plain && bytes.len() as u64 != plain_bytes {
                 return Err(Error::usage(format!(
@@ -619,7 +744,7 @@ impl Dataset {
                 )));
             }
             let offset: Vec<u64> = index.iter().zip(chunk.iter()).rev().map(|(index, chunk)| index * chunk).collect();
-            sys::write_chunk(&self.dataset, &offset, filter_mask, bytes)
+            sys::write_chunk(self.library()?, &offset, filter_mask, bytes)
         };
         write().with_context(|| self.place())
     }
@@ -634,7 +759,10 @@ impl Dataset {
             _ => return Ok(None),
         }
         let origin = vec![0; self.shape()?.len()];
-        let find = || stored_chunk(&self.dataset, self.checked.as_ref(), &origin);
+        let find = || match &self.at {
+            At::Library(dataset) => sys::stored_chunk(dataset, &origin),
+            At::File { place, .. } => place.chunk(&origin),
+        };
         let found = find().with_context(|| self.place())?;
         Ok(found.map(|chunk| chunk.address))
     }
@@ -647,17 +775,22 @@ impl Dataset {
     }
 
     pub(crate) fn link_count(&self) -> Result<usize> {
-        Ok(self.dataset.loc_info().h5().with_context(|| self.place())?.num_links)
+        match &self.at {
+            At::Library(dataset) => Ok(dataset.loc_info().h5().with_context(|| self.place())?.num_links),
+            At::File { place, .. } => place.known().link_count().with_context(|| self.place()),
+        }
     }
 
     /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14, which
     /// does not count addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
-        if !counts_from_start(&self.dataset.file().h5()?) {
-            let message = "chunks after a user block are read with HDF5 1.14 or newer";
-            return Err(Error::unsupported(message).context(self.place()));
+        let At::Library(dataset) = &self.at else { return Ok(()) };
+        let file = dataset.file().h5()?;
+        if cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0 {
+            return Ok(());
         }
-        Ok(())
+        let message = "chunks after a user block are read with HDF5 1.14 or newer";
+        Err(Error::unsupported(message).context(self.place()))
     }
 
     /// Visits written chunks, in no particular order.
@@ -669,50 +802,58 @@ impl Dataset {
         let visit = |offset: &[u64], StoredChunk { address, bytes, filter_mask }| {
             visit(ChunkInfo { index: index(offset), address, stored_bytes: bytes, filter_mask });
         };
-        each_stored_chunk(&self.dataset, self.checked.as_ref(), visit).with_context(|| self.place())
+        let walk = || match &self.at {
+            At::Library(dataset) => sys::each_stored_chunk(dataset, visit),
+            At::File { place, .. } => place.each_chunk(visit),
+        };
+        walk().with_context(|| self.place())
     }
 
     pub(crate) fn storage(&self) -> Result<Storage> {
-        let find = || -> Result<_> {
-            Ok(match self.dataset.dcpl().h5()?.get_layout().h5()? {
+        let in_library = |dataset: &hdf5::Dataset| -> Result<_> {
+            Ok(match dataset.dcpl().h5()?.get_layout().h5()? {
                 _ if self.outside => Storage::Other("in other files"),
                 StorageLayout::Chunked => Storage::Chunks,
-                StorageLayout::Contiguous => Storage::Block(self.dataset.offset()),
+                StorageLayout::Contiguous => Storage::Block(dataset.offset()),
                 StorageLayout::Compact => Storage::Header,
                 _ => Storage::Other("in other datasets"),
             })
+        };
+        let in_file = |place: &Place| -> Result<_> {
+            Ok(match place.known().dataset()?.layout() {
+                StoredLayout::Chunked(_) => Storage::Chunks,
+                StoredLayout::Contiguous { address, .. } => {
+                    Storage::Block(address.map(|address| place.offset(address)).transpose()?)
+                }
+                StoredLayout::Compact { .. } => Storage::Header,
+                _ => Storage::Other("in other datasets"),
+            })
+        };
+        let find = || match &self.at {
+            At::Library(dataset) => in_library(dataset),
+            At::File { place, .. } => in_file(place),
         };
         find().with_context(|| self.place())
     }
 
     /// Little-endian and packed, as in memory.
     pub(super) fn is_plain(&self) -> Result<bool> {
-        let datatype = &self.layout()?.datatype;
-        let element = self.data_type()?;
-        Ok(element.is_fixed_size() && *datatype == sys::number_type(element)?)
+        Ok(datatype::plain_order(&self.layout()?.datatype, self.data_type()?) == Some(ByteOrder::Little))
     }
 
     /// Whether elements never written read as zeros.
     pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
-        let read =
-            || -> Result<_> { Ok(self.dataset.dcpl().h5()?.get_fill_value_defined().h5()? != FillValue::UserDefined) };
-        read().with_context(|| self.place())
+        let fill = self.fill_bytes().with_context(|| self.place())?;
+        Ok(fill.is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0)))
     }
 
     /// The fill value of a dataset of bytes, if it defines one.
     pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
-        let read = || -> Result<_> {
-            let creation = self.dataset.dcpl().h5()?;
-            match creation.get_fill_value_defined().h5()? {
-                FillValue::UserDefined => Ok(creation.get_fill_value_as::<u8>().h5()?),
-                _ => Ok(None),
-            }
-        };
-        read().with_context(|| self.place())
+        Ok(self.fill_bytes().with_context(|| self.place())?.and_then(|bytes| bytes.first().copied()))
     }
 
     pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
-        sys::set_scale(&self.dataset, name).with_context(|| self.place())
+        self.library().and_then(|dataset| sys::set_scale(dataset, name)).with_context(|| self.place())
     }
 
     /// `axis` counts from the fastest; the slowest one is that of the rows.
@@ -722,14 +863,15 @@ impl Dataset {
             if axis >= axes {
                 return Err(Error::usage(format!("axis {axis} does not exist, the dataset has {axes} axes")));
             }
-            sys::attach_scale(&self.dataset, &scale.dataset, (axes - 1 - axis) as u32)
+            sys::attach_scale(self.library()?, scale.library()?, (axes - 1 - axis) as u32)
         };
         attach().with_context(|| self.place())
     }
 
     /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.dataset, name, value, sys::Charset::Utf8).with_context(|| self.place())
+        let set = || attribute::set(self.library()?, name, value, sys::Charset::Utf8);
+        set().with_context(|| self.place())
     }
 
     /// Extent of an appendable dataset along the slowest axis.
@@ -743,31 +885,34 @@ impl Dataset {
                     "{dropped} chunks would be dropped, from row {rows} of {has} on; the limit is {MAX_DROPPED}"
                 )));
             }
-            sys::set_extent(&self.dataset, &cell.with_axis(rows).reversed())
+            sys::set_extent(self.library()?, &cell.with_axis(rows).reversed())
         };
         set().with_context(|| self.place())
     }
 
     /// Shows rows that another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
-        sys::refresh_dataset(&self.dataset).with_context(|| self.place())
+        let refresh = || match &self.at {
+            At::Library(dataset) => sys::refresh_dataset(dataset),
+            At::File { place, .. } => place.refresh(),
+        };
+        refresh().with_context(|| self.place())
     }
 
     /// A single unsigned 64-bit integer, a type that casacore lacks.
     pub(crate) fn read_counter(&self) -> Result<u64> {
         let read = || -> Result<u64> {
-            let (memory, file) = self.selection(&Region::whole(&Shape::from([1])))?;
-            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
-            let mut bytes = [0; 8];
-            sys::read(&target, &sys::foreign_type(Foreign::UInt64)?, &mut bytes)?;
-            Ok(u64::from_le_bytes(bytes))
+            let stored = &self.layout()?.datatype;
+            let bytes = self.raw_elements(&Region::whole(&Shape::from([1])), 1)?;
+            let number = u64::try_from(elements::integer(stored, &bytes)?);
+            number.map_err(|_| Error::format("the counter is below 0"))
         };
         read().with_context(|| self.place())
     }
 
     /// `None` for a missing attribute.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        attribute::get(&self.dataset, name).with_context(|| self.place())
+        self.at.owner().get(name).with_context(|| self.place())
     }
 }
 
@@ -783,103 +928,39 @@ fn ranges(region: &Region) -> Vec<Range<u64>> {
     axes.map(|(&start, &extent)| start..start + extent).collect()
 }
 
-/// libhdf5 before 1.14 does so only without a user block.
-pub(super) fn counts_from_start(file: &hdf5::File) -> bool {
-    cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0
-}
-
-/// The chunk with an element, slowest axis first.
-pub(super) fn stored_chunk(
-    dataset: &hdf5::Dataset,
-    checked: Option<&Place>,
-    at: &[u64],
-) -> Result<Option<StoredChunk>> {
-    match checked {
-        Some(place) => place.chunk(at),
-        None => sys::stored_chunk(dataset, at),
-    }
-}
-
 /// libhdf5 would count each chunk that the index of a damaged file claims.
-pub(super) fn stored_bytes(dataset: &hdf5::Dataset, checked: Option<&Place>) -> u64 {
-    match checked.map(Place::chunk_bytes) {
-        Some(Ok(Some(bytes))) => bytes,
+pub(super) fn stored_bytes(place: &Place) -> u64 {
+    let known = place.known();
+    match (place.chunk_bytes(), known.dataset().map(h5_read::Dataset::layout)) {
+        (Ok(Some(bytes)), _) => bytes,
         // a writer has damaged the index since it was checked
-        Some(Err(_)) => 0,
-        None | Some(Ok(None)) => dataset.storage_size(),
+        (Err(_), _) => 0,
+        (_, Ok(StoredLayout::Contiguous { address: Some(_), .. } | StoredLayout::Compact { .. })) => {
+            known.dataset().and_then(|dataset| dataset.bytes().map_err(|error| converted(&error))).unwrap_or(0)
+        }
+        _ => 0,
     }
 }
 
-/// Visits each chunk in the file by the index of its first element, slowest axis first; in no
-/// promised order.
-pub(super) fn each_stored_chunk(
-    dataset: &hdf5::Dataset,
-    checked: Option<&Place>,
-    mut visit: impl FnMut(&[u64], StoredChunk),
-) -> Result<()> {
-    if let Some(place) = checked {
-        return place.each_chunk(visit);
-    }
-    let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
-        if address != u64::MAX && bytes > 0 {
-            visit(offset, StoredChunk { address, bytes, filter_mask });
-        }
-    };
-    #[cfg(feature = "static-hdf5")]
-    dataset
-        .chunks_visit(|info| {
-            add(info.offset, info.addr, info.size, info.filter_mask);
-            0
-        })
-        .h5()?;
-    // H5Dchunk_iter is newer than HDF5 1.10. This walks the index again for every chunk.
-    #[cfg(not(feature = "static-hdf5"))]
-    for number in 0..dataset.num_chunks().unwrap_or(0) {
-        let info = dataset.chunk_info(number).ok_or_else(|| Error::format("the chunk index cannot be read"))?;
-        add(&info.offset, info.addr, info.size, info.filter_mask);
-    }
-    Ok(())
+/// Slowest axis first; `None` for a null dataspace.
+pub(super) fn extents(place: &Place) -> Result<Option<Vec<u64>>> {
+    let known = place.known();
+    let space = known.dataset()?.space();
+    Ok((space.kind != SpaceKind::Null).then(|| space.extents.clone()))
 }
 
-/// Converts `count` elements of the type `stored` to that of `out`.
-pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, out: &mut Values) -> Result<()> {
-    let element = out.data_type();
-    macro_rules! numbers {
-        ($v:ident) => {{
-            let start = $v.len();
-            $v.resize(start + count, Default::default());
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut $v[start..]);
-            let read = sys::read(target, &sys::number_type(element)?, bytes);
-            if cfg!(target_endian = "big") {
-                let complex = matches!(element, DataType::Complex | DataType::DComplex);
-                crate::value::swap_bytes(bytes, if complex { element.size() / 2 } else { element.size() });
-            }
-            read
-        }};
+/// Whether the slowest axis has no limit.
+pub(super) fn grows(place: &Place) -> Result<bool> {
+    Ok(matches!(place.known().dataset()?.space().max.first(), Some(None)))
+}
+
+impl Layout {
+    fn of(dataset: &h5_read::Dataset) -> Result<Self> {
+        let chunk = match dataset.layout() {
+            StoredLayout::Chunked(chunked) => Some(chunked.shape.iter().rev().copied().collect()),
+            _ => None,
+        };
+        let filters = dataset.pipeline().filters.iter().map(StoredFilter::of).collect();
+        Ok(Layout { chunk, filters, datatype: dataset.datatype().clone() })
     }
-    let start = out.len();
-    let read = match out {
-        Values::Bool(v) => {
-            let mut bytes = vec![0u8; count];
-            let read = sys::read(target, &sys::number_type(element)?, &mut bytes);
-            v.extend(bytes.iter().map(|&byte| byte != 0));
-            read
-        }
-        Values::UChar(v) => numbers!(v),
-        Values::Short(v) => numbers!(v),
-        Values::UShort(v) => numbers!(v),
-        Values::Int(v) => numbers!(v),
-        Values::UInt(v) => numbers!(v),
-        Values::Int64(v) => numbers!(v),
-        Values::Float(v) => numbers!(v),
-        Values::Double(v) => numbers!(v),
-        Values::Complex(v) => numbers!(v),
-        Values::DComplex(v) => numbers!(v),
-        Values::String(v) => sys::read_strings(target, stored, v),
-        Values::Record(_) => return Err(Error::usage("HDF5 has no records")),
-    };
-    if read.is_err() {
-        for_each_type!(out, v => v.truncate(start));
-    }
-    read
 }

@@ -3,11 +3,9 @@
 
 use hdf5::Datatype;
 use hdf5::dataset::AllocTime;
-use hdf5::types::TypeDescriptor;
-use hdf5_sys::h5t::H5T_class_t;
 
 use super::error::Hdf5Result;
-use super::{Bounds, Compression, StoredElement, codec, dataset, datatype, group, sys};
+use super::{Bounds, Compression, StoredElement, codec, dataset, group, sys};
 use crate::error::{Error, Result};
 use crate::value::Shape;
 
@@ -21,53 +19,6 @@ impl StoredElement {
             StoredElement::Array(extents, element) => sys::array_type(&element.datatype()?, extents),
             simple => sys::simple_type(simple),
         }
-    }
-
-    /// The type in a file, and in memory: numbers little-endian, strings as stored.
-    ///
-    /// # Errors
-    /// `Unsupported` for elements of variable length, and others that this program does not write.
-    pub(super) fn stored(datatype: &Datatype) -> Result<(Self, Datatype)> {
-        let size = datatype.size();
-        let element = match sys::class(datatype) {
-            H5T_class_t::H5T_OPAQUE => StoredElement::Opaque(size),
-            H5T_class_t::H5T_FLOAT if size == 2 => StoredElement::Float(2),
-            _ => {
-                let descriptor = datatype.to_descriptor().map_err(|_| datatype::unsupported(datatype))?;
-                Self::described(&descriptor).ok_or_else(|| datatype::unsupported(datatype))?
-            }
-        };
-        let memory = match element {
-            StoredElement::Bytes(_) | StoredElement::Text(_) | StoredElement::Opaque(_) => datatype.clone(),
-            _ => element.datatype()?,
-        };
-        Ok((element, memory))
-    }
-
-    fn described(descriptor: &TypeDescriptor) -> Option<Self> {
-        use TypeDescriptor as T;
-        Some(match descriptor {
-            T::Boolean => StoredElement::Bool,
-            T::Integer(size) => StoredElement::Int(*size as usize),
-            T::Unsigned(size) => StoredElement::UInt(*size as usize),
-            T::Float(size) => StoredElement::Float(*size as usize),
-            T::FixedAscii(bytes) => StoredElement::Bytes(*bytes),
-            T::FixedUnicode(bytes) => StoredElement::Text(*bytes),
-            T::FixedArray(element, count) => {
-                StoredElement::Array(vec![*count as u64], Box::new(Self::described(element)?))
-            }
-            T::Compound(record) => match record.fields.as_slice() {
-                [r, i] if r.name == "r" && i.name == "i" && r.ty == i.ty && matches!(r.ty, T::Float(_)) => {
-                    StoredElement::Complex(2 * r.ty.size())
-                }
-                fields => {
-                    let field =
-                        |field: &hdf5::types::CompoundField| Some((field.name.clone(), Self::described(&field.ty)?));
-                    StoredElement::Record(fields.iter().map(field).collect::<Option<_>>()?)
-                }
-            },
-            _ => return None,
-        })
     }
 }
 

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use hdf5::dataset::{DatasetCreate, Layout};
 
-use super::checked::Root;
 use super::error::Hdf5Result;
+use super::existing::{converted, text};
+use super::group::Handle;
 use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -52,15 +53,25 @@ pub(crate) enum Elsewhere {
 
 impl Elsewhere {
     /// `None` if the dataset holds its elements itself.
-    pub(super) fn of_dataset(creation: &DatasetCreate) -> Result<Option<Self>> {
+    pub(super) fn of(dataset: &h5_read::Dataset) -> Result<Option<Self>> {
+        if let h5_read::Layout::Virtual { .. } = dataset.layout() {
+            let mappings = dataset.mappings().map_err(|error| converted(&error))?;
+            if mappings.len() > MAX_SOURCES {
+                return Err(too_many_sources());
+            }
+            let sources = mappings.iter().map(|mapping| (text(&mapping.file), text(&mapping.dataset)));
+            return Ok(Some(Elsewhere::Virtual(sources.collect())));
+        }
+        let files: Vec<_> = dataset.external().iter().map(|file| text(&file.name)).collect();
+        Ok((!files.is_empty()).then_some(Elsewhere::Raw(files)))
+    }
+
+    /// As [`of`](Self::of), in a file that libhdf5 has open.
+    pub(super) fn of_creation(creation: &DatasetCreate) -> Result<Option<Self>> {
         Ok(match creation.get_layout().h5()? {
             Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
                 Some(sources) => Some(Elsewhere::Virtual(sources)),
-                None => {
-                    return Err(Error::limit(format!(
-                        "the virtual dataset has more than {MAX_SOURCES} sources, which is the limit"
-                    )));
-                }
+                None => return Err(too_many_sources()),
             },
             Layout::Contiguous => {
                 let files: Vec<_> = creation.get_external().h5()?.into_iter().map(|file| file.name).collect();
@@ -100,6 +111,10 @@ impl Elsewhere {
     }
 }
 
+fn too_many_sources() -> Error {
+    Error::limit(format!("the virtual dataset has more than {MAX_SOURCES} sources, which is the limit"))
+}
+
 impl fmt::Display for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let targets = self.targets();
@@ -130,12 +145,12 @@ pub(crate) struct Directory {
     /// Canonical; directories below it count.
     path: PathBuf,
     /// Called only for files at or below `path`.
-    open: fn(&Path) -> Result<Root>,
+    open: fn(&Path) -> Result<Handle>,
 }
 
 impl Reach {
     /// Everything below the directory of the file at `path`.
-    pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<Root>) -> Result<Self> {
+    pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<Handle>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
@@ -143,7 +158,7 @@ impl Reach {
 
     /// Returns the root group, and the reach of the opened file; the caller has checked that it may
     /// be opened.
-    pub(super) fn open(&self, path: &Path) -> Result<(Root, Self)> {
+    pub(super) fn open(&self, path: &Path) -> Result<(Handle, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
             Reach::Directory(directory) => Ok(((directory.open)(path)?, Self::beside(path, directory.open)?)),
@@ -212,7 +227,7 @@ impl Admission for Reach {
 /// Looks up sources of virtual datasets.
 pub(super) trait Objects {
     /// Path from the root in the virtual dataset's own file, and where elements are, if not in the
-    /// found dataset.
+    /// found dataset, which libhdf5 may then open.
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
 
     /// Fails unless all elements are in `file`.

@@ -9,12 +9,13 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Fil
 use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
-use super::checked::{Place, Root};
 use super::error::{Hdf5Result, from_hdf5};
+use super::existing::Place;
+use super::group::Handle;
 use super::lock;
 use super::sys::Mode;
-use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
+use super::{Group, LiveFile, Reach, Superblock, live, sys};
+use crate::error::{Context, Error, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt};
 use crate::remote;
 
@@ -86,27 +87,41 @@ const MEMORY_INCREMENT: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct File {
-    /// `None` only after `close` or `drop`.
-    file: Option<hdf5::File>,
-    /// Then also locked exclusively.
-    writable: bool,
+    at: At,
     path: PathBuf,
     /// Other files that may be opened when this one refers to them.
     reach: Reach,
     /// Release for new objects.
     bounds: Bounds,
-    /// The root group of a file that is read.
-    checked: Option<Place>,
+}
+
+#[derive(Debug)]
+enum At {
+    /// An existing file, by its root group.
+    Existing(Place),
+    /// A file that this program makes or changes.
+    Library {
+        /// `None` only after `close` or `drop`.
+        file: Option<hdf5::File>,
+        /// Then also locked exclusively.
+        writable: bool,
+    },
 }
 
 impl File {
-    fn new(file: hdf5::File, path: &Path, checked: Option<Place>) -> Self {
-        let (path, reach) = (path.to_owned(), Reach::File);
-        File { file: Some(file), writable: false, path, reach, bounds: Bounds::V110, checked }
+    fn new(file: hdf5::File, path: &Path) -> Self {
+        let at = At::Library { file: Some(file), writable: false };
+        File { at, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 }
+    }
+
+    fn existing(root: Place, path: &Path) -> Self {
+        File { at: At::Existing(root), path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 }
     }
 
     fn writable(mut self, bounds: Bounds) -> Self {
-        self.writable = true;
+        if let At::Library { writable, .. } = &mut self.at {
+            *writable = true;
+        }
         self.bounds = bounds;
         self
     }
@@ -129,7 +144,17 @@ impl File {
         access.core_options(MEMORY_INCREMENT, false);
         let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation().h5()?, &access.finish().h5()?)?;
         // no lock has to be given back at the end
-        Ok(File::new(file, Path::new(&name), None))
+        Ok(File::new(file, Path::new(&name)))
+    }
+
+    /// Opens a file in memory for reading, once it is written.
+    pub(crate) fn reopened(mut self) -> Result<Self> {
+        let At::Library { file: Some(file), .. } = &self.at else { return Err(closed()) };
+        let image: Arc<dyn ReadAt> = Arc::new(sys::image(file)?);
+        self.end()?;
+        let (name, bytes) = (self.path.to_string_lossy().into_owned(), image.clone());
+        let opener = move || sys::open_source(&name, bytes.clone(), &access().finish().h5()?);
+        Ok(File::existing(Place::root(image, false, None, Box::new(opener))?, &self.path))
     }
 
     /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, begin at multiples
@@ -147,7 +172,7 @@ impl File {
             creation.file_space_strategy(strategy).file_space_page_size(page_bytes);
             sys::create_file(path, &creation.finish().h5()?, &Bounds::V110.access().finish().h5()?)
         };
-        Ok(File::new(create().context(Context::path(path))?, path, None).writable(Bounds::V110))
+        Ok(File::new(create().context(Context::path(path))?, path).writable(Bounds::V110))
     }
 
     /// A file that is to become live (SWMR).
@@ -157,13 +182,19 @@ impl File {
 
     fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
         let create = || sys::create_file(path, &bounds.creation().h5()?, &access.finish().h5()?);
-        Ok(File::new(create().context(Context::path(path))?, path, None).writable(bounds))
+        Ok(File::new(create().context(Context::path(path))?, path).writable(bounds))
     }
 
     /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let (file, checked) = open(Mode::Read, path, || access().finish())?;
-        Ok(File::new(file, path, checked))
+        let open = || -> Result<_> {
+            let source = Arc::new(FileSource::open(path)?);
+            let lock = lock::share(&source)?;
+            let name = path.to_owned();
+            let opener = move || sys::open_file(&name, Mode::Read, &access().finish().h5()?);
+            Ok(File::existing(Place::root(source, false, Some(lock), Box::new(opener))?, path))
+        };
+        open().with_context(|| Context::path(path))
     }
 
     /// Opens a path or URL, also a live file; returns access to its bytes as well.
@@ -177,10 +208,10 @@ impl File {
         let open = || -> Result<_> {
             let source = remote::open(path)?;
             let name = shown_path(path);
-            let checked = Place::root(source.clone())?;
-            let file = sys::open_source(&name, source.clone(), &access().finish().h5()?)?;
-            // no lock has to be given back at the end
-            Ok((File::new(file, Path::new(&name), Some(checked)), source))
+            let (shown, bytes) = (name.clone(), source.clone());
+            let opener = move || sys::open_source(&shown, bytes.clone(), &access().finish().h5()?);
+            let root = Place::root(source.clone(), false, None, Box::new(opener))?;
+            Ok((File::existing(root, Path::new(&name)), source))
         };
         open().context(Context::path(path))
     }
@@ -214,7 +245,9 @@ impl File {
             let other = if live { Self::open_live(path) } else { Self::open(path) };
             other.map_err(|_| error)
         })?;
-        let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
+        if let At::Existing(root) = &opened.at {
+            root.unlock();
+        }
         Ok((opened, live))
     }
 
@@ -228,9 +261,12 @@ impl File {
             let source = Arc::new(FileSource::open(path)?);
             // with the lock a restarted writer would have to wait for all readers
             let _lock = lock::share(&source)?;
-            let checked = Place::root(source.clone())?;
-            let access = access().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?;
-            Ok(File::new(sys::open_live(path, source, &access)?, path, Some(checked)))
+            let (name, bytes) = (path.to_owned(), source.clone());
+            let opener = move || {
+                let access = access().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?;
+                sys::open_live(&name, bytes.clone(), &access)
+            };
+            Ok(File::existing(Place::root(source, true, None, Box::new(opener))?, path))
         };
         open().with_context(|| Context::path(path))
     }
@@ -240,7 +276,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Ok(File::new(open(Mode::Write, path, || bounds.access().finish())?.0, path, None).writable(bounds))
+        Ok(File::new(open(Mode::Write, path, || bounds.access().finish())?, path).writable(bounds))
     }
 
     /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that
@@ -250,8 +286,8 @@ impl File {
     /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it
     /// open, or a writer exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
-        let file = open(Mode::WriteLive, path, || Bounds::V110.access().finish())?.0;
-        Ok(File::new(file, path, None).writable(Bounds::V110))
+        let file = open(Mode::WriteLive, path, || Bounds::V110.access().finish())?;
+        Ok(File::new(file, path).writable(Bounds::V110))
     }
 
     /// Hands changes in libhdf5's memory to the operating system.
@@ -259,11 +295,10 @@ impl File {
     /// # Errors
     /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.file().flush().h5().context(Context::path(&self.path))
-    }
-
-    fn file(&self) -> &hdf5::File {
-        self.file.as_ref().expect("taken only when the file goes")
+        match &self.at {
+            At::Library { file: Some(file), .. } => file.flush().h5().context(Context::path(&self.path)),
+            _ => Ok(()),
+        }
     }
 
     /// Closes a new file, with every open object, and reopens it as a live one.
@@ -278,7 +313,11 @@ impl File {
 
     /// Later bytes of the file are not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
-        sys::end_of_file(self.file()).context(Context::path(&self.path))
+        match &self.at {
+            At::Existing(root) => Ok(root.file().superblock().end),
+            At::Library { file: Some(file), .. } => sys::end_of_file(file).context(Context::path(&self.path)),
+            At::Library { file: None, .. } => Err(closed()),
+        }
     }
 
     /// Permits regular files below the file's own directory to be opened when this file refers to
@@ -297,15 +336,23 @@ impl File {
     }
 
     pub(crate) fn root(&self) -> Result<Group> {
-        let root = self.file().group("/").h5().context(Context::path(&self.path))?;
-        let root = Group::of_root((root, self.checked.clone()));
+        let root = Group::of_root(self.handle()?);
         Ok(root.created_for(self.bounds, self.reach.clone()))
     }
 
     /// The handle keeps the file open after this `File` is dropped.
-    pub(super) fn into_root(self) -> Result<Root> {
-        let root = self.file().group("/").h5().context(Context::path(&self.path))?;
-        Ok((root, self.checked.clone()))
+    pub(super) fn into_root(self) -> Result<Handle> {
+        self.handle()
+    }
+
+    fn handle(&self) -> Result<Handle> {
+        match &self.at {
+            At::Existing(root) => Ok(Handle::File(root.clone())),
+            At::Library { file: Some(file), .. } => {
+                file.group("/").h5().context(Context::path(&self.path)).map(Handle::Library)
+            }
+            At::Library { file: None, .. } => Err(closed()),
+        }
     }
 
     /// Open groups and datasets of a file that was created or opened for writing become unusable.
@@ -317,37 +364,26 @@ impl File {
     }
 
     fn end(&mut self) -> Result<()> {
-        self.file.take().map_or(Ok(()), |file| end(file, self.writable))
+        let At::Library { file, writable } = &mut self.at else { return Ok(()) };
+        file.take().map_or(Ok(()), |file| end(file, *writable))
     }
 }
 
-/// Opening for writing waits briefly for processes that are just opening the file for reading, and
-/// checks the file whole.
-pub(super) fn open(
-    mode: Mode,
-    path: &Path,
-    access: impl Fn() -> hdf5::Result<FileAccess>,
-) -> Result<(hdf5::File, Option<Place>)> {
+/// Opens a file to change it, once all of it is checked. Waits briefly for processes that are just
+/// opening the file for reading.
+pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || {
         let source = Arc::new(FileSource::open(path)?);
         let lock = lock::share(&source)?;
-        let checked = match mode {
-            Mode::Read | Mode::ReadLive => Some(Place::root(source)?),
-            Mode::Write | Mode::WriteLive => Place::check_all(source).map(|()| None)?,
-        };
+        Place::root(source, false, None, Box::new(|| Err(closed())))?.check_all()?;
         drop(lock);
-        Ok((sys::open_file(path, mode, &access().h5()?)?, checked))
+        sys::open_file(path, mode, &access().h5()?)
     };
-    // libhdf5 asks how long a file is before it reads how long it should be: one that grows in
-    // between is "truncated" unless it is read live, and so is one whose writer was killed before
-    // it lengthened it
-    let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
-    let opened = if matches!(mode, Mode::Write | Mode::WriteLive) { lock::retry_while_locked(open) } else { open() };
-    let opened = opened.map_err(|found| match found.kind() {
-        ErrorKind::Format if is_being_written() => error::being_written(),
-        _ => found,
-    });
-    opened.with_context(|| Context::path(path))
+    lock::retry_while_locked(open).with_context(|| Context::path(path))
+}
+
+fn closed() -> Error {
+    Error::usage("the file is closed")
 }
 
 /// `None` if it is damaged, or not of version 2 or 3 with offsets of 8 bytes.

@@ -9,13 +9,15 @@ use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 use hdf5::plist::link_create::{CharEncoding, LinkCreate};
 use hdf5_sys::h5::H5_index_t;
 
-use super::checked::{Place, Root};
-use super::elsewhere::Admission as _;
+use super::attribute::{self, Owner};
+use super::dataset::{self, At};
+use super::elsewhere::{self, Admission as _};
 use super::error::Hdf5Result;
-use super::sys::{Charset, Link};
+use super::existing::Place;
+use super::sys::{self, Charset};
 use super::{
     Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
-    VirtualSpec, attribute, dataset, elsewhere, sys,
+    VirtualSpec,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -37,9 +39,31 @@ pub(crate) enum LinkKind {
     Damaged,
 }
 
+/// A link, unresolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A link to an object of the same file.
+    Hard,
+    /// A path in the same file.
+    Soft(String),
+    /// A link to an object of another file.
+    External { file: String, path: String },
+    /// A link of this class, 65 to 255, which only a program that registers the class can follow.
+    UserDefined(i32),
+}
+
+/// Where a group is read.
+#[derive(Debug, Clone)]
+pub(super) enum Handle {
+    /// Of a file that this program makes or changes.
+    Library(hdf5::Group),
+    /// Of an existing file.
+    File(Place),
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    group: hdf5::Group,
+    at: Handle,
     /// Without a slash at its end; empty for the root.
     path: String,
     reach: Reach,
@@ -47,8 +71,6 @@ pub(crate) struct Group {
     outside: bool,
     /// Release for new objects.
     bounds: Bounds,
-    /// `None` in files that this program makes or changes.
-    checked: Option<Place>,
 }
 
 /// The object of a path, all links followed.
@@ -64,9 +86,15 @@ impl Located {
             Located::Group(group) => Ok(group),
             Located::Member(parent, name) => {
                 let path = parent.path_of(&name);
-                let open = || -> Result<_> { Ok((parent.check(&name)?, parent.group.group(&name).h5()?)) };
-                let (checked, group) = open().with_context(|| format!("group {path}"))?;
-                Ok(parent.below(group, path, checked))
+                let open = || match &parent.at {
+                    Handle::Library(group) => group.group(&name).h5().map(Handle::Library),
+                    Handle::File(place) => match (place.member(&name)?, place.kind_of(&name)?) {
+                        (place, ObjectKind::Group) => Ok(Handle::File(place)),
+                        (_, kind) => Err(Error::format(format!("expected a group, found a {}", kind_name(kind)))),
+                    },
+                };
+                let at = open().with_context(|| format!("group {path}"))?;
+                Ok(parent.below(at, path))
             }
         }
     }
@@ -74,16 +102,12 @@ impl Located {
 
 impl Group {
     pub(super) fn new(group: hdf5::Group, path: String, reach: Reach) -> Self {
-        Group { group, path, reach, outside: false, bounds: Bounds::V110, checked: None }
+        Group { at: Handle::Library(group), path, reach, outside: false, bounds: Bounds::V110 }
     }
 
     /// The root group of a file of which no link leads to another.
-    pub(super) fn of_root((group, checked): Root) -> Self {
-        Group { checked, ..Group::new(group, String::new(), Reach::File) }
-    }
-
-    pub(super) fn inner(&self) -> &hdf5::Group {
-        &self.group
+    pub(super) fn of_root(at: Handle) -> Self {
+        Group { at, path: String::new(), reach: Reach::File, outside: false, bounds: Bounds::V110 }
     }
 
     /// The same group, with the release for new objects and the files to which links may lead.
@@ -91,23 +115,58 @@ impl Group {
         Group { bounds, reach, ..self }
     }
 
-    /// `group` is in the same file; `path` is from the root.
-    fn below(&self, group: hdf5::Group, path: String, checked: Option<Place>) -> Self {
-        Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds, checked }
+    /// `at` is in the same file; `path` is from the root.
+    fn below(&self, at: Handle, path: String) -> Self {
+        Group { at, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds }
     }
 
     pub(crate) fn root(&self) -> Result<Group> {
-        let checked = self.checked.as_ref().map(Place::file_root).transpose()?;
-        Ok(self.below(self.group.file().h5()?.group("/").h5()?, String::new(), checked))
+        let at = match &self.at {
+            Handle::Library(group) => Handle::Library(group.file().h5()?.group("/").h5()?),
+            Handle::File(place) => Handle::File(place.file_root()?),
+        };
+        Ok(self.below(at, String::new()))
     }
 
-    /// The object to which the hard link `name` leads, before libhdf5 opens it.
-    pub(super) fn check(&self, name: &str) -> Result<Option<Place>> {
-        self.checked.as_ref().map(|group| group.member(name)).transpose()
+    /// The group of a file that this program makes or changes.
+    pub(super) fn written(&self) -> Result<&hdf5::Group> {
+        match &self.at {
+            Handle::Library(group) => Ok(group),
+            Handle::File(_) => Err(Error::usage("the file is open for reading")),
+        }
+    }
+
+    /// The group as libhdf5 has it open, so that it reads elements of a member.
+    pub(super) fn library(&self) -> Result<hdf5::Group> {
+        match &self.at {
+            Handle::Library(group) => Ok(group.clone()),
+            Handle::File(place) => sys::open_group_at(&place.library()?, place.address()),
+        }
     }
 
     pub(super) fn place_in_file(&self) -> Option<&Place> {
-        self.checked.as_ref()
+        match &self.at {
+            Handle::Library(_) => None,
+            Handle::File(place) => Some(place),
+        }
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        match &self.at {
+            Handle::Library(group) => Owner::Library(group),
+            Handle::File(place) => Owner::Place(place),
+        }
+    }
+
+    /// Does not follow the link; `None` for a missing one.
+    fn link_at(&self, name: &str) -> Result<Option<Link>> {
+        match &self.at {
+            Handle::Library(group) => {
+                let exists = !name.contains('\0') && group.link_exists(name);
+                exists.then(|| sys::link(group, name)).transpose()
+            }
+            Handle::File(place) => Ok(place.known().link(name)),
+        }
     }
 
     /// Follows soft and external links itself, so that libhdf5 does not; `links` counts them.
@@ -125,10 +184,7 @@ impl Group {
 
     /// Follows links until a hard one is found; `links` counts them.
     fn follow(&self, name: &str, links: &mut usize) -> Result<Located> {
-        if name.contains('\0') || !self.group.link_exists(name) {
-            return Err(Error::not_found("there is none"));
-        }
-        let link = sys::link(&self.group, name)?;
+        let link = self.link_at(name)?.ok_or_else(|| Error::not_found("there is none"))?;
         if link == Link::Hard {
             return Ok(Located::Member(self.clone(), name.to_owned()));
         }
@@ -181,7 +237,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || -> Result<_> {
             self.check_new(name)?;
-            let mut group = self.group.create_group_builder();
+            let mut group = self.written()?.create_group_builder();
             group = group.create_intermediate_group(false).obj_track_times(false);
             if self.bounds == Bounds::V110 {
                 group = group.char_encoding(CharEncoding::Utf8).with_gcpl(|group| {
@@ -192,7 +248,7 @@ impl Group {
             }
             group.create(name).h5()
         };
-        Ok(self.below(create().with_context(|| format!("group {path}"))?, path, None))
+        Ok(self.below(Handle::Library(create().with_context(|| format!("group {path}"))?), path))
     }
 
     /// `name` may be a relative path.
@@ -219,7 +275,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, self.bounds, name, allocation)
+            spec.create(self.written()?, self.bounds, name, allocation)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -229,7 +285,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, self.bounds, name)
+            spec.create(self.written()?, self.bounds, name)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -239,7 +295,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, name, &links()?, dataset::creation(self.bounds))
+            spec.create(self.written()?, name, &links()?, dataset::creation(self.bounds))
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -249,7 +305,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            rows.create(&self.group, self.bounds, name)
+            rows.create(self.written()?, self.bounds, name)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -259,28 +315,31 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, name)
+            spec.create(self.written()?, name)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
     /// An object without other links is removed as well.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        self.group.unlink(name).h5().with_context(|| self.path_of(name))
+        self.written()?.unlink(name).h5().with_context(|| self.path_of(name))
     }
 
     /// `target` is relative to this group, or from the root if it begins with a slash.
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
-        self.group.link_hard(target, name).h5().with_context(|| self.path_of(name))
+        self.written()?.link_hard(target, name).h5().with_context(|| self.path_of(name))
     }
 
     /// An external link to a root group, whether or not the file exists.
     pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
-        self.group.link_external(file, "/", name).h5().with_context(|| self.path_of(name))
+        self.written()?.link_external(file, "/", name).h5().with_context(|| self.path_of(name))
     }
 
     pub(crate) fn link_count(&self) -> Result<usize> {
-        Ok(self.group.loc_info().h5().with_context(|| self.place())?.num_links)
+        match &self.at {
+            Handle::Library(group) => Ok(group.loc_info().h5().with_context(|| self.place())?.num_links),
+            Handle::File(place) => place.known().link_count().with_context(|| self.place()),
+        }
     }
 
     /// A scale without coordinate values, as in netCDF-4; elements take no space in the file.
@@ -298,7 +357,7 @@ impl Group {
                 sys::dataspace(&[len], false)?
             };
             let create = create.finish().h5()?;
-            let dataset = sys::create_dataset(&self.group, name, &datatype, &space, &links()?, &create)?;
+            let dataset = sys::create_dataset(self.written()?, name, &datatype, &space, &links()?, &create)?;
             sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
             Ok(dataset)
         };
@@ -312,19 +371,17 @@ impl Group {
     pub(crate) fn dataset(&self, name: &str) -> Result<Dataset> {
         let open = || {
             let (parent, last, header) = self.open_header(name)?;
-            let Some(found) = header.elsewhere() else { return Ok(header.into_dataset(parent.outside)) };
-            let checked = header.checked();
+            let Some(found) = header.elsewhere() else {
+                return Ok(header.into_dataset().outside(parent.outside));
+            };
             let mut objects = Objects { root: parent.root()?, files: HashMap::new() };
             let outside = elsewhere::check_elements(&parent.reach, header.path(), found, &mut objects)?;
-            let header = match (parent.reach.directory(), found) {
-                (Some(directory), Elsewhere::Raw(_)) => {
-                    // a dataset has one prefix for as long as it is open
-                    drop(header);
-                    Header::new(sys::open_dataset(&parent.group, &last, directory)?, self.path_of(name), checked)?
-                }
-                _ => header,
-            };
-            Ok::<_, Error>(header.into_dataset(outside || parent.outside))
+            header.check_elements()?;
+            let prefix = parent.reach.directory().filter(|_| matches!(found, Elsewhere::Raw(_)));
+            // a dataset has one prefix for as long as it is open
+            drop(header);
+            let dataset = sys::open_dataset(&parent.library()?, &last, prefix)?;
+            Ok::<_, Error>(Dataset::new(dataset, self.path_of(name)).outside(outside || parent.outside))
         };
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
@@ -332,12 +389,12 @@ impl Group {
     /// Results of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere); an ordinary
     /// dataset is opened only once.
     pub(crate) fn dataset_and_elsewhere(&self, name: &str) -> Result<(Result<Dataset>, Option<Elsewhere>)> {
-        let is_member = !name.contains('/') && self.has(name);
-        if is_member && sys::link(&self.group, name).with_context(|| self.path_of(name))? == Link::Hard {
+        let is_hard = || Ok::<_, Error>(!name.contains('/') && self.link_at(name)? == Some(Link::Hard));
+        if is_hard().with_context(|| self.path_of(name))? {
             let (parent, _, header) =
                 self.open_header(name).with_context(|| format!("dataset {}", self.path_of(name)))?;
             if header.elsewhere().is_none() {
-                return Ok((Ok(header.into_dataset(parent.outside)), None));
+                return Ok((Ok(header.into_dataset().outside(parent.outside)), None));
             }
         }
         Ok((self.dataset(name), self.elsewhere(name)?))
@@ -357,23 +414,26 @@ impl Group {
         let Located::Member(parent, last) = self.find(name)? else {
             return Err(Error::format("the path leads to a group, expected a dataset"));
         };
-        let checked = parent.check(&last)?;
-        let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
-            // the dataset may be open, with its prefix
-            (Err(_), Some(directory)) => sys::open_dataset(&parent.group, &last, directory)?,
-            (dataset, _) => dataset.h5()?,
+        let at = match &parent.at {
+            Handle::File(place) => At::file(place.member(&last)?),
+            Handle::Library(group) => At::Library(match (group.dataset(&last), parent.reach.directory()) {
+                // the dataset may be open, with its prefix
+                (Err(_), Some(directory)) => sys::open_dataset(group, &last, Some(directory))?,
+                (dataset, _) => dataset.h5()?,
+            }),
         };
-        let header = Header::new(dataset, self.path_of(name), checked)?;
+        let header = Header::new(at, self.path_of(name))?;
         Ok((parent, last, header))
     }
 
     /// How a member refers to data stored elsewhere, if it does.
     pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
         let find = || -> Result<Option<Elsewhere>> {
-            if !self.has(name) || name.contains('/') {
+            if matches!(name, "" | ".") || name.contains('/') {
                 return Ok(None);
             }
-            Ok(match sys::link(&self.group, name)? {
+            let Some(link) = self.link_at(name)? else { return Ok(None) };
+            Ok(match link {
                 Link::External { file, path } => Some(Elsewhere::Link { file, path }),
                 Link::UserDefined(class) => Some(Elsewhere::UserDefined(class)),
                 Link::Soft(_) => match self.find(name) {
@@ -392,7 +452,7 @@ impl Group {
     /// `name` may be a relative path; a link whose target is missing counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         match name.rsplit_once('/') {
-            None => !matches!(name, "" | ".") && self.group.link_exists(name),
+            None => !matches!(name, "" | ".") && self.link_at(name).is_ok_and(|link| link.is_some()),
             Some((groups, name)) => self.find(groups).and_then(Located::group).is_ok_and(|group| group.has(name)),
         }
     }
@@ -419,13 +479,16 @@ impl Group {
 
     /// Ordered by creation if the file records that, else by name.
     pub(crate) fn link_names(&self) -> Result<Vec<String>> {
-        sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
-            .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
-            .with_context(|| self.place())
+        match &self.at {
+            Handle::Library(group) => sys::link_names(group, H5_index_t::H5_INDEX_CRT_ORDER)
+                .or_else(|_| sys::link_names(group, H5_index_t::H5_INDEX_NAME))
+                .with_context(|| self.place()),
+            Handle::File(place) => Ok(place.known().link_names().map(str::to_owned).collect()),
+        }
     }
 
     fn kind_of(&self, name: &str) -> Result<LinkKind> {
-        let at = match sys::link(&self.group, name)? {
+        let at = match self.link_at(name)?.ok_or_else(|| Error::not_found("there is none"))? {
             Link::Hard => Located::Member(self.clone(), name.to_owned()),
             // not followed: it may lead round in circles
             Link::Soft(_) => return Ok(LinkKind::Soft),
@@ -433,14 +496,17 @@ impl Group {
             Link::External { .. } | Link::UserDefined(_) => return Ok(LinkKind::Elsewhere),
         };
         let Located::Member(parent, last) = at else { return Ok(LinkKind::Group) };
-        if let Some(group) = &parent.checked {
-            return Ok(match group.kind_of(&last)? {
-                ObjectKind::Group => LinkKind::Group,
-                ObjectKind::Dataset => LinkKind::Dataset,
-                ObjectKind::Type => LinkKind::Other,
-            });
-        }
-        Ok(match parent.group.loc_type_by_name(&last).h5()? {
+        let group = match &parent.at {
+            Handle::Library(group) => group,
+            Handle::File(place) => {
+                return Ok(match place.kind_of(&last)? {
+                    ObjectKind::Group => LinkKind::Group,
+                    ObjectKind::Dataset => LinkKind::Dataset,
+                    ObjectKind::Type => LinkKind::Other,
+                });
+            }
+        };
+        Ok(match group.loc_type_by_name(&last).h5()? {
             LocationType::Group => LinkKind::Group,
             LocationType::Dataset => LinkKind::Dataset,
             _ => LinkKind::Other,
@@ -461,41 +527,45 @@ impl Group {
 
     /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.group, name, value, Charset::Utf8).with_context(|| self.place())
+        self.set(name, value, Charset::Utf8).with_context(|| self.place())
     }
 
     /// Name and strings are marked as ASCII, as old programs expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        attribute::set(&self.group, name, value, Charset::Ascii).with_context(|| self.place())
+        self.set(name, value, Charset::Ascii).with_context(|| self.place())
+    }
+
+    fn set(&self, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
+        attribute::set(self.written()?, name, value, charset)
     }
 
     /// One compound of 32-bit integers, `fields` by name and value.
     pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
-        attribute::set_int_record(&self.group, name, fields).with_context(|| self.place())
+        attribute::set_int_record(self.written()?, name, fields).with_context(|| self.place())
     }
 
     /// Members of a compound; empty for another type or a missing attribute.
     pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
-        attribute::fields(&self.group, name).with_context(|| self.place())
+        self.owner().fields(name).with_context(|| self.place())
     }
 
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
-        self.group.relink(old, new).h5().with_context(|| self.path_of(old))
+        self.written()?.relink(old, new).h5().with_context(|| self.path_of(old))
     }
 
     /// Ordered by creation if the file records that, else by name.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
-        attribute::names(&self.group).with_context(|| self.place())
+        self.owner().names().with_context(|| self.place())
     }
 
     /// Extents have the slowest axis first; none for a single value.
     pub(crate) fn shaped_attribute(&self, name: &str) -> Result<(Attribute, Vec<u64>)> {
-        attribute::get_shaped(&self.group, name).with_context(|| self.place())
+        self.owner().shaped(name).with_context(|| self.place())
     }
 
     /// `None` if the attribute is missing.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        attribute::get(&self.group, name).with_context(|| self.place())
+        self.owner().get(name).with_context(|| self.place())
     }
 
     /// Fails if the name is taken, empty, `.`, or contains a slash or NUL.
@@ -520,6 +590,7 @@ struct Objects {
 impl elsewhere::Objects for Objects {
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)> {
         let header = self.root.header(path)?;
+        header.check_elements()?;
         Ok((header.path().to_owned(), header.elsewhere().cloned()))
     }
 
@@ -529,7 +600,16 @@ impl elsewhere::Objects for Objects {
             let root = Group::of_root(self.root.reach.open(file)?.0);
             self.files.insert(file.to_owned(), root);
         }
+        self.files[file].header(path)?.check_elements()?;
         self.files[file].dataset(path).map(drop)
+    }
+}
+
+fn kind_name(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Group => "group",
+        ObjectKind::Dataset => "dataset",
+        ObjectKind::Type => "committed type",
     }
 }
 

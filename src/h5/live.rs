@@ -138,7 +138,7 @@ impl LiveFile {
                 .alignment(8, ALIGNMENT)
                 .finish()
         };
-        let file = file::open(Mode::WriteLive, path, access)?.0;
+        let file = file::open(Mode::WriteLive, path, access)?;
         let descriptor = fs::File::from(sys::descriptor(&file).with_context(|| Context::path(path))?);
         let shared = Shared { descriptor, flushes: AtomicU64::new(0), changed: AtomicU64::new(0) };
         Ok(LiveFile { file: Some(file), shared: Arc::new(shared), path: path.to_owned(), clock: Clock::default() })
@@ -257,13 +257,13 @@ impl LiveDataset {
                 return Err(Error::usage("no rows can be appended: the first axis has a limit"));
             }
             let (cell, rows) = dataset.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
-            let datatype = dataset.inner().dtype().h5()?;
+            let datatype = dataset.library()?.dtype().h5()?;
             let row_bytes = cell.elements()? as usize * datatype.size();
             let (chunk, chunk_rows) = dataset.chunk()?.and_then(|chunk| chunk.split_last()).unwrap_or_default();
             if chunk != cell || chunk_rows == 0 || !dataset.filters()?.is_empty() {
                 return Err(Error::usage("rows can be appended to chunks of whole rows without filters only"));
             }
-            let address = sys::header_address(dataset.inner())?;
+            let address = sys::header_address(dataset.library()?)?;
             Ok((datatype, cell.reversed(), row_bytes, chunk_rows, rows, address))
         };
         let element = dataset.data_type().ok();
@@ -354,7 +354,7 @@ impl LiveDataset {
         self.header.replace(None);
         let rows = self.rows.get();
         if self.known.replace(rows) < rows {
-            sys::set_extent(self.dataset.inner(), &self.extents(rows))?;
+            sys::set_extent(self.dataset.library()?, &self.extents(rows))?;
         }
         Ok(())
     }
@@ -385,7 +385,7 @@ impl LiveDataset {
             let rows = (bytes.len() / self.row_bytes) as u64;
             self.hand_over()?;
             let (memory, file) = self.selection(first, rows)?;
-            let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
+            let target = Target::Dataset { dataset: self.dataset.library()?, memory: &memory, file: &file };
             sys::write(&target, &self.datatype, bytes)?;
             self.fill_last_chunk(first + rows)
         };
@@ -412,9 +412,9 @@ impl LiveDataset {
     fn search_chunk(&self, first: u64) -> Result<()> {
         let start = self.clock.now();
         let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
-        let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
+        let stored = sys::stored_chunk(self.dataset.library()?, &offset)?;
         // a damaged index may lead out of the file: libhdf5 says so when it writes there
-        let end = self.dataset.inner().file().h5()?.size();
+        let end = self.dataset.library()?.file().h5()?.size();
         let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
         let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
         self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
@@ -471,7 +471,7 @@ impl LiveDataset {
             let start = out.len();
             out.resize(start + rows as usize * self.row_bytes, 0);
             let (memory, file) = self.selection(first, rows)?;
-            let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
+            let target = Target::Dataset { dataset: self.dataset.library()?, memory: &memory, file: &file };
             sys::read(&target, &self.datatype, &mut out[start..])
         };
         read().with_context(|| self.place())
@@ -479,7 +479,7 @@ impl LiveDataset {
 
     /// Dataspaces in memory, and in the file.
     fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
-        let (file, extents) = (self.dataset.inner().space().h5()?, self.extents(rows));
+        let (file, extents) = (self.dataset.library()?.space().h5()?, self.extents(rows));
         let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
         sys::select(&file, &start, &extents)?;
         Ok((sys::dataspace(&extents, false)?, file))
@@ -489,7 +489,7 @@ impl LiveDataset {
     pub(crate) fn flush(&self) -> Result<()> {
         let flush = || {
             if self.is_changed() {
-                sys::flush_dataset(self.dataset.inner())?;
+                sys::flush_dataset(self.dataset.library()?)?;
                 self.changed.set(None);
             }
             match self.header.borrow_mut().as_mut() {

@@ -16,8 +16,8 @@ pub(crate) struct Scale {
 impl Dataset {
     /// The dataset was [made a scale](Dataset::make_scale).
     pub(crate) fn as_scale(&self) -> Result<Scale> {
-        let address = sys::header_address(self.inner()).with_context(|| format!("dataset {}", self.path()))?;
-        Ok(Scale { dataset: self.inner().clone(), address })
+        let address = sys::header_address(self.library()?).with_context(|| format!("dataset {}", self.path()))?;
+        Ok(Scale { dataset: self.library()?.clone(), address })
     }
 }
 
@@ -39,8 +39,8 @@ impl Attachments {
                 return Err(Error::usage(format!("{} scales were given for a dataset of {axes} axes", scales.len())));
             }
             let addresses: Vec<u64> = scales.iter().rev().map(|scale| scale.address).collect();
-            sys::set_dimension_list(dataset.inner(), &addresses)?;
-            sys::header_address(dataset.inner())
+            sys::set_dimension_list(dataset.library()?, &addresses)?;
+            sys::header_address(dataset.library()?)
         };
         let address = attach().with_context(|| format!("dataset {}", dataset.path()))?;
         for (axis, scale) in (0..).zip(scales.iter().rev()) {

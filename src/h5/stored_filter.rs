@@ -5,8 +5,18 @@ use std::fmt;
 use super::codec;
 use super::compression::Plugin;
 use super::filter::Filter;
-use super::sys::{self, StoredFilter};
+use super::existing::text;
+use super::sys;
 use crate::error::{Error, Result};
+
+/// A filter of a dataset as its file stores it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredFilter {
+    pub(super) id: i32,
+    pub(super) parameters: Vec<u32>,
+    /// The name in the file, or else that in libhdf5; empty if neither has a name.
+    pub(super) name: String,
+}
 
 /// Advice for programs that lack a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +57,11 @@ const KNOWN: &[(i32, &str, Origin)] = &[
 ];
 
 impl StoredFilter {
+    pub(super) fn of(filter: &h5_read::Filter) -> Self {
+        let (id, parameters) = (i32::from(filter.id), filter.parameters.clone());
+        StoredFilter { id, parameters, name: text(&filter.name) }
+    }
+
     /// `None` if only libhdf5 can run the filter.
     pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
         Filter::stored(self.id, &self.parameters, element_size)

@@ -1,7 +1,7 @@
 //! Facts about the objects of a native file (HDF5 in the layout of docs/layout.md), which
 //! `h5bridge lint` collects first and then tests against its rules.
 
-use crate::h5::{AnyType, IndexKind, Plugin};
+use crate::h5::{IndexKind, Plugin};
 
 /// Everything that rules examine in a file.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) struct DatasetFacts {
     pub(super) path: String,
     pub(super) place: Place,
     pub(super) is_scale: bool,
-    pub(super) element: AnyType,
+    pub(super) element: h5_read::Datatype,
     pub(super) is_committed: bool,
     /// Slowest axis first; `None` for a null dataspace.
     pub(super) extents: Option<Vec<u64>>,

@@ -1,7 +1,9 @@
 //! The rules of `lint`, each with the readers that it is about, the reason, and what a user can do.
 
+use h5_read::{ByteOrder, Class, Datatype};
+
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
-use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
+use crate::h5::{IndexKind, fits_header};
 use crate::native::{COMMITTED_ROWS, last_part};
 
 /// A program or library that reads HDF5 files. Rules of `lint` name the readers that do not support
@@ -341,7 +343,7 @@ pub(super) static RULES: &[Rule] = &[
         why: "these readers show booleans as the numbers 0 and 1",
         next: "values.astype(bool), or engine=\"h5netcdf\" in xarray",
         check: Check::Dataset(|dataset| {
-            let is_enum = matches!(dataset.element.class, AnyClass::Enum { .. }) && in_table(dataset);
+            let is_enum = matches!(dataset.element.class, Class::Enum { .. }) && in_table(dataset);
             is_enum.then(|| "booleans".to_owned())
         }),
     },
@@ -352,7 +354,7 @@ pub(super) static RULES: &[Rule] = &[
         why: "VirtualiZarr does not open a group in which a dataset has strings of variable length",
         next: "HDFParser(group=..., drop_variables=[...]) with the names of these datasets",
         check: Check::Dataset(|dataset| {
-            let is_text = matches!(dataset.element.class, AnyClass::Text { variable: true, .. });
+            let is_text = matches!(dataset.element.class, Class::VariableString(_));
             (is_text && in_table(dataset)).then(|| "strings of variable length".to_owned())
         }),
     },
@@ -390,18 +392,18 @@ fn complex(dataset: &DatasetFacts) -> bool {
     in_table(dataset) && is_complex(&dataset.element)
 }
 
-fn is_complex(element: &AnyType) -> bool {
+fn is_complex(element: &Datatype) -> bool {
     match &element.class {
-        AnyClass::Compound(members) => match members.as_slice() {
-            [r, i] => r.name == "r" && i.name == "i" && is_float(&r.element) && r.element == i.element,
+        Class::Compound(members) => match members.as_slice() {
+            [r, i] => r.name == b"r" && i.name == b"i" && is_float(&r.datatype) && r.datatype == i.datatype,
             _ => false,
         },
         _ => false,
     }
 }
 
-fn is_float(element: &AnyType) -> bool {
-    matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
+fn is_float(element: &Datatype) -> bool {
+    matches!(&element.class, Class::Float(layout) if layout.order == ByteOrder::Little) && matches!(element.size, 4 | 8)
 }
 
 /// The type in words, if docs/layout.md does not allow it. Dimension scales, `committed_rows` and
@@ -411,45 +413,45 @@ fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {
         return None;
     }
-    let AnyType { size, class } = &dataset.element;
+    let Datatype { size, class } = &dataset.element;
     let known = match class {
-        AnyClass::Integer(layout) => {
-            let sign = if *size == 1 { !layout.signed } else { layout.signed || *size < 8 };
-            sign && (layout.order == Order::Little || *size == 1) && matches!(size, 1 | 2 | 4 | 8)
+        Class::Integer { order, is_signed, .. } => {
+            let sign = if *size == 1 { !is_signed } else { *is_signed || *size < 8 };
+            sign && (*order == ByteOrder::Little || *size == 1) && matches!(size, 1 | 2 | 4 | 8)
         }
-        AnyClass::Float(_) => is_float(&dataset.element),
-        AnyClass::Compound(_) => is_complex(&dataset.element),
-        AnyClass::Enum { members, .. } => {
-            matches!(members.as_slice(), [no, yes] if *size == 1 && no.0 == "FALSE" && yes.0 == "TRUE")
+        Class::Float(_) => is_float(&dataset.element),
+        Class::Compound(_) => is_complex(&dataset.element),
+        Class::Enum { values, .. } => {
+            matches!(values.as_slice(), [no, yes] if *size == 1 && no.0 == b"FALSE" && yes.0 == b"TRUE")
         }
-        AnyClass::Text { .. } => true,
+        Class::String(_) | Class::VariableString(_) => true,
         _ => false,
     };
     let name = || match class {
-        AnyClass::Integer(layout) => {
-            let sign = if layout.signed { "" } else { "unsigned " };
-            format!("{}{sign}integers of {} bits", order(layout.order), 8 * size)
+        Class::Integer { order, is_signed, .. } => {
+            let sign = if *is_signed { "" } else { "unsigned " };
+            format!("{}{sign}integers of {} bits", adjective(*order), 8 * size)
         }
-        AnyClass::Float(layout) => format!("{}floating-point numbers of {} bits", order(layout.order), 8 * size),
-        AnyClass::Compound(_) => "a compound type".to_owned(),
-        AnyClass::Enum { .. } => "an enumeration".to_owned(),
-        AnyClass::Sequence(_) => "elements of variable length".to_owned(),
-        AnyClass::Array { .. } => "arrays as elements".to_owned(),
-        AnyClass::Reference(_) => "references".to_owned(),
-        AnyClass::Complex(_) => "complex numbers of HDF5 2.0".to_owned(),
-        AnyClass::Bits(_) => "bit fields".to_owned(),
-        AnyClass::Opaque { .. } => "opaque elements".to_owned(),
-        AnyClass::Time => "times of HDF5".to_owned(),
-        AnyClass::Text { .. } | AnyClass::Unknown(_) => "a type that is not known".to_owned(),
+        Class::Float(layout) => format!("{}floating-point numbers of {} bits", adjective(layout.order), 8 * size),
+        Class::Compound(_) => "a compound type".to_owned(),
+        Class::Enum { .. } => "an enumeration".to_owned(),
+        Class::Sequence(_) => "elements of variable length".to_owned(),
+        Class::Array { .. } => "arrays as elements".to_owned(),
+        Class::Reference(_) => "references".to_owned(),
+        Class::Complex(_) => "complex numbers of HDF5 2.0".to_owned(),
+        Class::Bitfield { .. } => "bit fields".to_owned(),
+        Class::Opaque { .. } => "opaque elements".to_owned(),
+        Class::Time { .. } => "times of HDF5".to_owned(),
+        _ => "a type that is not known".to_owned(),
     };
     (!known).then(name)
 }
 
 /// Adjective with a space after it; empty for little-endian, the usual order.
-fn order(order: Order) -> &'static str {
+fn adjective(order: ByteOrder) -> &'static str {
     match order {
-        Order::Little => "",
-        Order::Big => "big-endian ",
-        Order::Other(_) => "mixed-endian ",
+        ByteOrder::Little => "",
+        ByteOrder::Big => "big-endian ",
+        ByteOrder::Vax => "mixed-endian ",
     }
 }

@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use h5_read::{Datatype, Reference};
+
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{
-    self, AnyAttribute, AnyClass, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind,
-    STORED_STRING_BYTES, Superblock, Visitor,
-};
+use crate::h5::{self, AnyAttribute, AnyDataset, AnyObject, Elsewhere, File, Group, Link, Superblock, Visitor};
 use crate::io::FileSource;
 use crate::limits;
 use crate::native::{self, DIMENSION_LIST, is_scale};
@@ -97,7 +96,7 @@ struct Walk {
     /// Tables and columns by path; other groups are [`Place::Other`].
     places: BTreeMap<String, Place>,
     /// Identities of groups: hard links may form cycles, and each group is read once.
-    seen: BTreeSet<String>,
+    seen: BTreeSet<u64>,
     /// Addresses of the headers of all scales.
     scales: BTreeSet<u64>,
     /// Addresses to which each dataset's references to scales lead.
@@ -150,8 +149,8 @@ impl Walk {
 
     fn dataset(&mut self, dataset: &AnyDataset, path: String, place: Place, is_scale: bool) -> Result<()> {
         let mut scales = ScaleReferences::default();
-        for name in dataset.attributes()? {
-            let attribute = dataset.any_attribute(&name)?;
+        for name in dataset.attributes() {
+            let attribute = dataset.any_attribute(&name);
             if let Some(attribute) = attribute.as_ref().filter(|_| name == DIMENSION_LIST) {
                 attribute.visit(&mut scales)?;
             }
@@ -173,7 +172,7 @@ impl Walk {
             })
         };
         if is_scale {
-            self.scales.insert(dataset.header_address().with_context(|| format!("dataset {path}"))?);
+            self.scales.insert(dataset.header_address());
         }
         self.facts.datasets.push(read().with_context(|| format!("dataset {path}"))?);
         self.references.push(scales.0.concat());
@@ -182,11 +181,9 @@ impl Walk {
 
     fn attribute(&mut self, path: &str, name: &str, attribute: Option<AnyAttribute>) -> Result<()> {
         let Some(attribute) = attribute else { return Ok(()) };
-        let extents = attribute.extents().with_context(|| format!("{path} attribute {name}"))?;
+        let extents = attribute.extents();
         let elements = extents.iter().flatten().fold(1, |product: u64, &extent| product.saturating_mul(extent));
-        let AnyType { size, class } = attribute.element();
-        let is_variable = matches!(class, AnyClass::Text { variable: true, .. });
-        let bytes = elements.saturating_mul(if is_variable { STORED_STRING_BYTES } else { *size as u64 });
+        let bytes = elements.saturating_mul(attribute.element().size());
         self.facts.attributes.push(AttributeFacts { path: path.to_owned(), name: name.to_owned(), extents, bytes });
         Ok(())
     }
@@ -206,13 +203,13 @@ fn elsewhere(link: &Link) -> Option<String> {
 struct ScaleReferences(Vec<Vec<u64>>);
 
 impl Visitor for ScaleReferences {
-    fn fixed(&mut self, _: &AnyType, _: &[u8]) {}
+    fn fixed(&mut self, _: &Datatype, _: &[u8]) {}
 
     fn text(&mut self, _: &[u8]) {}
 
-    fn reference(&mut self, kind: ReferenceKind, bytes: &[u8]) {
-        let address = bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-        if let Some(last) = self.0.last_mut().filter(|_| address != 0 && kind == ReferenceKind::Object) {
+    fn reference(&mut self, kind: Reference, bytes: &[u8]) {
+        let address = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if let Some(last) = self.0.last_mut().filter(|_| address != 0 && kind == Reference::Object) {
             last.push(address);
         }
     }

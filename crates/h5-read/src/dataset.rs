@@ -58,6 +58,19 @@ impl Object {
     }
 }
 
+impl Object {
+    /// The type that a committed type is.
+    ///
+    /// # Errors
+    /// `Missing` if the object is something else; `Damaged` and `Unsupported` if its message cannot
+    /// be read.
+    pub fn committed_type(&self) -> Result<Datatype> {
+        self.expect(ObjectKind::Type)?;
+        let read = || message(self, kind::DATATYPE, Datatype::decode)?.ok_or_else(|| Error::damaged("there is no type"));
+        read().within(|| self.place())
+    }
+}
+
 impl Dataset {
     fn new(object: Object) -> Result<Self> {
         let missing = |what: &str| Error::damaged(format!("the dataset has no {what}"));
@@ -105,6 +118,12 @@ impl Dataset {
     /// The type of the elements.
     pub fn datatype(&self) -> &Datatype {
         &self.datatype
+    }
+
+    /// Whether the type of the elements is a committed one, or shared with other datasets.
+    pub fn shares_type(&self) -> bool {
+        let message = self.object.header.find(&self.object.file, kind::DATATYPE);
+        message.is_some_and(|message| message.is_shared)
     }
 
     /// Where the elements are.

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Sizes};
 use crate::error::Result;
 
 /// Most types within each other.
@@ -192,6 +192,14 @@ pub enum Reference {
 }
 
 impl Datatype {
+    /// The type in a message that was encoded for a file of 64-bit addresses.
+    ///
+    /// # Errors
+    /// `Damaged` if it is not as the format demands; `Unsupported` for unknown classes and versions.
+    pub fn from_message(message: &[u8]) -> Result<Self> {
+        Self::decode(&mut Bytes::new("datatype", 0, message, Sizes { address: 8, length: 8 }))
+    }
+
     /// Decodes a datatype message, or the type in an attribute.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         Self::nested(fields, MAX_DEPTH)

@@ -39,7 +39,8 @@ pub struct Superblock {
     /// End of the HDF5 data as the last flush recorded it, counted from the start of the storage.
     /// A file that is being written may be longer.
     pub end: u64,
-    pub(crate) root: u64,
+    /// Address of the root group.
+    pub root: u64,
     /// Object header of the superblock's extension.
     pub(crate) extension: Option<u64>,
 }

@@ -153,6 +153,21 @@ impl Values {
     }
 }
 
+impl Datatype {
+    /// The number in the bytes of an element, also of an enumeration: an integer or a
+    /// floating-point number. `None` for other elements, and for numbers of more than 16 bytes.
+    pub fn number(&self, bytes: &[u8]) -> Option<Value> {
+        match &self.class {
+            &Class::Integer { order, is_signed, bits } => {
+                Some(integer(bytes, order, is_signed, bits)).filter(|value| !matches!(value, Value::Bytes(_)))
+            }
+            Class::Float(float) => number(bytes, float).map(Value::Float),
+            Class::Enum { base, .. } if !matches!(base.class, Class::Enum { .. }) => base.number(bytes),
+            _ => None,
+        }
+    }
+}
+
 /// A number of bytes and as many, which are an address in files.
 fn token(fields: &mut Bytes<'_>) -> Result<Option<u64>> {
     let len = usize::from(fields.u8()?);
@@ -224,22 +239,39 @@ fn number(bytes: &[u8], float: &Float) -> Option<f64> {
         0.0
     } else {
         let power = if exponent == 0 { power.saturating_add(1) } else { power };
-        let implied = if is_implied && exponent > 0 { scaled(1.0, mantissa_bits) } else { 0.0 };
-        scaled(mantissa as f64 + implied, power.saturating_sub(fraction_bits))
+        let implied = if is_implied && exponent > 0 { 1u128.checked_shl(mantissa_bits as u32).unwrap_or(0) } else { 0 };
+        scaled(mantissa | implied, power.saturating_sub(fraction_bits))
     };
     Some(if is_negative { -size } else { size })
 }
 
-/// `value` times a power of two.
-fn scaled(mut value: f64, power: i64) -> f64 {
-    // the steps are powers of two that a number can have
-    let mut power = power.clamp(-3000, 3000) as i32;
+/// `mantissa` times a power of two, rounded once.
+fn scaled(mantissa: u128, power: i64) -> f64 {
+    if mantissa == 0 {
+        return 0.0;
+    }
+    let end = (128 - i64::from(mantissa.leading_zeros())).saturating_add(power);
+    if end > 1100 {
+        return f64::INFINITY;
+    }
+    if end < -1100 {
+        return 0.0;
+    }
+    // bits below the smallest number are rounded here, to even, as the conversion rounds the others
+    let below = (-1074 - power).clamp(0, 127) as u32;
+    let (mut kept, lost) = (mantissa >> below, bits_of(mantissa, 0, below));
+    if below > 0 {
+        let half = 1u128 << (below - 1);
+        kept += u128::from(lost > half || lost == half && kept & 1 == 1);
+    }
+    let mut power = power + i64::from(below);
+    let mut number = kept as f64;
     while power != 0 {
         let step = power.clamp(-1000, 1000);
-        value *= 2f64.powi(step);
+        number *= f64::from_bits(((1023 + step) as u64) << 52);
         power -= step;
     }
-    value
+    number
 }
 
 #[cfg(test)]
@@ -280,9 +312,14 @@ mod tests {
         let double = float(8, 63, (52, 11), (0, 52), 1023);
         // a bias that IEEE 754 does not have, so that the general way is taken
         let doubled = Float { bias: 1022, ..double };
-        for value in [1.0, -0.1, 1e308, f64::MIN_POSITIVE] {
+        for value in [1.0, -0.1, 8e307, f64::MIN_POSITIVE, 5e-324, 2.5e-310] {
             assert_eq!(number(&value.to_le_bytes(), &double), Some(value));
             assert_eq!(number(&value.to_le_bytes(), &doubled), Some(2.0 * value));
+        }
+        // half of the smallest number and more of it, rounded to even
+        let halved = Float { bias: 1024, ..double };
+        for (bits, rounded) in [(1, 0), (2, 1), (3, 2), (5, 2), (6, 3)] {
+            assert_eq!(number(&u64::to_le_bytes(bits), &halved).map(f64::to_bits), Some(rounded));
         }
         let extended = Float { normalization: Normalization::None, ..float(16, 79, (64, 15), (0, 64), 16383) };
         let mut one_and_a_half = [0; 16];

@@ -42,7 +42,7 @@ impl Unwritten {
             let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
             native::open_path(&file.root()?, parent)?.link_file(name, stored)?;
         }
-        Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
+        Ok((Unwritten { source, plan, places, starts: Starts::default() }, file.reopened()?))
     }
 
     /// `None` if the file in memory has the elements, such as the values of axes, or if no dataset

@@ -58,7 +58,7 @@ pub(crate) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
 
 /// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's
 /// header.
-const OBJECT_REFERENCE: c_int = 0;
+pub(super) const OBJECT_REFERENCE: c_int = 0;
 
 /// Offset of the header from where libhdf5 counts addresses, in bytes.
 pub(crate) fn header_address(dataset: &hdf5::Dataset) -> Result<u64> {
@@ -125,23 +125,35 @@ pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
     Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
 }
 
+/// Visits each chunk in the file by the index of its first element, slowest axis first; in no
+/// promised order.
+pub(crate) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
+    let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
+        if address != h5::HADDR_UNDEF && bytes > 0 {
+            visit(offset, StoredChunk { address, bytes, filter_mask });
+        }
+    };
+    #[cfg(feature = "static-hdf5")]
+    dataset
+        .chunks_visit(|info| {
+            add(info.offset, info.addr, info.size, info.filter_mask);
+            0
+        })
+        .h5()?;
+    // H5Dchunk_iter is newer than HDF5 1.10. This walks the index again for every chunk.
+    #[cfg(not(feature = "static-hdf5"))]
+    for number in 0..dataset.num_chunks().unwrap_or(0) {
+        let info = dataset.chunk_info(number).ok_or_else(|| Error::format("the chunk index cannot be read"))?;
+        add(&info.offset, info.addr, info.size, info.filter_mask);
+    }
+    Ok(())
+}
+
 /// libhdf5's number, `H5D_chunk_index_t`.
 pub(crate) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     let mut index = 0;
     call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index)).h5()?;
     Ok(index)
-}
-
-/// The extents as recorded at the creation, slowest axis first; sources are not opened. `None`
-/// without any source.
-pub(crate) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
-    let mut count = 0;
-    call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;
-    if count == 0 {
-        return Ok(None);
-    }
-    let space = create!(Dataspace, h5p::H5Pget_virtual_vspace(creation.id(), 0)).h5()?;
-    Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
 }
 
 /// File name and dataset path of each source, as the file records them; `None` if there are more

@@ -10,6 +10,7 @@ use hdf5_sys::h5t::{self, H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
 
 use super::super::StoredElement;
 use super::super::error::Hdf5Result;
+use super::super::existing::converted;
 use super::calls::c_name;
 use crate::error::{Error, Result};
 use crate::value::DataType;
@@ -173,6 +174,28 @@ pub(crate) fn fixed_string_type(bytes: usize) -> Result<Datatype> {
 pub(crate) fn class(datatype: &Datatype) -> H5T_class_t {
     // SAFETY: the lock is held and the identifier is live
     sync(|| unsafe { h5t::H5Tget_class(datatype.id()) })
+}
+
+/// The type as a file has it.
+///
+/// # Errors
+/// `Unsupported` for a type that contains elements of variable length, unless it is that of strings.
+pub(crate) fn describe(datatype: &Datatype) -> Result<h5_read::Datatype> {
+    let id = datatype.id();
+    if class(datatype) == H5T_class_t::H5T_STRING && call!(h5t::H5Tis_variable_str(id)).h5()? > 0 {
+        // SAFETY: the lock is held and the identifier is live
+        let is_utf8 = sync(|| unsafe { h5t::H5Tget_cset(id) }) == H5T_cset_t::H5T_CSET_UTF8;
+        let charset = if is_utf8 { h5_read::Charset::Utf8 } else { h5_read::Charset::Ascii };
+        let text = h5_read::Text { padding: h5_read::Padding::NulTerminated, charset };
+        return Ok(h5_read::Datatype { size: 16, class: h5_read::Class::VariableString(text) });
+    }
+    let mut bytes = 0;
+    call!(h5t::H5Tencode(id, ptr::null_mut(), &raw mut bytes)).h5()?;
+    let mut encoded = vec![0u8; bytes];
+    call!(h5t::H5Tencode(id, encoded.as_mut_ptr().cast(), &raw mut bytes)).h5()?;
+    // a number of messages, and a version, come first
+    let message = encoded.get(2..).unwrap_or_default();
+    h5_read::Datatype::from_message(message).map_err(|error| converted(&error))
 }
 
 /// Whether values are or contain addresses in memory, as strings and sequences of variable length

@@ -123,7 +123,7 @@ pub(crate) fn open_live(path: &Path, _source: Arc<FileSource>, access: &FileAcce
         let opened = open_file(path, Mode::ReadLive, access)?;
         // with the lock a restarted writer would have to wait for all readers; file systems without
         // locks are fine
-        let _ = std::fs::File::from(descriptor(&opened)?).unlock();
+        unlock(&opened);
         // others may have datasets open and no file
         if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL)).h5()? == 1 {
             return Ok(opened);
@@ -147,14 +147,26 @@ pub(crate) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     Ok(end)
 }
 
+/// All bytes of a file in memory.
+pub(crate) fn image(file: &hdf5::File) -> Result<Vec<u8>> {
+    file.flush().h5()?;
+    let size = call!(h5f::H5Fget_file_image(file.id(), ptr::null_mut(), 0)).h5()?;
+    let mut image = vec![0u8; size as usize];
+    call!(h5f::H5Fget_file_image(file.id(), image.as_mut_ptr().cast(), image.len())).h5()?;
+    Ok(image)
+}
+
 /// The duplicate stays valid after the file is closed.
 pub(crate) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// A file on disk has a descriptor; those in memory and at an address do not.
-pub(crate) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
-    Ok(raw_descriptor(file)?.is_some())
+/// Gives up the lock on the file, if it is on disk.
+pub(crate) fn unlock(file: &hdf5::File) {
+    if let Ok(descriptor) = descriptor(file) {
+        // the file system may have no locks
+        let _ = std::fs::File::from(descriptor).unlock();
+    }
 }
 
 /// The error is `Unsupported` if the file does not have a descriptor.

@@ -9,18 +9,10 @@ use hdf5::plist::DatasetCreate;
 use hdf5_sys::{h5, h5p, h5z};
 
 use super::super::codec::{self, CODECS};
+use super::super::StoredFilter;
 use super::super::error::Hdf5Result;
 use super::calls::c_name;
 use crate::error::Result;
-
-/// A filter of a dataset as its file stores it: number, parameters, name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredFilter {
-    pub(crate) id: i32,
-    pub(crate) parameters: Vec<u32>,
-    /// The name in the file, or else that in libhdf5; empty if neither has a name.
-    pub(crate) name: String,
-}
 
 /// The order is that in which a writer applies them.
 pub(crate) fn filters(creation: &DatasetCreate) -> Result<Vec<StoredFilter>> {

@@ -6,26 +6,20 @@ use std::ptr;
 
 use hdf5::globals::H5P_DATASET_ACCESS;
 use hdf5::plist::DatasetAccess;
-use hdf5::{Datatype, Location};
 use hdf5_sys::h5::{H5_index_t, H5_iter_order_t};
+use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
-use hdf5_sys::{h5d, h5l, h5o, h5p, h5t};
+use hdf5_sys::{h5d, h5l, h5p};
 
+use super::super::Link;
 use super::super::error::Hdf5Result;
 use super::calls::{c_name, c_path, collect_name};
+use super::dataset::OBJECT_REFERENCE;
 use crate::error::{Error, Result};
 
-/// A link, unresolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// A link to an object of the same file.
-    Hard,
-    /// A path in the same file.
-    Soft(String),
-    /// A link to an object of another file.
-    External { file: String, path: String },
-    /// A link of this class, 65 to 255, which only a program that registers the class can follow.
-    UserDefined(c_int),
+// hdf5-sys declares its constants by other names for other releases of HDF5
+unsafe extern "C" {
+    fn H5Rdereference2(file: hid_t, access: hid_t, kind: c_int, address: *const u64) -> hid_t;
 }
 
 /// The fields that `H5L_info1_t` and `H5L_info2_t` have in common. The class is a plain number
@@ -95,44 +89,22 @@ pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
 
 /// Opens the dataset to which a hard link leads; relative names of external storage files are taken
 /// from the directory `prefix`.
-pub(crate) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
+pub(crate) fn open_dataset(group: &hdf5::Group, name: &str, prefix: Option<&Path>) -> Result<hdf5::Dataset> {
     let name = c_name(name)?;
-    let access = dataset_access(Some(prefix))?;
-    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
-}
-
-/// Like [`open_dataset`], with a chunk cache of `cache_bytes` bytes.
-pub(crate) fn open_cached_dataset(
-    group: &hdf5::Group,
-    name: &str,
-    prefix: Option<&Path>,
-    cache_bytes: usize,
-) -> Result<hdf5::Dataset> {
-    let name = c_name(name)?;
-    let access = dataset_access(prefix)?;
-    // the slots are of pointers; 0.75 is HDF5's default of how soon chunks that were read leave
-    call!(h5p::H5Pset_chunk_cache(access.id(), 1021, cache_bytes, 0.75)).h5()?;
-    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
-}
-
-/// Relative names of external files are taken from the directory `prefix`.
-fn dataset_access(prefix: Option<&Path>) -> Result<DatasetAccess> {
     let access = create!(DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS)).h5()?;
     if let Some(prefix) = prefix {
         let prefix = c_path(prefix)?;
         call!(h5p::H5Pset_efile_prefix(access.id(), prefix.as_ptr())).h5()?;
     }
-    Ok(access)
+    create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id())).h5()
 }
 
-/// Opens the object to which a hard link leads, to read its attributes.
-pub(crate) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
-    let name = c_name(name)?;
-    create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
+/// Opens the dataset whose header is at an address, which counts from where libhdf5 does.
+pub(crate) fn open_dataset_at(file: &hdf5::File, address: u64) -> Result<hdf5::Dataset> {
+    create!(hdf5::Dataset, H5Rdereference2(file.id(), H5P_DEFAULT, OBJECT_REFERENCE, &raw const address)).h5()
 }
 
-/// Opens the committed type to which a hard link leads.
-pub(crate) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
-    let name = c_name(name)?;
-    create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT)).h5()
+/// As [`open_dataset_at`], a group.
+pub(crate) fn open_group_at(file: &hdf5::File, address: u64) -> Result<hdf5::Group> {
+    create!(hdf5::Group, H5Rdereference2(file.id(), H5P_DEFAULT, OBJECT_REFERENCE, &raw const address)).h5()
 }

@@ -18,14 +18,11 @@
 //! | `attribute.rs`   | attributes                                                                   |
 //! | `values.rs`      | values of attributes and elements of datasets                                |
 //! | `filter.rs`      | filters, and the codecs of this program among them                           |
-//! | `stored_type.rs` | descriptions of the types of any file                                        |
-//! | `any.rs`         | elements of these types                                                      |
 #![allow(unsafe_code, reason = "calls into libhdf5")]
 
 #[macro_use]
 mod calls;
 
-mod any;
 mod attribute;
 mod dataset;
 mod datatype;
@@ -36,26 +33,22 @@ mod filter;
 mod link;
 mod scale;
 mod space;
-mod stored_type;
 mod values;
 
-pub(super) use any::{AnyValues, read_any};
 pub(super) use attribute::{attribute_names, create_attribute, has_attribute};
 pub(super) use dataset::{
-    StoredChunk, chunk_index, create_dataset, fill, flush_dataset, header_address, refresh_dataset, set_extent,
-    set_fill, stored_chunk, virtual_extents, virtual_sources, write_chunk,
+    StoredChunk, chunk_index, create_dataset, each_stored_chunk, fill, flush_dataset, header_address, refresh_dataset,
+    set_extent, set_fill, stored_chunk, virtual_sources, write_chunk,
 };
 pub(super) use datatype::{
-    Charset, Foreign, array_type, class, fixed_string_type, foreign_type, int_record_type, number_type, record_type,
+    Charset, Foreign, array_type, describe, fixed_string_type, foreign_type, int_record_type, number_type, record_type,
     simple_type, string_type,
 };
 pub(super) use file::{
-    Mode, create_file, create_memory_file, descriptor, end_of_file, has_descriptor, open_file, open_live, open_source,
+    Mode, create_file, create_memory_file, descriptor, end_of_file, image, open_file, open_live, open_source, unlock,
 };
-pub(super) use filter::{StoredFilter, filters, is_filter_available};
-pub(crate) use link::Link;
-pub(super) use link::{link, link_names, open_cached_dataset, open_dataset, open_object, open_type};
+pub(super) use filter::{filters, is_filter_available};
+pub(super) use link::{link, link_names, open_dataset, open_dataset_at, open_group_at};
 pub(super) use scale::{attach_scale, set_dimension_list, set_reference_list, set_scale};
 pub(super) use space::{chunked_dataspace, dataspace, memory, scalar, select, select_steps};
-pub(super) use stored_type::StoredType;
 pub(super) use values::{Strings, Target, read, read_strings, write, write_strings};

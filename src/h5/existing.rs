@@ -1,0 +1,583 @@
+//! Existing files, which [`h5_read`] reads in safe Rust: objects, attributes, elements.
+//!
+//! libhdf5 trusts numbers in a file: it crashes on some damaged ones, and never ends on others.
+//! So an object is found whole when it is opened - its header, attributes, links - and chunks and
+//! heaps when elements are read; a damaged one is an error, and the others can be read.
+//!
+//! libhdf5 opens such a file only to change it, once all objects are checked, and to read elements
+//! that are in other files or datasets, or that a plugin has to decode: [`Place::library`].
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+use bstr::BString;
+use h5_read::{Attribute, Datatype, FilterError, Filters, GlobalHeap, Layout, ObjectKind, Storage, Target};
+
+use super::lock::Shared;
+use super::signature::is_hdf5;
+use super::sys::{self, StoredChunk};
+use super::{Link, codec, error};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Paged, ReadAt};
+use crate::sync::LockUnpoisoned;
+
+/// Bytes of structures that may be read of a file, beside a multiple of its size: an intact one has
+/// each structure once.
+const BUDGET: u64 = 64 << 20;
+const BUDGET_FACTOR: u64 = 64;
+
+/// Checks of an object that a writer may be changing, and the pause between two.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Bytes of elements that are checked at once.
+const STEP_BYTES: u64 = 4 << 20;
+
+/// Bytes of elements of variable length in a file, beside its size.
+const MORE_TEXT: u64 = 64 << 20;
+
+/// Filters of `h5_read` itself: shuffle, Fletcher32, N-bit, scale-offset.
+const OF_READER: [u16; 4] = [2, 3, 5, 6];
+
+/// An object that is whole.
+pub(super) struct Known {
+    object: h5_read::Object,
+    /// In the order in which they were made if the file keeps it, else by name.
+    attributes: Vec<Attribute>,
+    links: Vec<(String, Target)>,
+    link_of: HashMap<String, usize>,
+    dataset: Option<h5_read::Dataset>,
+    /// Bytes of all chunks of a dataset, once they were counted.
+    chunk_bytes: OnceLock<u64>,
+}
+
+/// How libhdf5 opens the file.
+pub(super) type Opener = Box<dyn Fn() -> Result<hdf5::File> + Send + Sync>;
+
+struct Existing {
+    file: h5_read::File,
+    bytes: Arc<dyn ReadAt>,
+    /// Bytes of the file when it was opened.
+    len: u64,
+    /// Objects by address. One that nobody uses is forgotten unless it is damaged.
+    objects: Mutex<HashMap<u64, Result<Weak<Known>>>>,
+    /// An object of a file that a writer has open stayed damaged: others are not checked again.
+    gave_up: AtomicBool,
+    lock: Mutex<Option<Shared>>,
+    opener: Opener,
+    library: Mutex<Option<hdf5::File>>,
+}
+
+/// An object that was found whole.
+#[derive(Clone)]
+pub(super) struct Place {
+    existing: Arc<Existing>,
+    address: u64,
+    known: Arc<Mutex<Arc<Known>>>,
+}
+
+impl Place {
+    /// The root group. `lock` is held for as long as an object of the file is open.
+    ///
+    /// # Errors
+    /// `Format` if the file is not HDF5, or damaged; `Locked` if a writer has it open, unless it is
+    /// read `live`; `Unsupported`; those of `source`.
+    pub(super) fn root(source: Arc<dyn ReadAt>, live: bool, lock: Option<Shared>, opener: Opener) -> Result<Self> {
+        if !is_hdf5(&*source)? {
+            return Err(Error::format("the file is not an HDF5 file"));
+        }
+        let len = source.len()?;
+        let budget = len.saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET);
+        let open = |source| h5_read::File::open(Source(source)).map_err(|error| converted(&error));
+        let mut file = open(source.clone())?;
+        let bytes = source.clone();
+        if !file.superblock().is_being_written() {
+            // structures are small, and many lie near each other; a writer would change pages
+            file = open(Arc::new(Paged::new(source)?))?;
+        }
+        let is_written = file.superblock().is_being_written();
+        if is_written && !(live && file.superblock().is_live()) {
+            return Err(error::being_written());
+        }
+        let file = file.with_filters(Codecs).with_budget(budget);
+        let end = file.superblock().end;
+        if len < end && !is_written {
+            return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
+        }
+        file.check_extension().map_err(|error| converted(&error))?;
+        let address = file.superblock().root;
+        let existing = Existing {
+            file,
+            bytes,
+            len,
+            objects: Mutex::default(),
+            gave_up: AtomicBool::new(false),
+            lock: Mutex::new(lock),
+            opener,
+            library: Mutex::new(None),
+        };
+        let root = Self::new(&Arc::new(existing), address)?;
+        match root.known().object.kind() {
+            ObjectKind::Group => Ok(root),
+            _ => Err(Error::format("the root object is not a group")),
+        }
+    }
+
+    fn new(existing: &Arc<Existing>, address: u64) -> Result<Self> {
+        let known = existing.find(address)?;
+        Ok(Place { existing: existing.clone(), address, known: Arc::new(Mutex::new(known)) })
+    }
+
+    /// Checks all objects of the file, which is to be changed, from the root group on.
+    ///
+    /// # Errors
+    /// As [`root`](Self::root).
+    pub(super) fn check_all(&self) -> Result<()> {
+        let mut todo = vec![self.address];
+        let mut seen = HashSet::from([self.address]);
+        while let Some(address) = todo.pop() {
+            let known = self.existing.find(address)?;
+            known.check_elements()?;
+            let addresses = known.links.iter().filter_map(|(_, target)| match target {
+                &Target::Object(address) => Some(address),
+                _ => None,
+            });
+            todo.extend(addresses.filter(|&address| seen.insert(address)));
+        }
+        Ok(())
+    }
+
+    /// Gives up the lock, so that writers need not wait.
+    pub(super) fn unlock(&self) {
+        *self.existing.lock.lock_unpoisoned() = None;
+    }
+
+    pub(super) fn file_root(&self) -> Result<Self> {
+        Self::new(&self.existing, self.existing.file.superblock().root)
+    }
+
+    pub(super) fn file(&self) -> &h5_read::File {
+        &self.existing.file
+    }
+
+    /// The bytes of the file.
+    pub(super) fn bytes(&self) -> &Arc<dyn ReadAt> {
+        &self.existing.bytes
+    }
+
+    pub(super) fn known(&self) -> Arc<Known> {
+        self.known.lock_unpoisoned().clone()
+    }
+
+    /// Identifies the object in its file.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Reads the object again, which another process has changed.
+    pub(super) fn refresh(&self) -> Result<()> {
+        if self.is_being_written() {
+            *self.known.lock_unpoisoned() = self.existing.read_settled(self.address).map(Arc::new)?;
+        }
+        Ok(())
+    }
+
+    fn is_being_written(&self) -> bool {
+        self.existing.file.superblock().is_being_written()
+    }
+
+    pub(super) fn address_of(&self, name: &str) -> Result<u64> {
+        match self.known().target(name) {
+            Some(&Target::Object(address)) => Ok(address),
+            _ => Err(Error::not_found("there is none")),
+        }
+    }
+
+    /// The object to which the hard link `name` leads.
+    ///
+    /// # Errors
+    /// `Format` and `Unsupported` if it is damaged.
+    pub(super) fn member(&self, name: &str) -> Result<Self> {
+        Self::new(&self.existing, self.address_of(name)?)
+    }
+
+    /// The kind of the object to which the hard link `name` leads, of which only the header is
+    /// read.
+    pub(super) fn kind_of(&self, name: &str) -> Result<ObjectKind> {
+        let address = self.address_of(name)?;
+        let known = self.existing.objects.lock_unpoisoned().get(&address).and_then(|known| known.as_ref().ok()?.upgrade());
+        match known {
+            Some(known) => Ok(known.object.kind()),
+            None => self.existing.file.object(address).map(|object| object.kind()).map_err(|error| converted(&error)),
+        }
+    }
+
+    /// Calls `with` with the dataset, as it is now.
+    fn with_dataset<T>(&self, with: impl FnOnce(&h5_read::Dataset) -> h5_read::Result<T>) -> Result<T> {
+        let known = self.known();
+        let call = || {
+            if self.is_being_written() {
+                return with(&self.existing.file.object(self.address)?.dataset()?);
+            }
+            match &known.dataset {
+                Some(dataset) => with(dataset),
+                None => with(&known.object.dataset()?),
+            }
+        };
+        call().map_err(|error| converted(&error))
+    }
+
+    /// Bytes of all chunks of a dataset; `None` unless it has chunks.
+    pub(super) fn chunk_bytes(&self) -> Result<Option<u64>> {
+        if self.is_being_written() {
+            return self.with_dataset(bytes_of_chunks);
+        }
+        self.known().chunk_bytes()
+    }
+
+    /// Calls `each` for all chunks of a dataset, by the index of the first element, slowest axis
+    /// first, also for those beyond its extents.
+    ///
+    /// # Errors
+    /// `Format` if the index is damaged.
+    pub(super) fn each_chunk(&self, mut each: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
+        let chunks = self.with_dataset(|dataset| dataset.all_chunks().whole())?;
+        chunks.iter().try_for_each(|chunk| {
+            each(&chunk.start, self.stored(chunk)?);
+            Ok(())
+        })
+    }
+
+    /// The chunk with an element, slowest axis first; `None` if it was never written.
+    ///
+    /// # Errors
+    /// As [`each_chunk`](Self::each_chunk).
+    pub(super) fn chunk(&self, at: &[u64]) -> Result<Option<StoredChunk>> {
+        let found = self.with_dataset(|dataset| dataset.chunk(at))?;
+        found.map(|chunk| self.stored(&chunk)).transpose()
+    }
+
+    fn stored(&self, chunk: &h5_read::Chunk) -> Result<StoredChunk> {
+        let address = self.offset(chunk.address)?;
+        Ok(StoredChunk { address, bytes: chunk.bytes, filter_mask: chunk.filter_mask })
+    }
+
+    /// Offset in the file of an address.
+    pub(super) fn offset(&self, address: u64) -> Result<u64> {
+        self.existing.file.offset(address).map_err(|error| converted(&error))
+    }
+
+    /// Whether the elements are read here, not by libhdf5.
+    pub(super) fn is_readable(&self) -> bool {
+        self.known().dataset.as_ref().is_some_and(|dataset| {
+            let mut filters = dataset.pipeline().filters.iter().map(|filter| filter.id);
+            dataset.external().is_empty()
+                && !matches!(dataset.layout(), Layout::Virtual { .. })
+                && filters.all(|id| OF_READER.contains(&id) || codec::find(i32::from(id)).is_some())
+        })
+    }
+
+    /// Fills `out` with the bytes of the elements of a region, slowest axis first, as the file has
+    /// them.
+    ///
+    /// # Errors
+    /// `Format` if chunks are damaged.
+    pub(super) fn read(&self, region: &[Range<u64>], out: &mut [u8]) -> Result<()> {
+        self.with_dataset(|dataset| dataset.read_into(region, &Codecs, out))
+    }
+
+    /// Appends the strings of variable length of a region, slowest axis first, up to the first NUL
+    /// each.
+    ///
+    /// # Errors
+    /// `Format` if chunks or heaps are damaged.
+    pub(super) fn strings(&self, region: &[Range<u64>], out: &mut Vec<BString>) -> Result<()> {
+        let (before, size) = (out.len(), self.known().dataset()?.datatype().size());
+        let (mut texts, mut bytes) = (self.texts(), Vec::new());
+        let read = in_steps(region, size, &mut |part| {
+            let elements = part.iter().fold(1u64, |all, range| all.saturating_mul(range.end - range.start));
+            bytes.resize(usize::try_from(elements.saturating_mul(size)).unwrap_or(usize::MAX), 0);
+            self.read(part, &mut bytes)?;
+            bytes.chunks_exact(size as usize).try_for_each(|element| {
+                out.push(texts.text(element)?.into());
+                Ok(())
+            })
+        });
+        if read.is_err() {
+            out.truncate(before);
+        }
+        read
+    }
+
+    pub(super) fn texts(&self) -> Texts {
+        // a heap has each text once, also if a damaged file has it in many elements
+        Texts { heap: GlobalHeap::new(&self.existing.file), left: self.existing.len.saturating_add(MORE_TEXT) }
+    }
+
+    /// The file as libhdf5 has it open, once all elements of the object are checked.
+    ///
+    /// # Errors
+    /// `Format` if chunks are damaged; those of libhdf5.
+    pub(super) fn library(&self) -> Result<hdf5::File> {
+        self.known().check_elements()?;
+        let mut library = self.existing.library.lock_unpoisoned();
+        if let Some(file) = &*library {
+            return Ok(file.clone());
+        }
+        let file = (self.existing.opener)()?;
+        if self.existing.lock.lock_unpoisoned().is_none() {
+            sys::unlock(&file);
+        }
+        Ok(library.insert(file).clone())
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Place").field(&self.address).finish()
+    }
+}
+
+impl Existing {
+    /// Reads an object unless it is in use.
+    fn find(&self, address: u64) -> Result<Arc<Known>> {
+        match self.objects.lock_unpoisoned().get(&address) {
+            Some(Err(error)) => return Err(error.clone()),
+            Some(Ok(known)) => {
+                if let Some(known) = known.upgrade() {
+                    return Ok(known);
+                }
+            }
+            None => {}
+        }
+        let found = self.read_settled(address).map(Arc::new);
+        let kept = found.as_ref().map(Arc::downgrade).map_err(Clone::clone);
+        self.objects.lock_unpoisoned().insert(address, kept);
+        found
+    }
+
+    /// Reads again an object that a writer may be changing.
+    fn read_settled(&self, address: u64) -> Result<Known> {
+        let mut found = self.read(address);
+        if self.file.superblock().is_being_written() {
+            for _ in 1..ATTEMPTS {
+                if !found.as_ref().is_err_and(Error::is_damage) || self.gave_up.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep(PAUSE);
+                found = self.read(address);
+            }
+            self.gave_up.fetch_or(found.is_err(), Ordering::Relaxed);
+        }
+        found
+    }
+
+    fn read(&self, address: u64) -> Result<Known> {
+        let read = || -> h5_read::Result<Result<Known>> {
+            let object = self.file.object(address)?;
+            if let Some(error) = object.damage().first() {
+                return Ok(Err(converted(error)));
+            }
+            let mut heap = GlobalHeap::new(&self.file);
+            let attributes = object.attributes().whole()?;
+            for attribute in &attributes {
+                heap.check(&attribute.datatype, &attribute.data)?;
+            }
+            let (mut links, mut dataset) = (Vec::new(), None);
+            match object.kind() {
+                ObjectKind::Group => {
+                    let found = object.group()?.links().whole()?.into_iter();
+                    links = found.map(|link| (text(&link.name), link.target)).collect();
+                }
+                ObjectKind::Dataset => dataset = Some(object.dataset()?),
+                ObjectKind::Type => {}
+            }
+            let link_of = links.iter().enumerate().map(|(number, link)| (link.0.clone(), number)).collect();
+            Ok(Ok(Known { object, attributes, links, link_of, dataset, chunk_bytes: OnceLock::new() }))
+        };
+        read().map_err(|error| converted(&error))?
+    }
+}
+
+impl Known {
+    pub(super) fn kind(&self) -> ObjectKind {
+        self.object.kind()
+    }
+
+    pub(super) fn link_count(&self) -> Result<usize> {
+        self.object.link_count().map(|count| count as usize).map_err(|error| converted(&error))
+    }
+
+    /// Ordered by creation if the file records that, else by name.
+    pub(super) fn link_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.links.iter().map(|(name, _)| name.as_str())
+    }
+
+    fn target(&self, name: &str) -> Option<&Target> {
+        self.link_of.get(name).map(|&number| &self.links[number].1)
+    }
+
+    pub(super) fn link(&self, name: &str) -> Option<Link> {
+        Some(match self.target(name)? {
+            Target::Object(_) => Link::Hard,
+            Target::Soft(path) => Link::Soft(text(until_nul(path))),
+            Target::External { file, path } => Link::External { file: text(file), path: text(path) },
+            Target::User { kind, .. } => Link::UserDefined(i32::from(*kind)),
+            _ => return None,
+        })
+    }
+
+    /// Ordered by creation if the file records that, else by name.
+    pub(super) fn attributes(&self) -> &[Attribute] {
+        &self.attributes
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
+    }
+
+    pub(super) fn dataset(&self) -> Result<&h5_read::Dataset> {
+        self.dataset.as_ref().ok_or_else(|| Error::format("the object is not a dataset"))
+    }
+
+    /// The type of a committed one.
+    pub(super) fn committed_type(&self) -> Result<Datatype> {
+        self.object.committed_type().map_err(|error| converted(&error))
+    }
+
+    /// `None` unless the object is a dataset in chunks.
+    fn chunk_bytes(&self) -> Result<Option<u64>> {
+        let Some(dataset) = self.dataset.as_ref().filter(|dataset| matches!(dataset.layout(), Layout::Chunked(_))) else {
+            return Ok(None);
+        };
+        if let Some(&bytes) = self.chunk_bytes.get() {
+            return Ok(Some(bytes));
+        }
+        let bytes = bytes_of_chunks(dataset).map_err(|error| converted(&error))?;
+        Ok(bytes.map(|bytes| *self.chunk_bytes.get_or_init(|| bytes)))
+    }
+
+    /// Checks what libhdf5 would follow of a dataset.
+    pub(super) fn check_elements(&self) -> Result<()> {
+        if let Some(dataset) = &self.dataset {
+            self.chunk_bytes()?;
+            dataset.mappings().map_err(|error| converted(&error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of all chunks with elements; `None` unless the dataset is in chunks.
+fn bytes_of_chunks(dataset: &h5_read::Dataset) -> h5_read::Result<Option<u64>> {
+    let chunks = dataset.chunks().whole()?;
+    let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.bytes));
+    Ok(matches!(dataset.layout(), Layout::Chunked(_)).then_some(bytes))
+}
+
+/// Calls `read` for parts of a region along its slowest axis, of few bytes where rows are short.
+fn in_steps(
+    region: &[Range<u64>],
+    size: u64,
+    read: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+) -> Result<()> {
+    let Some((rows, cell)) = region.split_first() else { return read(region) };
+    let row = cell.iter().fold(size, |bytes, range| bytes.saturating_mul(range.end.saturating_sub(range.start)));
+    let step = (STEP_BYTES / row.max(1)).max(1);
+    let mut part = region.to_vec();
+    let mut at = rows.start;
+    while at < rows.end {
+        let end = rows.end.min(at.saturating_add(step));
+        part[0] = at..end;
+        read(&part)?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// Elements of variable length.
+pub(super) struct Texts {
+    heap: GlobalHeap,
+    /// Bytes that may still be taken.
+    left: u64,
+}
+
+impl Texts {
+    /// A string, up to its first NUL.
+    ///
+    /// # Errors
+    /// As [`sequence`](Self::sequence).
+    pub(super) fn text(&mut self, element: &[u8]) -> Result<&[u8]> {
+        self.sequence(element, 1).map(until_nul)
+    }
+
+    /// The elements of a sequence, of `size` bytes each.
+    ///
+    /// # Errors
+    /// `Format` if the heap is damaged; `Limit` if elements have more bytes than the file.
+    pub(super) fn sequence(&mut self, element: &[u8], size: u32) -> Result<&[u8]> {
+        let found = self.heap.sequence(element, size).map_err(|error| converted(&error))?;
+        self.left = self.left.checked_sub(found.len() as u64).ok_or_else(|| {
+            Error::limit("strings or sequences have more bytes than the file: many elements share them")
+        })?;
+        Ok(found)
+    }
+}
+
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The file as `h5_read` reads it. Errors go through it unchanged.
+struct Source(Arc<dyn ReadAt>);
+
+impl Storage for Source {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len().map_err(io::Error::other)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_at(offset, out).map_err(io::Error::other)
+    }
+}
+
+/// The codecs of this program.
+struct Codecs;
+
+impl Filters for Codecs {
+    fn decode(
+        &self,
+        filter: &h5_read::Filter,
+        encoded: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FilterError> {
+        let codec = codec::find(i32::from(filter.id)).ok_or(FilterError::Unknown)?;
+        let limit = limit.min(usize::try_from(codec.bound(encoded.len() as u64)).unwrap_or(usize::MAX));
+        let decoded = codec.decoder().decode(encoded, limit, out);
+        decoded.map_err(|error| FilterError::Damaged(error.to_string()))
+    }
+}
+
+pub(super) fn converted(error: &h5_read::Error) -> Error {
+    let of_source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    if let Some(own) = of_source.and_then(io::Error::get_ref).and_then(|own| own.downcast_ref::<Error>()) {
+        return own.clone();
+    }
+    let kind = match error.kind() {
+        h5_read::ErrorKind::Unsupported => ErrorKind::Unsupported,
+        h5_read::ErrorKind::Limit => ErrorKind::Limit,
+        h5_read::ErrorKind::Io => ErrorKind::Io,
+        _ => ErrorKind::Format,
+    };
+    let places = error.places().rev();
+    places.fold(Error::new(kind, error.message()), |error, place| error.context(place.to_owned()))
+}
