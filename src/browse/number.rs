@@ -136,7 +136,8 @@ fn float(layout: &Float, size: usize) -> Option<(Form, bool)> {
         return Some((form(size), true));
     }
     let mantissa_bits = layout.mantissa.1 - u8::from(!is_implied && layout.mantissa.1 > 0);
-    let holds = |&&(_, exponent, mantissa): &&(usize, u8, u8)| layout.exponent.1 <= exponent && mantissa_bits <= mantissa;
+    let holds =
+        |&&(_, exponent, mantissa): &&(usize, u8, u8)| layout.exponent.1 <= exponent && mantissa_bits <= mantissa;
     // numbers wider than 64 bits lose digits
     (size <= 16).then(|| (form(IEEE.iter().find(holds).map_or(8, |found| found.0)), false))
 }
@@ -145,7 +146,8 @@ impl Number {
     /// `None` for elements that are not numbers.
     pub(super) fn of(element: &Datatype) -> Option<Self> {
         let size = element.size as usize;
-        let number = |(form, is_stored_so): (Form, bool)| Number { form, convert: (!is_stored_so).then(|| element.clone()) };
+        let number =
+            |(form, is_stored_so): (Form, bool)| Number { form, convert: (!is_stored_so).then(|| element.clone()) };
         match &element.class {
             &Class::Integer { order, is_signed, bits } => integer(order, is_signed, bits, size).map(number),
             &Class::Bitfield { order, bits } => integer(order, false, bits, size).map(number),
@@ -278,7 +280,8 @@ mod tests {
     #[test]
     fn extended_floats_decode() {
         assert_eq!(decode_extended(&(16384u128 << 64 | 1 << 63).to_be_bytes(), true), 2.);
-        let number = |exponent: u128, mantissa: u128| decode_extended(&(exponent << 64 | mantissa).to_le_bytes(), false);
+        let number =
+            |exponent: u128, mantissa: u128| decode_extended(&(exponent << 64 | mantissa).to_le_bytes(), false);
         assert_eq!(number(16383, 1 << 63), 1.);
         assert_eq!(number(16383 + 0x8000, 3 << 62), -1.5);
         assert_eq!(number(0, 0), 0.);

@@ -41,8 +41,7 @@ pub(super) fn describe(element: &Datatype) -> Value {
         }
         Class::Enum { base, values } => {
             let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-            let members: Map<_, _> =
-                values.iter().map(|(of, value)| (name(of), enum_value(base, value))).collect();
+            let members: Map<_, _> = values.iter().map(|(of, value)| (name(of), enum_value(base, value))).collect();
             set("members", Value::Object(members));
             set("base", describe(base));
         }

@@ -8,14 +8,11 @@ use std::path::{Path, PathBuf};
 use h5_read::{Class, Datatype, Layout, ObjectKind, Reference};
 
 use super::any_chunks::{AnyChunks, Steps};
-use super::codec::ChunkLimit;
 use super::dataset::{extents, grows, stored_bytes};
 use super::elsewhere::{self, Admission};
-use super::error::Hdf5Result;
 use super::existing::{Place, Texts, text};
 use super::stored_filter::StoredFilter;
-use super::sys::{self, Target};
-use super::{Elsewhere, Group, IndexKind, Link, Plugin};
+use super::{Elsewhere, Group, IndexKind, Link, Plugin, library};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
@@ -51,7 +48,7 @@ pub(crate) struct AnyDataset {
     element: Datatype,
     elsewhere: Option<Elsewhere>,
     /// If only libhdf5 can read the elements: they are elsewhere, or a plugin decodes them.
-    library: Option<hdf5::Dataset>,
+    library: Option<library::Dataset>,
     /// All chunks at one index of the slowest axis are cached, so that reading on along the faster
     /// axes decodes each only once.
     keeps_chunks: bool,
@@ -187,7 +184,7 @@ impl Group {
             let slab_bytes = dataset.slab_bytes()?;
             if dataset.elsewhere.is_some() || !dataset.place.is_readable() {
                 dataset.place.known().check_elements()?;
-                dataset.library = Some(sys::open_dataset(&self.library()?, name, prefix)?);
+                dataset.library = Some(self.library()?.dataset(name, prefix)?);
                 dataset.keeps_chunks = slab_bytes <= CACHE_BYTES;
             } else if !has_pointers(&dataset.element) {
                 let cache_bytes = slab_bytes.clamp(CACHE_BYTES, MAX_CACHE_BYTES);
@@ -241,9 +238,7 @@ impl AnyDataset {
     /// Slowest axis first; `None` for a null dataspace. Of a virtual dataset those at its creation,
     /// until its elements are opened.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
-        let Some(dataset) = &self.library else { return extents(&self.place) };
-        let space = dataset.space().h5()?;
-        Ok((!space.is_null()).then(|| space.shape().into_iter().map(|extent| extent as u64).collect()))
+        self.library.as_ref().map_or_else(|| extents(&self.place), library::Dataset::extents)
     }
 
     /// Whether the slowest axis has no limit.
@@ -253,7 +248,7 @@ impl AnyDataset {
 
     /// Shows rows that another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
-        self.library.as_ref().map_or(Ok(()), sys::refresh_dataset)?;
+        self.library.as_ref().map_or(Ok(()), library::Dataset::refresh)?;
         self.place.refresh()
     }
 
@@ -300,7 +295,7 @@ impl AnyDataset {
     /// Decoded bytes of all chunks at one index of the slowest axis; 0 if there are none.
     fn slab_bytes(&self) -> Result<u64> {
         let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
-        let bytes = chunk.iter().fold(self.element.size(), |bytes, &extent| bytes.saturating_mul(extent));
+        let bytes = self.chunk_bytes()?;
         if bytes > MAX_CHUNK_BYTES && !self.filters()?.is_empty() {
             return Err(Error::limit(format!(
                 "a chunk with filters has {bytes} bytes; the limit is {MAX_CHUNK_BYTES}"
@@ -335,11 +330,9 @@ impl AnyDataset {
 
     fn raw(&self, block: &[Steps]) -> Result<Vec<u8>> {
         if let Some(dataset) = &self.library {
-            return self.in_library(dataset, block, |target| {
-                let mut out = vec![0; elements_of(block)?.saturating_mul(self.element.size as usize)];
-                sys::read(target, &dataset.dtype().h5()?, &mut out)?;
-                Ok(out)
-            });
+            let mut out = vec![0; elements_of(block)?.saturating_mul(self.element.size as usize)];
+            self.explained(dataset.read(block, self.chunk_bytes()?, &mut out))?;
+            return Ok(out);
         }
         // damage is reported by the usual way of reading
         if let Some(chunks) = &self.chunks
@@ -354,22 +347,14 @@ impl AnyDataset {
         Ok(out)
     }
 
-    fn in_library<T>(
-        &self,
-        dataset: &hdf5::Dataset,
-        block: &[Steps],
-        read: impl FnOnce(&Target<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let file = dataset.space().h5()?;
-        let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
-            .map(|of| -> Vec<u64> { block.iter().map(of).collect() });
-        sys::select_steps(&file, &start, &step, &count)?;
-        let memory = sys::memory(&count)?;
+    /// Bytes of a decoded chunk; of an element unless there are chunks.
+    fn chunk_bytes(&self) -> Result<u64> {
         let chunk = self.chunk()?.unwrap_or_default();
-        let chunk_bytes = chunk.iter().fold(self.element.size(), |bytes, &extent| bytes.saturating_mul(extent));
-        let _limit = ChunkLimit::new(chunk_bytes);
-        let read = read(&Target::Dataset { dataset, memory: &memory, file: &file });
-        // a filter that is missing is the better explanation
+        Ok(chunk.iter().fold(self.element.size(), |bytes, &extent| bytes.saturating_mul(extent)))
+    }
+
+    /// A filter that is missing is the better explanation.
+    fn explained(&self, read: Result<()>) -> Result<()> {
         read.or_else(|error| self.stored_filters()?.iter().try_for_each(StoredFilter::check_available).and(Err(error)))
     }
 
@@ -380,9 +365,7 @@ impl AnyDataset {
                 return Err(Error::unsupported("elements of variable length that are in other datasets"));
             }
             let mut strings = Vec::new();
-            self.in_library(dataset, block, |target| {
-                sys::read_strings(target, &dataset.dtype().h5()?, &mut strings)
-            })?;
+            self.explained(dataset.strings(block, self.chunk_bytes()?, &mut strings))?;
             strings.iter().for_each(|string| visitor.text(string));
             return Ok(());
         }
@@ -513,7 +496,9 @@ fn visit_all(place: &Place, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn
         return Err(Error::unsupported("elements of this type are not decoded"));
     }
     let mut texts = place.texts();
-    bytes.chunks_exact((datatype.size as usize).max(1)).try_for_each(|bytes| visit(&mut texts, datatype, bytes, visitor))
+    bytes
+        .chunks_exact((datatype.size as usize).max(1))
+        .try_for_each(|bytes| visit(&mut texts, datatype, bytes, visitor))
 }
 
 /// Takes an element apart into its values.

@@ -1,15 +1,9 @@
 //! Attributes of HDF5 groups and datasets: their values, and how they are set and read.
 
 use h5_read::{Class, SpaceKind};
-use hdf5::Location;
-use hdf5::plist::attribute_create::AttributeCreate;
-use hdf5::plist::link_create::CharEncoding;
-use hdf5_sys::h5::H5_index_t;
 
-use super::error::Hdf5Result;
 use super::existing::{Place, text};
-use super::sys::{self, Charset, Foreign, Strings, Target};
-use super::{datatype, elements};
+use super::{datatype, elements, library};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::Values;
 
@@ -56,50 +50,10 @@ impl Attribute {
     }
 }
 
-/// Replaces an existing attribute; `charset` is that of the name and of strings.
-pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
-    let set = || -> Result<()> {
-        let values = value.values();
-        // fails before anything is created
-        let strings = match values {
-            Values::String(strings) => Some(Strings::new(strings)?),
-            _ => None,
-        };
-        let space = match value {
-            Attribute::Scalar(_) if values.len() == 1 => sys::scalar()?,
-            Attribute::Scalar(_) => {
-                return Err(Error::usage(format!("a scalar attribute has one value, found {}", values.len())));
-            }
-            Attribute::Array(_) => sys::dataspace(&[values.len() as u64], false)?,
-        };
-        let stored = match values {
-            Values::Bool(_) => sys::foreign_type(Foreign::Int8)?,
-            Values::String(_) => sys::string_type(charset)?,
-            _ => datatype::create(values.data_type())?,
-        };
-        if sys::has_attribute(owner, name)? {
-            owner.delete_attr(name).h5()?;
-        }
-        let encoding = match charset {
-            Charset::Ascii => CharEncoding::Ascii,
-            Charset::Utf8 => CharEncoding::Utf8,
-        };
-        let creation = AttributeCreate::build().char_encoding(encoding).finish().h5()?;
-        let attribute = sys::create_attribute(owner, name, &stored, &space, &creation)?;
-        let target = Target::Attribute(&attribute);
-        match (strings, values.le_bytes()) {
-            _ if values.is_empty() => Ok(()),
-            (Some(strings), _) => sys::write_strings(&target, charset, &strings),
-            (None, bytes) => sys::write(&target, &stored, &bytes.expect("records were refused before")),
-        }
-    };
-    set().with_context(|| format!("attribute {name}"))
-}
-
 /// An object with attributes.
 pub(super) enum Owner<'a> {
-    /// Of a file that libhdf5 has open.
-    Library(&'a Location),
+    Group(&'a library::Group),
+    Dataset(&'a library::Dataset),
     Place(&'a Place),
 }
 
@@ -107,9 +61,8 @@ impl Owner<'_> {
     /// Ordered by creation if the file records that, else by name.
     pub(super) fn names(&self) -> Result<Vec<String>> {
         match self {
-            // files of other programs need not keep the order of creation
-            Owner::Library(owner) => sys::attribute_names(owner, H5_index_t::H5_INDEX_CRT_ORDER)
-                .or_else(|_| sys::attribute_names(owner, H5_index_t::H5_INDEX_NAME)),
+            Owner::Group(group) => group.attributes(),
+            Owner::Dataset(dataset) => dataset.attributes(),
             Owner::Place(place) => {
                 Ok(place.known().attributes().iter().map(|attribute| text(&attribute.name)).collect())
             }
@@ -129,50 +82,25 @@ impl Owner<'_> {
 
     fn find(&self, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
         match self {
-            Owner::Library(owner) => in_library(owner, name),
+            Owner::Group(group) => group.attribute(name),
+            Owner::Dataset(dataset) => dataset.attribute(name),
             Owner::Place(place) => in_file(place, name),
         }
     }
 
     /// Members of a compound; empty for another type or a missing attribute.
     pub(super) fn fields(&self, name: &str) -> Result<Vec<String>> {
-        let datatype = match self {
-            Owner::Library(owner) if sys::has_attribute(owner, name)? => {
-                sys::describe(&owner.attr(name).h5()?.dtype().h5()?)?
-            }
-            Owner::Library(_) => return Ok(Vec::new()),
-            Owner::Place(place) => match place.known().attribute(name) {
-                Some(attribute) => (*attribute.datatype).clone(),
-                None => return Ok(Vec::new()),
-            },
+        let place = match self {
+            Owner::Group(group) => return group.attribute_fields(name),
+            Owner::Dataset(_) => return Ok(Vec::new()),
+            Owner::Place(place) => place,
         };
-        let Class::Compound(members) = &datatype.class else { return Ok(Vec::new()) };
+        let known = place.known();
+        let Some(Class::Compound(members)) = known.attribute(name).map(|attribute| &attribute.datatype.class) else {
+            return Ok(Vec::new());
+        };
         Ok(members.iter().map(|member| text(&member.name)).collect())
     }
-}
-
-fn in_library(owner: &Location, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
-    if !sys::has_attribute(owner, name)? {
-        return Ok(None);
-    }
-    let attribute = owner.attr(name).h5()?;
-    let datatype = attribute.dtype().h5()?;
-    let stored = sys::describe(&datatype)?;
-    let space = attribute.space().h5()?;
-    let mut values = Values::new(datatype::nearest(&stored)?);
-    if space.size() > 0 && !space.is_null() {
-        let target = Target::Attribute(&attribute);
-        match &mut values {
-            Values::String(strings) => sys::read_strings(&target, &datatype, strings)?,
-            values => {
-                let mut bytes = vec![0; space.size() * datatype.size()];
-                sys::read(&target, &datatype, &mut bytes)?;
-                elements::append(&stored, &bytes, None, values)?;
-            }
-        }
-    }
-    let extents = space.shape().into_iter().map(|extent| extent as u64).collect();
-    Ok(Some((if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }, extents)))
 }
 
 fn in_file(place: &Place, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
@@ -183,17 +111,4 @@ fn in_file(place: &Place, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
     let is_scalar = attribute.space.kind == SpaceKind::Scalar;
     let value = if is_scalar { Attribute::Scalar(values) } else { Attribute::Array(values) };
     Ok(Some((value, attribute.space.extents.clone())))
-}
-
-/// One compound of 32-bit integers, `fields` by name and value.
-pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
-    let set = || -> Result<()> {
-        let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
-        let stored = sys::int_record_type(&names)?;
-        let creation = AttributeCreate::build().finish().h5()?;
-        let attribute = sys::create_attribute(owner, name, &stored, &sys::scalar()?, &creation)?;
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        sys::write(&Target::Attribute(&attribute), &stored, &bytes)
-    };
-    set().with_context(|| format!("attribute {name}"))
 }

@@ -7,17 +7,13 @@ use std::sync::OnceLock;
 
 use bstr::BString;
 use h5_read::{ChunkIndex, Class, Datatype, Layout as StoredLayout, SpaceKind};
-use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillTime, FillValue, Layout as StorageLayout};
-use hdf5::plist::group_create::AttrCreationOrder;
 
-use super::attribute::{self, Owner};
-use super::codec::ChunkLimit;
-use super::error::Hdf5Result;
+use super::attribute::Owner;
 use super::existing::{Place, converted};
 use super::stored_filter::StoredFilter;
-use super::sys::{self, StoredChunk, Strings, Target};
 use super::{
-    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, Wide, datatype, elements, group,
+    Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, Steps, StoredElement, Wide, datatype, elements,
+    library,
 };
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
@@ -34,9 +30,6 @@ pub(crate) const MAX_OLD_SCALED: usize = 4000;
 /// Chunks that a dataset loses at most, along its slowest axis: libhdf5 looks for each of them, and
 /// damaged files may declare any extent.
 const MAX_DROPPED: u64 = 1 << 22;
-
-/// Bytes of a string of variable length in a dataset, at most.
-const VLEN_BYTES: usize = 16;
 
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSpec<'a> {
@@ -62,77 +55,6 @@ pub(crate) enum Allocation {
     Block,
 }
 
-impl DatasetSpec<'_> {
-    pub(super) fn create(
-        &self,
-        parent: &hdf5::Group,
-        bounds: Bounds,
-        name: &str,
-        allocation: Allocation,
-    ) -> Result<hdf5::Dataset> {
-        let fixed = if self.appendable { self.shape.len().saturating_sub(1) } else { self.shape.len() };
-        if self.appendable && (self.chunk.is_none() || self.shape.is_empty()) {
-            return Err(Error::usage("a dataset that can grow needs an axis and chunks"));
-        }
-        let mut creation = creation(bounds);
-        let is_empty = self.shape.contains(&0);
-        // of at most 2^32 - 1 bytes, the largest chunk of HDF5 1.10
-        let whole = |shape: &Shape| -> Shape {
-            let mut left = u64::from(u32::MAX) / self.element.size().max(VLEN_BYTES) as u64;
-            let mut take = |extent: u64| {
-                let taken = extent.clamp(1, left.max(1));
-                left /= taken;
-                taken
-            };
-            shape.iter().map(|&extent| take(extent)).collect()
-        };
-        let chunk = match &self.chunk {
-            Some(chunk) if self.appendable => Some(whole(chunk)),
-            _ if is_empty => Some(whole(self.shape)),
-            chunk => chunk.clone(),
-        };
-        if let Some(chunk) = chunk {
-            if chunk.len() != self.shape.len()
-                || chunk.contains(&0)
-                || chunk[..fixed].iter().zip(self.shape.iter()).any(|(&chunk, &extent)| chunk > extent.max(1))
-            {
-                return Err(Error::usage(format!("chunks {chunk} do not fit a dataset of shape {}", self.shape)));
-            }
-            match allocation {
-                Allocation::Chunks => creation.alloc_time(Some(AllocTime::Incr)),
-                Allocation::Block if is_empty => creation.alloc_time(Some(AllocTime::Incr)),
-                Allocation::Block if self.appendable || !self.compression.is_none() => {
-                    return Err(Error::usage("one block for a dataset that can grow or has filters"));
-                }
-                // early allocation makes the index implicit
-                Allocation::Block => creation.alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never),
-            };
-            creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
-            if self.appendable || !is_empty {
-                self.compression.pipeline(self.element.size()).add_to(&mut creation);
-            }
-        }
-        let extents = self.shape.reversed();
-        let space = if is_empty {
-            sys::chunked_dataspace(&extents, self.appendable)?
-        } else {
-            sys::dataspace(&extents, self.appendable)?
-        };
-        let datatype = datatype::create(self.element)?;
-        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation.finish().h5()?)
-    }
-}
-
-/// The creation properties that every dataset has. Elements that are never written read as zeros.
-pub(super) fn creation(bounds: Bounds) -> DatasetCreateBuilder {
-    let mut creation = DatasetCreate::build();
-    creation.obj_track_times(false);
-    if bounds == Bounds::V110 {
-        creation.attr_creation_order(AttrCreationOrder::Indexed);
-    }
-    creation
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexKind {
     None,
@@ -146,19 +68,6 @@ pub(crate) enum IndexKind {
 }
 
 impl IndexKind {
-    fn in_library(dataset: &hdf5::Dataset) -> Result<Self> {
-        // H5D_chunk_index_t
-        Ok(match sys::chunk_index(dataset)? {
-            0 => IndexKind::BtreeV1,
-            1 => IndexKind::Single,
-            2 => IndexKind::Implicit,
-            3 => IndexKind::FixedArray,
-            4 => IndexKind::ExtensibleArray,
-            5 => IndexKind::BtreeV2,
-            number => IndexKind::Unknown(number),
-        })
-    }
-
     pub(super) fn of(layout: &StoredLayout) -> Self {
         let StoredLayout::Chunked(chunked) = layout else { return IndexKind::None };
         match chunked.index {
@@ -197,6 +106,16 @@ pub(crate) struct ChunkInfo {
     pub(crate) filter_mask: u32,
 }
 
+/// Stored bytes of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredChunk {
+    /// Offset from the start of the file, in bytes.
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// Filters that were skipped: bit `i` stands for filter `i` of the dataset, from 0.
+    pub(super) filter_mask: u32,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Chunks,
@@ -217,9 +136,9 @@ pub(crate) struct Header {
 /// Where a dataset is read.
 pub(super) enum At {
     /// Of a file that this program makes or changes, or elements that are elsewhere.
-    Library(hdf5::Dataset),
+    Library(library::Dataset),
     /// Of an existing file.
-    File { place: Place, library: OnceLock<hdf5::Dataset> },
+    File { place: Place, library: OnceLock<library::Dataset> },
 }
 
 impl At {
@@ -229,7 +148,7 @@ impl At {
 
     fn owner(&self) -> Owner<'_> {
         match self {
-            At::Library(dataset) => Owner::Library(dataset),
+            At::Library(dataset) => Owner::Dataset(dataset),
             At::File { place, .. } => Owner::Place(place),
         }
     }
@@ -237,7 +156,7 @@ impl At {
     /// Without the text of variable-length strings.
     fn stored_bytes(&self) -> u64 {
         match self {
-            At::Library(dataset) => dataset.storage_size(),
+            At::Library(dataset) => dataset.stored_bytes(),
             At::File { place, .. } => stored_bytes(place),
         }
     }
@@ -246,7 +165,7 @@ impl At {
 impl Header {
     pub(super) fn new(at: At, path: String) -> Result<Self> {
         let find = || match &at {
-            At::Library(dataset) => Elsewhere::of_creation(&dataset.dcpl().h5()?),
+            At::Library(dataset) => dataset.elsewhere(),
             At::File { place, .. } => Elsewhere::of(place.known().dataset()?),
         };
         let elsewhere = find().map_err(Error::blame_source).with_context(|| format!("dataset {path}"))?;
@@ -311,10 +230,11 @@ pub(crate) struct Dataset {
 }
 
 /// Properties that never change.
-struct Layout {
-    chunk: Option<Shape>,
-    filters: Vec<StoredFilter>,
-    datatype: Datatype,
+pub(super) struct Layout {
+    /// Fastest axis first.
+    pub(super) chunk: Option<Shape>,
+    pub(super) filters: Vec<StoredFilter>,
+    pub(super) datatype: Datatype,
 }
 
 impl Dataset {
@@ -323,7 +243,7 @@ impl Dataset {
     }
 
     /// A dataset that libhdf5 has open.
-    pub(super) fn new(dataset: hdf5::Dataset, path: String) -> Self {
+    pub(super) fn new(dataset: library::Dataset, path: String) -> Self {
         Self::at(At::Library(dataset), path)
     }
 
@@ -336,7 +256,7 @@ impl Dataset {
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
-    pub(super) fn library(&self) -> Result<&hdf5::Dataset> {
+    pub(super) fn library(&self) -> Result<&library::Dataset> {
         let (place, library) = match &self.at {
             At::Library(dataset) => return Ok(dataset),
             At::File { place, library } => (place, library),
@@ -344,7 +264,7 @@ impl Dataset {
         if let Some(dataset) = library.get() {
             return Ok(dataset);
         }
-        let dataset = sys::open_dataset_at(&place.library()?, place.address())?;
+        let dataset = place.library()?.dataset_at(place.address())?;
         Ok(library.get_or_init(|| dataset))
     }
 
@@ -372,17 +292,10 @@ impl Dataset {
             return Ok(layout);
         }
         let read = || -> Result<_> {
-            let dataset = match &self.at {
-                At::Library(dataset) => dataset,
-                At::File { place, .. } => return Layout::of(place.known().dataset()?),
-            };
-            let creation = dataset.dcpl().h5()?;
-            let chunk = creation.get_chunk().h5()?;
-            Ok(Layout {
-                chunk: chunk.map(|chunk| chunk.iter().rev().map(|&extent| extent as u64).collect()),
-                filters: sys::filters(&creation)?,
-                datatype: sys::describe(&dataset.dtype().h5()?)?,
-            })
+            match &self.at {
+                At::Library(dataset) => dataset.layout(),
+                At::File { place, .. } => Layout::of(place.known().dataset()?),
+            }
         };
         // the file is to blame where the hdf5 crate sees wrong use
         let of_file = |error: Error| match error.kind() {
@@ -399,22 +312,17 @@ impl Dataset {
     /// `Unsupported` for a dataset with a null dataspace.
     pub(crate) fn shape(&self) -> Result<Shape> {
         let extents = match &self.at {
-            At::Library(dataset) => {
-                let space = dataset.space().h5().with_context(|| self.place())?;
-                (!space.is_null()).then(|| space.shape().iter().rev().map(|&extent| extent as u64).collect())
-            }
-            At::File { place, .. } => extents(place)?.map(|extents| extents.into_iter().rev().collect()),
+            At::Library(dataset) => dataset.extents().with_context(|| self.place())?,
+            At::File { place, .. } => extents(place)?,
         };
+        let extents = extents.map(|extents| extents.into_iter().rev().collect());
         extents.ok_or_else(|| Error::unsupported("the dataset has a null dataspace").context(self.place()))
     }
 
     /// The slowest axis has no limit.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
         match &self.at {
-            At::Library(dataset) => {
-                let space = dataset.space().h5().with_context(|| self.place())?;
-                Ok(matches!(space.maxdims().first(), Some(None)))
-            }
+            At::Library(dataset) => dataset.grows().with_context(|| self.place()),
             At::File { place, .. } => grows(place),
         }
     }
@@ -439,7 +347,7 @@ impl Dataset {
         match &self.at {
             At::File { place, .. } => Ok(IndexKind::of(place.known().dataset()?.layout())),
             At::Library(_) if self.layout()?.chunk.is_none() => Ok(IndexKind::None),
-            At::Library(dataset) => IndexKind::in_library(dataset).with_context(|| self.place()),
+            At::Library(dataset) => dataset.index_kind().with_context(|| self.place()),
         }
     }
 
@@ -451,6 +359,11 @@ impl Dataset {
     /// Number and parameters of each, ordered as a writer applies them.
     pub(crate) fn filter_parameters(&self) -> Result<Vec<(i32, Vec<u32>)>> {
         Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
+    }
+
+    /// Bytes of an element in the file.
+    pub(super) fn element_bytes(&self) -> Result<usize> {
+        Ok(self.layout()?.datatype.size as usize)
     }
 
     /// `None` if more than the byte order has to be converted to make elements of
@@ -481,12 +394,11 @@ impl Dataset {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
 
-    /// Limits decoded chunks of codecs that libhdf5 runs on this thread, until the result is
-    /// dropped.
-    fn limit_chunks(&self) -> Result<ChunkLimit> {
+    /// Bytes of a decoded chunk.
+    fn chunk_bytes(&self) -> Result<u64> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
-        Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size())))
+        Ok(elements.saturating_mul(layout.datatype.size()))
     }
 
     /// Largest plausible number of decoded bytes.
@@ -538,11 +450,7 @@ impl Dataset {
         if let Some(place) = self.place_in_file().filter(|place| place.is_readable()) {
             return place.strings(&ranges(region), out);
         }
-        let dataset = self.library()?;
-        let (memory, file) = self.selection(region)?;
-        let target = Target::Dataset { dataset, memory: &memory, file: &file };
-        let _limit = self.limit_chunks()?;
-        let read = sys::read_strings(&target, &dataset.dtype().h5()?, out);
+        let read = self.library()?.strings(&block(region), self.chunk_bytes()?, out);
         // a filter that is missing is the better explanation
         read.or_else(|error| self.check_filters().and(Err(error)))
     }
@@ -559,11 +467,7 @@ impl Dataset {
         if let Some(place) = self.place_in_file().filter(|place| place.is_readable()) {
             return place.read(&ranges(region), out);
         }
-        let dataset = self.library()?;
-        let (memory, file) = self.selection(region)?;
-        let target = Target::Dataset { dataset, memory: &memory, file: &file };
-        let _limit = self.limit_chunks()?;
-        let read = sys::read(&target, &dataset.dtype().h5()?, out);
+        let read = self.library()?.read(&block(region), self.chunk_bytes()?, out);
         // a filter that is missing is the better explanation
         read.or_else(|error| self.check_filters().and(Err(error)))
     }
@@ -660,13 +564,7 @@ impl Dataset {
     /// The fill value as the file has it, if it defines one.
     fn fill_bytes(&self) -> Result<Option<Vec<u8>>> {
         match &self.at {
-            At::Library(dataset) => {
-                let creation = dataset.dcpl().h5()?;
-                match creation.get_fill_value_defined().h5()? {
-                    FillValue::UserDefined => sys::fill(&creation, &dataset.dtype().h5()?).map(Some),
-                    _ => Ok(None),
-                }
-            }
+            At::Library(dataset) => dataset.fill(),
             At::File { place, .. } => Ok(match place.known().dataset()?.fill().map(|fill| &fill.value) {
                 Some(h5_read::FillValue::Bytes(bytes)) => Some(bytes.clone()),
                 _ => None,
@@ -687,16 +585,7 @@ impl Dataset {
             if count == 0 {
                 return Ok(());
             }
-            let (memory, file) = self.selection(region)?;
-            let target = Target::Dataset { dataset: self.library()?, memory: &memory, file: &file };
-            let _limit = self.limit_chunks()?;
-            match values {
-                Values::String(strings) => sys::write_strings(&target, sys::Charset::Utf8, &Strings::new(strings)?),
-                _ => {
-                    let bytes = values.le_bytes().expect("datasets of records were refused before");
-                    sys::write(&target, &sys::number_type(values.data_type())?, &bytes)
-                }
-            }
+            self.library()?.write(&block(region), self.chunk_bytes()?, values)
         };
         write().with_context(|| self.place())
     }
@@ -719,14 +608,6 @@ impl Dataset {
         limits::unbacked_cell(bytes).or_else(|error| if bytes > self.bound()? { Err(error) } else { Ok(()) })
     }
 
-    /// Dataspaces in memory and in the file.
-    fn selection(&self, region: &Region) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
-        let file = self.library()?.space().h5()?;
-        let extents = region.shape.reversed();
-        sys::select(&file, &region.start.reversed(), &extents)?;
-        Ok((sys::memory(&extents)?, file))
-    }
-
     /// `index` counts chunks, fastest axis first. `bytes` are as stored: filtered, except by filter
     /// `i` if bit `i` of `filter_mask` is set, and padded to the full extents at the far edges.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
@@ -744,7 +625,7 @@ impl Dataset {
                 )));
             }
             let offset: Vec<u64> = index.iter().zip(chunk.iter()).rev().map(|(index, chunk)| index * chunk).collect();
-            sys::write_chunk(self.library()?, &offset, filter_mask, bytes)
+            self.library()?.write_chunk(&offset, filter_mask, bytes)
         };
         write().with_context(|| self.place())
     }
@@ -760,7 +641,7 @@ impl Dataset {
         }
         let origin = vec![0; self.shape()?.len()];
         let find = || match &self.at {
-            At::Library(dataset) => sys::stored_chunk(dataset, &origin),
+            At::Library(dataset) => dataset.chunk(&origin),
             At::File { place, .. } => place.chunk(&origin),
         };
         let found = find().with_context(|| self.place())?;
@@ -776,7 +657,7 @@ impl Dataset {
 
     pub(crate) fn link_count(&self) -> Result<usize> {
         match &self.at {
-            At::Library(dataset) => Ok(dataset.loc_info().h5().with_context(|| self.place())?.num_links),
+            At::Library(dataset) => dataset.link_count().with_context(|| self.place()),
             At::File { place, .. } => place.known().link_count().with_context(|| self.place()),
         }
     }
@@ -785,12 +666,7 @@ impl Dataset {
     /// does not count addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
         let At::Library(dataset) = &self.at else { return Ok(()) };
-        let file = dataset.file().h5()?;
-        if cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0 {
-            return Ok(());
-        }
-        let message = "chunks after a user block are read with HDF5 1.14 or newer";
-        Err(Error::unsupported(message).context(self.place()))
+        dataset.check_addresses().with_context(|| self.place())
     }
 
     /// Visits written chunks, in no particular order.
@@ -803,22 +679,13 @@ impl Dataset {
             visit(ChunkInfo { index: index(offset), address, stored_bytes: bytes, filter_mask });
         };
         let walk = || match &self.at {
-            At::Library(dataset) => sys::each_stored_chunk(dataset, visit),
+            At::Library(dataset) => dataset.each_chunk(visit),
             At::File { place, .. } => place.each_chunk(visit),
         };
         walk().with_context(|| self.place())
     }
 
     pub(crate) fn storage(&self) -> Result<Storage> {
-        let in_library = |dataset: &hdf5::Dataset| -> Result<_> {
-            Ok(match dataset.dcpl().h5()?.get_layout().h5()? {
-                _ if self.outside => Storage::Other("in other files"),
-                StorageLayout::Chunked => Storage::Chunks,
-                StorageLayout::Contiguous => Storage::Block(dataset.offset()),
-                StorageLayout::Compact => Storage::Header,
-                _ => Storage::Other("in other datasets"),
-            })
-        };
         let in_file = |place: &Place| -> Result<_> {
             Ok(match place.known().dataset()?.layout() {
                 StoredLayout::Chunked(_) => Storage::Chunks,
@@ -830,7 +697,8 @@ impl Dataset {
             })
         };
         let find = || match &self.at {
-            At::Library(dataset) => in_library(dataset),
+            At::Library(_) if self.outside => Ok(Storage::Other("in other files")),
+            At::Library(dataset) => dataset.storage(),
             At::File { place, .. } => in_file(place),
         };
         find().with_context(|| self.place())
@@ -853,7 +721,7 @@ impl Dataset {
     }
 
     pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
-        self.library().and_then(|dataset| sys::set_scale(dataset, name)).with_context(|| self.place())
+        self.library().and_then(|dataset| dataset.set_scale(name)).with_context(|| self.place())
     }
 
     /// `axis` counts from the fastest; the slowest one is that of the rows.
@@ -863,14 +731,14 @@ impl Dataset {
             if axis >= axes {
                 return Err(Error::usage(format!("axis {axis} does not exist, the dataset has {axes} axes")));
             }
-            sys::attach_scale(self.library()?, scale.library()?, (axes - 1 - axis) as u32)
+            self.library()?.attach_scale((axes - 1 - axis) as u32, scale.library()?)
         };
         attach().with_context(|| self.place())
     }
 
     /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        let set = || attribute::set(self.library()?, name, value, sys::Charset::Utf8);
+        let set = || self.library()?.set_attribute(name, value);
         set().with_context(|| self.place())
     }
 
@@ -885,7 +753,7 @@ impl Dataset {
                     "{dropped} chunks would be dropped, from row {rows} of {has} on; the limit is {MAX_DROPPED}"
                 )));
             }
-            sys::set_extent(self.library()?, &cell.with_axis(rows).reversed())
+            self.library()?.set_extents(&cell.with_axis(rows).reversed())
         };
         set().with_context(|| self.place())
     }
@@ -893,7 +761,7 @@ impl Dataset {
     /// Shows rows that another process has appended.
     pub(crate) fn refresh(&self) -> Result<()> {
         let refresh = || match &self.at {
-            At::Library(dataset) => sys::refresh_dataset(dataset),
+            At::Library(dataset) => dataset.refresh(),
             At::File { place, .. } => place.refresh(),
         };
         refresh().with_context(|| self.place())
@@ -920,6 +788,12 @@ impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dataset").field(&self.path).finish()
     }
+}
+
+/// Slowest axis first.
+fn block(region: &Region) -> Vec<Steps> {
+    let axes = region.start.iter().zip(region.shape.iter()).rev();
+    axes.map(|(&start, &count)| Steps { start, step: 1, count }).collect()
 }
 
 /// Elements along each axis, slowest first.

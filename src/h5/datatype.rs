@@ -12,17 +12,9 @@
 use h5_read::{Bits, Charset, Class, Datatype, Float, Member, Normalization, Padding, Reference, Text};
 
 use super::StoredElement;
-use super::sys;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::DataType;
-
-pub(super) fn create(element: DataType) -> Result<hdf5::Datatype> {
-    match element {
-        DataType::String => sys::string_type(sys::Charset::Utf8),
-        _ => sys::number_type(element),
-    }
-}
 
 /// Type as which elements are read.
 ///

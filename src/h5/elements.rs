@@ -140,7 +140,11 @@ impl StoredElement {
         Some(match &stored.class {
             _ if datatype::is_bool(stored) => StoredElement::Bool,
             Class::Integer { is_signed, .. } if matches!(size, 1 | 2 | 4 | 8) => {
-                if *is_signed { StoredElement::Int(size) } else { StoredElement::UInt(size) }
+                if *is_signed {
+                    StoredElement::Int(size)
+                } else {
+                    StoredElement::UInt(size)
+                }
             }
             Class::Float(float) if size != 2 || float.is_ieee(2) => {
                 matches!(size, 2 | 4 | 8).then_some(StoredElement::Float(size))?

@@ -11,15 +11,11 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use hdf5::dataset::{DatasetCreate, Layout};
-
-use super::error::Hdf5Result;
 use super::existing::{converted, text};
 use super::group::Handle;
-use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-const MAX_SOURCES: usize = 100_000;
+pub(super) const MAX_SOURCES: usize = 100_000;
 
 /// Levels of virtual datasets whose sources are virtual datasets in turn.
 const MAX_DEPTH: usize = 8;
@@ -66,21 +62,6 @@ impl Elsewhere {
         Ok((!files.is_empty()).then_some(Elsewhere::Raw(files)))
     }
 
-    /// As [`of`](Self::of), in a file that libhdf5 has open.
-    pub(super) fn of_creation(creation: &DatasetCreate) -> Result<Option<Self>> {
-        Ok(match creation.get_layout().h5()? {
-            Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
-                Some(sources) => Some(Elsewhere::Virtual(sources)),
-                None => return Err(too_many_sources()),
-            },
-            Layout::Contiguous => {
-                let files: Vec<_> = creation.get_external().h5()?.into_iter().map(|file| file.name).collect();
-                (!files.is_empty()).then_some(Elsewhere::Raw(files))
-            }
-            _ => None,
-        })
-    }
-
     /// HDF5's words: `external storage`, `virtual dataset` …
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -111,7 +92,7 @@ impl Elsewhere {
     }
 }
 
-fn too_many_sources() -> Error {
+pub(super) fn too_many_sources() -> Error {
     Error::limit(format!("the virtual dataset has more than {MAX_SOURCES} sources, which is the limit"))
 }
 

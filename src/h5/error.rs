@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use super::lock::locked;
+use super::lock::{being_written, locked};
 use crate::error::{Error, ErrorKind, Result};
 
 thread_local! {
@@ -63,12 +63,6 @@ pub(super) fn from_hdf5(error: hdf5::Error) -> Error {
         ErrorKind::Format
     };
     Error::new(kind, format!("HDF5: {} ({})", inner.desc(), outer.func()))
-}
-
-/// Advises `h5bridge repair`: HDF5's own tool, h5clear, may truncate the file.
-pub(super) fn being_written() -> Error {
-    let message = "a program is writing the file, or did not close it: then h5bridge repair brings it in order";
-    Error::new(ErrorKind::Locked, message)
 }
 
 fn errno(text: &str) -> Option<i32> {

@@ -20,8 +20,7 @@ use h5_read::{Attribute, Datatype, FilterError, Filters, GlobalHeap, Layout, Obj
 
 use super::lock::Shared;
 use super::signature::is_hdf5;
-use super::sys::{self, StoredChunk};
-use super::{Link, codec, error};
+use super::{Link, StoredChunk, codec, library, lock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Paged, ReadAt};
 use crate::sync::LockUnpoisoned;
@@ -57,7 +56,7 @@ pub(super) struct Known {
 }
 
 /// How libhdf5 opens the file.
-pub(super) type Opener = Box<dyn Fn() -> Result<hdf5::File> + Send + Sync>;
+pub(super) type Opener = Box<dyn Fn() -> Result<library::File> + Send + Sync>;
 
 struct Existing {
     file: h5_read::File,
@@ -70,7 +69,7 @@ struct Existing {
     gave_up: AtomicBool,
     lock: Mutex<Option<Shared>>,
     opener: Opener,
-    library: Mutex<Option<hdf5::File>>,
+    library: Mutex<Option<library::File>>,
 }
 
 /// An object that was found whole.
@@ -102,7 +101,7 @@ impl Place {
         }
         let is_written = file.superblock().is_being_written();
         if is_written && !(live && file.superblock().is_live()) {
-            return Err(error::being_written());
+            return Err(lock::being_written());
         }
         let file = file.with_filters(Codecs).with_budget(budget);
         let end = file.superblock().end;
@@ -210,7 +209,8 @@ impl Place {
     /// read.
     pub(super) fn kind_of(&self, name: &str) -> Result<ObjectKind> {
         let address = self.address_of(name)?;
-        let known = self.existing.objects.lock_unpoisoned().get(&address).and_then(|known| known.as_ref().ok()?.upgrade());
+        let known =
+            self.existing.objects.lock_unpoisoned().get(&address).and_then(|known| known.as_ref().ok()?.upgrade());
         match known {
             Some(known) => Ok(known.object.kind()),
             None => self.existing.file.object(address).map(|object| object.kind()).map_err(|error| converted(&error)),
@@ -323,7 +323,7 @@ impl Place {
     ///
     /// # Errors
     /// `Format` if chunks are damaged; those of libhdf5.
-    pub(super) fn library(&self) -> Result<hdf5::File> {
+    pub(super) fn library(&self) -> Result<library::File> {
         self.known().check_elements()?;
         let mut library = self.existing.library.lock_unpoisoned();
         if let Some(file) = &*library {
@@ -331,7 +331,7 @@ impl Place {
         }
         let file = (self.existing.opener)()?;
         if self.existing.lock.lock_unpoisoned().is_none() {
-            sys::unlock(&file);
+            file.unlock();
         }
         Ok(library.insert(file).clone())
     }
@@ -452,7 +452,8 @@ impl Known {
 
     /// `None` unless the object is a dataset in chunks.
     fn chunk_bytes(&self) -> Result<Option<u64>> {
-        let Some(dataset) = self.dataset.as_ref().filter(|dataset| matches!(dataset.layout(), Layout::Chunked(_))) else {
+        let Some(dataset) = self.dataset.as_ref().filter(|dataset| matches!(dataset.layout(), Layout::Chunked(_)))
+        else {
             return Ok(None);
         };
         if let Some(&bytes) = self.chunk_bytes.get() {
@@ -480,11 +481,7 @@ fn bytes_of_chunks(dataset: &h5_read::Dataset) -> h5_read::Result<Option<u64>> {
 }
 
 /// Calls `read` for parts of a region along its slowest axis, of few bytes where rows are short.
-fn in_steps(
-    region: &[Range<u64>],
-    size: u64,
-    read: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
-) -> Result<()> {
+fn in_steps(region: &[Range<u64>], size: u64, read: &mut dyn FnMut(&[Range<u64>]) -> Result<()>) -> Result<()> {
     let Some((rows, cell)) = region.split_first() else { return read(region) };
     let row = cell.iter().fold(size, |bytes, range| bytes.saturating_mul(range.end.saturating_sub(range.start)));
     let step = (STEP_BYTES / row.max(1)).max(1);

@@ -1,20 +1,11 @@
 //! HDF5 files: how they are created, opened and closed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, FileCreateBuilder, LibraryVersion};
-use hdf5::plist::file_create::FileSpaceStrategy;
-use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
-
-use super::error::{Hdf5Result, from_hdf5};
 use super::existing::Place;
 use super::group::Handle;
-use super::lock;
-use super::sys::Mode;
-use super::{Group, LiveFile, Reach, Superblock, live, sys};
+use super::{Group, LiveFile, Reach, Superblock, library, lock};
 use crate::error::{Context, Error, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt};
 use crate::remote;
@@ -28,63 +19,21 @@ pub(crate) enum Bounds {
     V110,
 }
 
-impl Bounds {
-    fn access(self) -> FileAccessBuilder {
-        let mut access = access();
-        match self {
-            Bounds::Earliest => access.libver_bounds(LibraryVersion::Earliest, LibraryVersion::V110),
-            Bounds::V110 => access.libver_bounds(LibraryVersion::V110, LibraryVersion::V110),
-        };
-        // so that `close` closes the file even if a group is still open
-        access.fclose_degree(FileCloseDegree::Strong);
-        access
-    }
+/// How space is allocated in a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Plain,
+    /// Blocks of at least [`ALIGNED_BYTES`] begin at multiples of the largest blocks that reflinks
+    /// share.
+    Aligned,
+    /// In pages of so many bytes.
+    Paged(u64),
+    /// As a file that becomes live needs it.
+    Live,
 }
-
-impl Bounds {
-    fn creation(self) -> hdf5::Result<FileCreate> {
-        self.creation_builder().finish()
-    }
-
-    fn creation_builder(self) -> FileCreateBuilder {
-        let mut creation = FileCreate::build();
-        creation.obj_track_times(false);
-        if self == Bounds::V110 {
-            creation.attr_creation_order(AttrCreationOrder::Indexed).link_creation_order(LinkCreationOrder::Indexed);
-        }
-        creation
-    }
-}
-
-/// Driver and chunk cache are set explicitly, so that the environment (HDF5_DRIVER) does not change
-/// them.
-fn access() -> FileAccessBuilder {
-    let mut access = FileAccess::build();
-    access.sec2().chunk_cache(CHUNK_SLOTS, CHUNK_CACHE_BYTES, CHUNK_PREEMPTION);
-    access
-}
-
-/// Only a few kinds of chunks, such as those of strings, use the cache. HDF5 2's default of 8191
-/// slots takes 64 KiB per dataset: a quarter of a gigabyte for 4000 datasets.
-const CHUNK_SLOTS: usize = 127;
-/// HDF5 2's default.
-const CHUNK_CACHE_BYTES: usize = 8 << 20;
-/// Preference for dropping chunks that were read or written completely, 0 to 1; HDF5's default.
-const CHUNK_PREEMPTION: f64 = 0.75;
-
-/// Attempts to read metadata that a writer may be in the middle of writing. HDF5 doubles the wait
-/// each time from 1 ns on: after one second in all, the metadata is called damaged.
-const READ_ATTEMPTS: u32 = 30;
 
 /// Blocks of this size on are aligned by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// A reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed
-/// 1 MiB.
-const ALIGNMENT: u64 = 1 << 20;
-
-/// Growth of a file in memory.
-const MEMORY_INCREMENT: usize = 64 << 10;
-
 #[derive(Debug)]
 pub(crate) struct File {
     at: At,
@@ -102,14 +51,14 @@ enum At {
     /// A file that this program makes or changes.
     Library {
         /// `None` only after `close` or `drop`.
-        file: Option<hdf5::File>,
+        file: Option<library::File>,
         /// Then also locked exclusively.
         writable: bool,
     },
 }
 
 impl File {
-    fn new(file: hdf5::File, path: &Path) -> Self {
+    fn new(file: library::File, path: &Path) -> Self {
         let at = At::Library { file: Some(file), writable: false };
         File { at, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 }
     }
@@ -133,16 +82,11 @@ impl File {
 
     /// An existing file is emptied.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
-        Self::create_with(bounds, path, &mut bounds.access())
+        Self::create_with(bounds, FileKind::Plain, path)
     }
 
     pub(crate) fn create_in_memory() -> Result<Self> {
-        // HDF5 takes files of one name for one file
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("memory {}", COUNT.fetch_add(1, Ordering::Relaxed));
-        let mut access = Bounds::V110.access();
-        access.core_options(MEMORY_INCREMENT, false);
-        let file = sys::create_memory_file(Path::new(&name), &Bounds::V110.creation().h5()?, &access.finish().h5()?)?;
+        let (file, name) = library::File::create_in_memory()?;
         // no lock has to be given back at the end
         Ok(File::new(file, Path::new(&name)))
     }
@@ -150,39 +94,33 @@ impl File {
     /// Opens a file in memory for reading, once it is written.
     pub(crate) fn reopened(mut self) -> Result<Self> {
         let At::Library { file: Some(file), .. } = &self.at else { return Err(closed()) };
-        let image: Arc<dyn ReadAt> = Arc::new(sys::image(file)?);
+        let image: Arc<dyn ReadAt> = Arc::new(file.image()?);
         self.end()?;
         let (name, bytes) = (self.path.to_string_lossy().into_owned(), image.clone());
-        let opener = move || sys::open_source(&name, bytes.clone(), &access().finish().h5()?);
+        let opener = move || library::File::open_source(&name, bytes.clone());
         Ok(File::existing(Place::root(image, false, None, Box::new(opener))?, &self.path))
     }
 
-    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, begin at multiples
-    /// of [`ALIGNMENT`], so that reflinks can share their bytes.
+    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, are aligned, so that
+    /// reflinks can share their bytes.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
-        Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
+        Self::create_with(Bounds::V110, FileKind::Aligned, path)
     }
 
     /// Space is allocated in pages: metadata are collected in a few, and each block of at least one
     /// page begins a page.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
-        let create = || {
-            let mut creation = Bounds::V110.creation_builder();
-            let strategy = FileSpaceStrategy::FreeSpaceManager { paged: true, persist: false, threshold: 1 };
-            creation.file_space_strategy(strategy).file_space_page_size(page_bytes);
-            sys::create_file(path, &creation.finish().h5()?, &Bounds::V110.access().finish().h5()?)
-        };
-        Ok(File::new(create().context(Context::path(path))?, path).writable(Bounds::V110))
+        Self::create_with(Bounds::V110, FileKind::Paged(page_bytes), path)
     }
 
     /// A file that is to become live (SWMR).
     pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
-        Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(live::LARGE_METADATA, live::ALIGNMENT))
+        Self::create_with(Bounds::V110, FileKind::Live, path)
     }
 
-    fn create_with(bounds: Bounds, path: &Path, access: &mut FileAccessBuilder) -> Result<Self> {
-        let create = || sys::create_file(path, &bounds.creation().h5()?, &access.finish().h5()?);
-        Ok(File::new(create().context(Context::path(path))?, path).writable(bounds))
+    fn create_with(bounds: Bounds, kind: FileKind, path: &Path) -> Result<Self> {
+        let file = library::File::create(bounds, kind, path).context(Context::path(path))?;
+        Ok(File::new(file, path).writable(bounds))
     }
 
     /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
@@ -191,7 +129,7 @@ impl File {
             let source = Arc::new(FileSource::open(path)?);
             let lock = lock::share(&source)?;
             let name = path.to_owned();
-            let opener = move || sys::open_file(&name, Mode::Read, &access().finish().h5()?);
+            let opener = move || library::File::open(&name);
             Ok(File::existing(Place::root(source, false, Some(lock), Box::new(opener))?, path))
         };
         open().with_context(|| Context::path(path))
@@ -209,7 +147,7 @@ impl File {
             let source = remote::open(path)?;
             let name = shown_path(path);
             let (shown, bytes) = (name.clone(), source.clone());
-            let opener = move || sys::open_source(&shown, bytes.clone(), &access().finish().h5()?);
+            let opener = move || library::File::open_source(&shown, bytes.clone());
             let root = Place::root(source.clone(), false, None, Box::new(opener))?;
             Ok((File::existing(root, Path::new(&name)), source))
         };
@@ -262,10 +200,7 @@ impl File {
             // with the lock a restarted writer would have to wait for all readers
             let _lock = lock::share(&source)?;
             let (name, bytes) = (path.to_owned(), source.clone());
-            let opener = move || {
-                let access = access().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?;
-                sys::open_live(&name, bytes.clone(), &access)
-            };
+            let opener = move || library::File::open_live(&name, bytes.clone());
             Ok(File::existing(Place::root(source, true, None, Box::new(opener))?, path))
         };
         open().with_context(|| Context::path(path))
@@ -276,7 +211,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Ok(File::new(open(Mode::Write, path, || bounds.access().finish())?, path).writable(bounds))
+        Ok(File::new(open(path, || library::File::edit(bounds, path))?, path).writable(bounds))
     }
 
     /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that
@@ -286,7 +221,7 @@ impl File {
     /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it
     /// open, or a writer exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
-        let file = open(Mode::WriteLive, path, || Bounds::V110.access().finish())?;
+        let file = open(path, || library::File::edit_live(path))?;
         Ok(File::new(file, path).writable(Bounds::V110))
     }
 
@@ -296,7 +231,7 @@ impl File {
     /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
         match &self.at {
-            At::Library { file: Some(file), .. } => file.flush().h5().context(Context::path(&self.path)),
+            At::Library { file: Some(file), .. } => file.flush().context(Context::path(&self.path)),
             _ => Ok(()),
         }
     }
@@ -315,7 +250,7 @@ impl File {
     pub(crate) fn end_of_file(&self) -> Result<u64> {
         match &self.at {
             At::Existing(root) => Ok(root.file().superblock().end),
-            At::Library { file: Some(file), .. } => sys::end_of_file(file).context(Context::path(&self.path)),
+            At::Library { file: Some(file), .. } => file.end_of_file().context(Context::path(&self.path)),
             At::Library { file: None, .. } => Err(closed()),
         }
     }
@@ -348,9 +283,7 @@ impl File {
     fn handle(&self) -> Result<Handle> {
         match &self.at {
             At::Existing(root) => Ok(Handle::File(root.clone())),
-            At::Library { file: Some(file), .. } => {
-                file.group("/").h5().context(Context::path(&self.path)).map(Handle::Library)
-            }
+            At::Library { file: Some(file), .. } => file.root().context(Context::path(&self.path)).map(Handle::Library),
             At::Library { file: None, .. } => Err(closed()),
         }
     }
@@ -365,19 +298,19 @@ impl File {
 
     fn end(&mut self) -> Result<()> {
         let At::Library { file, writable } = &mut self.at else { return Ok(()) };
-        file.take().map_or(Ok(()), |file| end(file, *writable))
+        file.take().map_or(Ok(()), |file| file.close(*writable))
     }
 }
 
 /// Opens a file to change it, once all of it is checked. Waits briefly for processes that are just
 /// opening the file for reading.
-pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
+pub(super) fn open(path: &Path, open: impl Fn() -> Result<library::File>) -> Result<library::File> {
     let open = || {
         let source = Arc::new(FileSource::open(path)?);
         let lock = lock::share(&source)?;
         Place::root(source, false, None, Box::new(|| Err(closed())))?.check_all()?;
         drop(lock);
-        sys::open_file(path, mode, &access().h5()?)
+        open()
     };
     lock::retry_while_locked(open).with_context(|| Context::path(path))
 }
@@ -389,24 +322,6 @@ fn closed() -> Error {
 /// `None` if it is damaged, or not of version 2 or 3 with offsets of 8 bytes.
 fn superblock(path: &Path) -> Option<Superblock> {
     Superblock::read(&FileSource::open(path).ok()?).ok()
-}
-
-/// If `writable`, also releases the exclusive lock, which child processes might still hold.
-pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
-    if let Err(error) = file.flush() {
-        // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go.
-        // So the file stays open until the program ends.
-        std::mem::forget(file);
-        return Err(from_hdf5(error));
-    }
-    // a process that another thread is just starting has the lock, too, unless it is given up
-    let lock = if writable { sys::descriptor(&file).ok().map(fs::File::from) } else { None };
-    file.close().h5()?;
-    if let Some(lock) = lock {
-        // the file system may have no locks
-        let _ = lock.unlock();
-    }
-    Ok(())
 }
 
 impl Drop for File {

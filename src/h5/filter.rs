@@ -7,7 +7,6 @@
 
 use std::fmt;
 
-use hdf5::dataset::DatasetCreateBuilder;
 use smallvec::SmallVec;
 
 use super::codec::{self, Codec, Decoder, Encoder};
@@ -88,14 +87,8 @@ impl Pipeline {
         self.0.iter().filter(|filter| matches!(filter, Filter::Codec { .. })).count() <= 1
     }
 
-    pub(super) fn add_to(&self, creation: &mut DatasetCreateBuilder) {
-        for filter in &self.0 {
-            match filter {
-                Filter::Shuffle { .. } => creation.shuffle(),
-                Filter::Fletcher32 => creation.fletcher32(),
-                Filter::Codec { codec, level } => creation.add_filter(codec.id(), &codec.parameters(*level)),
-            };
-        }
+    pub(super) fn filters(&self) -> &[Filter] {
+        &self.0
     }
 
     /// Replaces `out` with the chunk as stored.

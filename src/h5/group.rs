@@ -4,20 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use h5_read::ObjectKind;
-use hdf5::LocationType;
-use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
-use hdf5::plist::link_create::{CharEncoding, LinkCreate};
-use hdf5_sys::h5::H5_index_t;
 
-use super::attribute::{self, Owner};
-use super::dataset::{self, At};
+use super::attribute::Owner;
+use super::dataset::At;
 use super::elsewhere::{self, Admission as _};
-use super::error::Hdf5Result;
 use super::existing::Place;
-use super::sys::{self, Charset};
 use super::{
     Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
-    VirtualSpec,
+    VirtualSpec, library,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -56,7 +50,7 @@ pub(crate) enum Link {
 #[derive(Debug, Clone)]
 pub(super) enum Handle {
     /// Of a file that this program makes or changes.
-    Library(hdf5::Group),
+    Library(library::Group),
     /// Of an existing file.
     File(Place),
 }
@@ -87,7 +81,7 @@ impl Located {
             Located::Member(parent, name) => {
                 let path = parent.path_of(&name);
                 let open = || match &parent.at {
-                    Handle::Library(group) => group.group(&name).h5().map(Handle::Library),
+                    Handle::Library(group) => group.group(&name).map(Handle::Library),
                     Handle::File(place) => match (place.member(&name)?, place.kind_of(&name)?) {
                         (place, ObjectKind::Group) => Ok(Handle::File(place)),
                         (_, kind) => Err(Error::format(format!("expected a group, found a {}", kind_name(kind)))),
@@ -101,7 +95,7 @@ impl Located {
 }
 
 impl Group {
-    pub(super) fn new(group: hdf5::Group, path: String, reach: Reach) -> Self {
+    pub(super) fn new(group: library::Group, path: String, reach: Reach) -> Self {
         Group { at: Handle::Library(group), path, reach, outside: false, bounds: Bounds::V110 }
     }
 
@@ -122,14 +116,14 @@ impl Group {
 
     pub(crate) fn root(&self) -> Result<Group> {
         let at = match &self.at {
-            Handle::Library(group) => Handle::Library(group.file().h5()?.group("/").h5()?),
+            Handle::Library(group) => Handle::Library(group.root()?),
             Handle::File(place) => Handle::File(place.file_root()?),
         };
         Ok(self.below(at, String::new()))
     }
 
     /// The group of a file that this program makes or changes.
-    pub(super) fn written(&self) -> Result<&hdf5::Group> {
+    pub(super) fn written(&self) -> Result<&library::Group> {
         match &self.at {
             Handle::Library(group) => Ok(group),
             Handle::File(_) => Err(Error::usage("the file is open for reading")),
@@ -137,10 +131,10 @@ impl Group {
     }
 
     /// The group as libhdf5 has it open, so that it reads elements of a member.
-    pub(super) fn library(&self) -> Result<hdf5::Group> {
+    pub(super) fn library(&self) -> Result<library::Group> {
         match &self.at {
             Handle::Library(group) => Ok(group.clone()),
-            Handle::File(place) => sys::open_group_at(&place.library()?, place.address()),
+            Handle::File(place) => place.library()?.group_at(place.address()),
         }
     }
 
@@ -153,7 +147,7 @@ impl Group {
 
     fn owner(&self) -> Owner<'_> {
         match &self.at {
-            Handle::Library(group) => Owner::Library(group),
+            Handle::Library(group) => Owner::Group(group),
             Handle::File(place) => Owner::Place(place),
         }
     }
@@ -161,10 +155,7 @@ impl Group {
     /// Does not follow the link; `None` for a missing one.
     fn link_at(&self, name: &str) -> Result<Option<Link>> {
         match &self.at {
-            Handle::Library(group) => {
-                let exists = !name.contains('\0') && group.link_exists(name);
-                exists.then(|| sys::link(group, name)).transpose()
-            }
+            Handle::Library(group) => group.link(name),
             Handle::File(place) => Ok(place.known().link(name)),
         }
     }
@@ -237,16 +228,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || -> Result<_> {
             self.check_new(name)?;
-            let mut group = self.written()?.create_group_builder();
-            group = group.create_intermediate_group(false).obj_track_times(false);
-            if self.bounds == Bounds::V110 {
-                group = group.char_encoding(CharEncoding::Utf8).with_gcpl(|group| {
-                    group
-                        .attr_creation_order(AttrCreationOrder::Indexed)
-                        .link_creation_order(LinkCreationOrder::Indexed)
-                });
-            }
-            group.create(name).h5()
+            self.written()?.create_group(name, self.bounds)
         };
         Ok(self.below(Handle::Library(create().with_context(|| format!("group {path}"))?), path))
     }
@@ -275,7 +257,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(self.written()?, self.bounds, name, allocation)
+            self.written()?.create_dataset(name, self.bounds, spec, allocation)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -285,7 +267,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(self.written()?, self.bounds, name)
+            self.written()?.create_elements(name, self.bounds, spec)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -295,7 +277,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(self.written()?, name, &links()?, dataset::creation(self.bounds))
+            self.written()?.create_virtual(name, self.bounds, spec)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -305,7 +287,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            rows.create(self.written()?, self.bounds, name)
+            self.written()?.create_byte_rows(name, self.bounds, rows)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
@@ -315,29 +297,29 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(self.written()?, name)
+            self.written()?.create_live(name, spec)
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
     /// An object without other links is removed as well.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        self.written()?.unlink(name).h5().with_context(|| self.path_of(name))
+        self.written()?.remove(name).with_context(|| self.path_of(name))
     }
 
     /// `target` is relative to this group, or from the root if it begins with a slash.
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
-        self.written()?.link_hard(target, name).h5().with_context(|| self.path_of(name))
+        self.written()?.link_hard(name, target).with_context(|| self.path_of(name))
     }
 
     /// An external link to a root group, whether or not the file exists.
     pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
-        self.written()?.link_external(file, "/", name).h5().with_context(|| self.path_of(name))
+        self.written()?.link_file(name, file).with_context(|| self.path_of(name))
     }
 
     pub(crate) fn link_count(&self) -> Result<usize> {
         match &self.at {
-            Handle::Library(group) => Ok(group.loc_info().h5().with_context(|| self.place())?.num_links),
+            Handle::Library(group) => group.link_count().with_context(|| self.place()),
             Handle::File(place) => place.known().link_count().with_context(|| self.place()),
         }
     }
@@ -347,19 +329,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || -> Result<_> {
             self.check_new(name)?;
-            let datatype = sys::foreign_type(sys::Foreign::FloatBigEndian)?;
-            let mut create = super::dataset::creation(self.bounds);
-            // as all datasets without elements, see DatasetSpec::chunk
-            let space = if len == 0 {
-                create.chunk([1]);
-                sys::chunked_dataspace(&[0], false)?
-            } else {
-                sys::dataspace(&[len], false)?
-            };
-            let create = create.finish().h5()?;
-            let dataset = sys::create_dataset(self.written()?, name, &datatype, &space, &links()?, &create)?;
-            sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
-            Ok(dataset)
+            self.written()?.create_dimension(name, self.bounds, len)
         };
         Ok(Dataset::new(create().with_context(|| format!("dimension {path}"))?, path))
     }
@@ -380,7 +350,7 @@ impl Group {
             let prefix = parent.reach.directory().filter(|_| matches!(found, Elsewhere::Raw(_)));
             // a dataset has one prefix for as long as it is open
             drop(header);
-            let dataset = sys::open_dataset(&parent.library()?, &last, prefix)?;
+            let dataset = parent.library()?.dataset(&last, prefix)?;
             Ok::<_, Error>(Dataset::new(dataset, self.path_of(name)).outside(outside || parent.outside))
         };
         open().with_context(|| format!("dataset {}", self.path_of(name)))
@@ -416,11 +386,7 @@ impl Group {
         };
         let at = match &parent.at {
             Handle::File(place) => At::file(place.member(&last)?),
-            Handle::Library(group) => At::Library(match (group.dataset(&last), parent.reach.directory()) {
-                // the dataset may be open, with its prefix
-                (Err(_), Some(directory)) => sys::open_dataset(group, &last, Some(directory))?,
-                (dataset, _) => dataset.h5()?,
-            }),
+            Handle::Library(group) => At::Library(group.opened(&last, parent.reach.directory())?),
         };
         let header = Header::new(at, self.path_of(name))?;
         Ok((parent, last, header))
@@ -480,9 +446,7 @@ impl Group {
     /// Ordered by creation if the file records that, else by name.
     pub(crate) fn link_names(&self) -> Result<Vec<String>> {
         match &self.at {
-            Handle::Library(group) => sys::link_names(group, H5_index_t::H5_INDEX_CRT_ORDER)
-                .or_else(|_| sys::link_names(group, H5_index_t::H5_INDEX_NAME))
-                .with_context(|| self.place()),
+            Handle::Library(group) => group.link_names().with_context(|| self.place()),
             Handle::File(place) => Ok(place.known().link_names().map(str::to_owned).collect()),
         }
     }
@@ -496,21 +460,14 @@ impl Group {
             Link::External { .. } | Link::UserDefined(_) => return Ok(LinkKind::Elsewhere),
         };
         let Located::Member(parent, last) = at else { return Ok(LinkKind::Group) };
-        let group = match &parent.at {
-            Handle::Library(group) => group,
-            Handle::File(place) => {
-                return Ok(match place.kind_of(&last)? {
-                    ObjectKind::Group => LinkKind::Group,
-                    ObjectKind::Dataset => LinkKind::Dataset,
-                    ObjectKind::Type => LinkKind::Other,
-                });
-            }
-        };
-        Ok(match group.loc_type_by_name(&last).h5()? {
-            LocationType::Group => LinkKind::Group,
-            LocationType::Dataset => LinkKind::Dataset,
-            _ => LinkKind::Other,
-        })
+        match &parent.at {
+            Handle::Library(group) => group.kind_of(&last),
+            Handle::File(place) => Ok(match place.kind_of(&last)? {
+                ObjectKind::Group => LinkKind::Group,
+                ObjectKind::Dataset => LinkKind::Dataset,
+                ObjectKind::Type => LinkKind::Other,
+            }),
+        }
     }
 
     /// Kind of the object after all links.
@@ -527,21 +484,22 @@ impl Group {
 
     /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        self.set(name, value, Charset::Utf8).with_context(|| self.place())
+        self.set(name, value, false).with_context(|| self.place())
     }
 
     /// Name and strings are marked as ASCII, as old programs expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
-        self.set(name, value, Charset::Ascii).with_context(|| self.place())
+        self.set(name, value, true).with_context(|| self.place())
     }
 
-    fn set(&self, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
-        attribute::set(self.written()?, name, value, charset)
+    fn set(&self, name: &str, value: &Attribute, is_ascii: bool) -> Result<()> {
+        self.written()?.set_attribute(name, value, is_ascii)
     }
 
     /// One compound of 32-bit integers, `fields` by name and value.
     pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
-        attribute::set_int_record(self.written()?, name, fields).with_context(|| self.place())
+        let set = || self.written()?.set_int_record(name, fields);
+        set().with_context(|| self.place())
     }
 
     /// Members of a compound; empty for another type or a missing attribute.
@@ -550,7 +508,7 @@ impl Group {
     }
 
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
-        self.written()?.relink(old, new).h5().with_context(|| self.path_of(old))
+        self.written()?.rename(old, new).with_context(|| self.path_of(old))
     }
 
     /// Ordered by creation if the file records that, else by name.
@@ -611,9 +569,4 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Dataset => "dataset",
         ObjectKind::Type => "committed type",
     }
-}
-
-/// Names are marked as UTF-8.
-pub(super) fn links() -> Result<LinkCreate> {
-    LinkCreate::build().char_encoding(CharEncoding::Utf8).finish().h5()
 }

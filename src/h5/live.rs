@@ -23,15 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hdf5::dataset::{AllocTime, FillTime};
-use hdf5::file::{FileAccess, LibraryVersion};
-use hdf5::plist::file_access::LogFlags;
-use hdf5::{Dataspace, Datatype};
-
-use super::error::Hdf5Result;
 use super::row_count::RowCount;
-use super::sys::{self, Foreign, Mode, Target};
-use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
+use super::{Dataset, Group, Reach, Steps, file, library};
 use crate::clock::Clock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
@@ -72,34 +65,12 @@ impl Element {
             Element::Counter => 8,
         }
     }
-
-    fn datatype(self) -> Result<Datatype> {
-        match self {
-            Element::Number(data_type) => sys::number_type(data_type),
-            Element::String(bytes) => sys::fixed_string_type(bytes),
-            Element::Counter => sys::foreign_type(Foreign::UInt64),
-        }
-    }
-}
-
-impl LiveSpec<'_> {
-    pub(super) fn create(&self, parent: &hdf5::Group, name: &str) -> Result<hdf5::Dataset> {
-        if self.element.size() == 0 || self.chunk_rows == 0 || self.cell.contains(&0) {
-            return Err(Error::usage("rows without bytes cannot be appended"));
-        }
-        let chunk = self.cell.with_axis(self.chunk_rows);
-        let mut creation = dataset::creation(Bounds::V110);
-        creation.alloc_time(Some(AllocTime::Incr)).fill_time(FillTime::Never);
-        creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
-        let space = sys::dataspace(&self.cell.with_axis(0).reversed(), true)?;
-        sys::create_dataset(parent, name, &self.element.datatype()?, &space, &group::links()?, &creation.finish().h5()?)
-    }
 }
 
 #[derive(Debug)]
 pub(crate) struct LiveFile {
     /// `None` only after `close` or `drop`.
-    file: Option<hdf5::File>,
+    file: Option<library::File>,
     shared: Arc<Shared>,
     path: PathBuf,
     /// Measures how fast rows arrive and how long searches for a chunk's address take.
@@ -119,27 +90,14 @@ struct Shared {
 }
 
 impl LiveFile {
-    /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if
-    /// they use the same driver. So this one uses the driver `log`, without a log: like the usual
-    /// `sec2`, but a reader in this process reads the bytes of the file, as readers in other
-    /// processes do.
+    /// A reader in this process reads the bytes of the file, as readers in other processes do.
     ///
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not
     /// close it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let access = || {
-            FileAccess::build()
-                .log_options(None, LogFlags::empty(), 0)
-                .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
-                // elements go to their place
-                .chunk_cache(1, 0, 0.0)
-                .sieve_buf_size(0)
-                .alignment(8, ALIGNMENT)
-                .finish()
-        };
-        let file = file::open(Mode::WriteLive, path, access)?;
-        let descriptor = fs::File::from(sys::descriptor(&file).with_context(|| Context::path(path))?);
+        let file = file::open(path, || library::File::append_live(path))?;
+        let descriptor = file.descriptor().with_context(|| Context::path(path))?;
         let shared = Shared { descriptor, flushes: AtomicU64::new(0), changed: AtomicU64::new(0) };
         Ok(LiveFile { file: Some(file), shared: Arc::new(shared), path: path.to_owned(), clock: Clock::default() })
     }
@@ -158,7 +116,7 @@ impl LiveFile {
     /// `path` is relative to the root.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
-        let root = Group::new(file.group("/").h5().context(Context::path(&self.path))?, String::new(), Reach::File);
+        let root = Group::new(file.root().context(Context::path(&self.path))?, String::new(), Reach::File);
         LiveDataset::new(root.dataset(path)?, self.shared.clone(), self.clock.clone())
     }
 
@@ -174,7 +132,7 @@ impl LiveFile {
             return Ok(());
         }
         let file = self.file.as_ref().expect("taken only when the file goes");
-        file.flush().h5().with_context(|| Context::path(&self.path))?;
+        file.flush().with_context(|| Context::path(&self.path))?;
         self.shared.flushes.store(flushes + 1, Ordering::Relaxed);
         Ok(())
     }
@@ -188,7 +146,7 @@ impl LiveFile {
     }
 
     fn end(&mut self) -> Result<()> {
-        self.file.take().map_or(Ok(()), |file| super::file::end(file, true))
+        self.file.take().map_or(Ok(()), |file| file.close(true))
     }
 }
 
@@ -201,7 +159,6 @@ impl Drop for LiveFile {
 
 pub(crate) struct LiveDataset {
     dataset: Dataset,
-    datatype: Datatype,
     /// `None` for a counter, which casacore lacks.
     element: Option<DataType>,
     /// Slowest axis first.
@@ -257,21 +214,19 @@ impl LiveDataset {
                 return Err(Error::usage("no rows can be appended: the first axis has a limit"));
             }
             let (cell, rows) = dataset.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
-            let datatype = dataset.library()?.dtype().h5()?;
-            let row_bytes = cell.elements()? as usize * datatype.size();
+            let row_bytes = cell.elements()? as usize * dataset.element_bytes()?;
             let (chunk, chunk_rows) = dataset.chunk()?.and_then(|chunk| chunk.split_last()).unwrap_or_default();
             if chunk != cell || chunk_rows == 0 || !dataset.filters()?.is_empty() {
                 return Err(Error::usage("rows can be appended to chunks of whole rows without filters only"));
             }
-            let address = sys::header_address(dataset.library()?)?;
-            Ok((datatype, cell.reversed(), row_bytes, chunk_rows, rows, address))
+            let address = dataset.library()?.address()?;
+            Ok((cell.reversed(), row_bytes, chunk_rows, rows, address))
         };
         let element = dataset.data_type().ok();
-        let (datatype, cell, row_bytes, chunk_rows, rows, address) =
+        let (cell, row_bytes, chunk_rows, rows, address) =
             open().with_context(|| format!("dataset {}", dataset.path()))?;
         Ok(LiveDataset {
             dataset,
-            datatype,
             element,
             cell,
             row_bytes,
@@ -354,7 +309,7 @@ impl LiveDataset {
         self.header.replace(None);
         let rows = self.rows.get();
         if self.known.replace(rows) < rows {
-            sys::set_extent(self.dataset.library()?, &self.extents(rows))?;
+            self.dataset.library()?.set_extents(&self.extents(rows))?;
         }
         Ok(())
     }
@@ -384,9 +339,7 @@ impl LiveDataset {
             }
             let rows = (bytes.len() / self.row_bytes) as u64;
             self.hand_over()?;
-            let (memory, file) = self.selection(first, rows)?;
-            let target = Target::Dataset { dataset: self.dataset.library()?, memory: &memory, file: &file };
-            sys::write(&target, &self.datatype, bytes)?;
+            self.dataset.library()?.write_bytes(&self.block(first, rows), bytes)?;
             self.fill_last_chunk(first + rows)
         };
         write().with_context(|| self.place())
@@ -412,9 +365,9 @@ impl LiveDataset {
     fn search_chunk(&self, first: u64) -> Result<()> {
         let start = self.clock.now();
         let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
-        let stored = sys::stored_chunk(self.dataset.library()?, &offset)?;
+        let stored = self.dataset.library()?.chunk(&offset)?;
         // a damaged index may lead out of the file: libhdf5 says so when it writes there
-        let end = self.dataset.library()?.file().h5()?.size();
+        let end = self.dataset.library()?.file_bytes()?;
         let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
         let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
         self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
@@ -470,26 +423,22 @@ impl LiveDataset {
             }
             let start = out.len();
             out.resize(start + rows as usize * self.row_bytes, 0);
-            let (memory, file) = self.selection(first, rows)?;
-            let target = Target::Dataset { dataset: self.dataset.library()?, memory: &memory, file: &file };
-            sys::read(&target, &self.datatype, &mut out[start..])
+            self.dataset.library()?.read(&self.block(first, rows), u64::MAX, &mut out[start..])
         };
         read().with_context(|| self.place())
     }
 
-    /// Dataspaces in memory, and in the file.
-    fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
-        let (file, extents) = (self.dataset.library()?.space().h5()?, self.extents(rows));
-        let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
-        sys::select(&file, &start, &extents)?;
-        Ok((sys::dataspace(&extents, false)?, file))
+    /// Slowest axis first.
+    fn block(&self, first: u64, rows: u64) -> Vec<Steps> {
+        let rows = Steps { start: first, step: 1, count: rows };
+        std::iter::once(rows).chain(self.cell.iter().map(|&count| Steps { start: 0, step: 1, count })).collect()
     }
 
     /// The rows are with the operating system already, their number is not.
     pub(crate) fn flush(&self) -> Result<()> {
         let flush = || {
             if self.is_changed() {
-                sys::flush_dataset(self.dataset.library()?)?;
+                self.dataset.library()?.flush()?;
                 self.changed.set(None);
             }
             match self.header.borrow_mut().as_mut() {

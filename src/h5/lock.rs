@@ -22,6 +22,12 @@ pub(crate) fn locked() -> Error {
     Error::new(ErrorKind::Locked, "another program holds HDF5's lock on the file").caused_by(os)
 }
 
+/// Advises `h5bridge repair`: HDF5's own tool, h5clear, may truncate the file.
+pub(super) fn being_written() -> Error {
+    let message = "a program is writing the file, or did not close it: then h5bridge repair brings it in order";
+    Error::new(ErrorKind::Locked, message)
+}
+
 /// HDF5's lock, given up when this is dropped.
 #[derive(Debug)]
 pub(super) struct Shared(Option<fs::File>);

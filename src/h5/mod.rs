@@ -15,6 +15,11 @@
 //! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own
 //!   threads and hand them over with [`Dataset::write_chunk`].
 
+#![cfg_attr(
+    not(feature = "libhdf5"),
+    allow(dead_code, reason = "new files, which libhdf5 writes, are described here as well")
+)]
+
 mod any;
 mod any_chunks;
 mod attribute;
@@ -27,11 +32,17 @@ mod datatype;
 mod element;
 mod elements;
 mod elsewhere;
+#[cfg(feature = "libhdf5")]
 mod error;
 mod existing;
 mod file;
 mod filter;
 mod group;
+#[cfg(feature = "libhdf5")]
+mod library;
+#[cfg(not(feature = "libhdf5"))]
+#[path = "absent.rs"]
+mod library;
 mod live;
 mod lock;
 mod repair;
@@ -40,6 +51,7 @@ mod scales;
 mod signature;
 mod stored_element;
 mod stored_filter;
+#[cfg(feature = "libhdf5")]
 mod sys;
 mod virtual_dataset;
 mod wide;
@@ -70,5 +82,8 @@ pub(crate) use wide::Wide;
 
 #[cfg(test)]
 mod tests;
+use dataset::StoredChunk;
+use file::FileKind;
 pub(crate) use stored_element::StoredElement;
+#[cfg(feature = "libhdf5")]
 use stored_filter::StoredFilter;

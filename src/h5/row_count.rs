@@ -122,7 +122,7 @@ mod tests {
         let (element, cell) = (Element::Number(DataType::Int), Shape::from([3, 2]));
         file.root().unwrap().create_live("x", &LiveSpec { element, cell: &cell, chunk_rows: 4 }).unwrap();
         let root = file.root().unwrap();
-        let address = super::super::sys::header_address(root.dataset("x").unwrap().library().unwrap()).unwrap();
+        let address = root.dataset("x").unwrap().library().unwrap().address().unwrap();
         drop(root);
         file.close().unwrap();
         (path, address)

@@ -4,20 +4,23 @@
 
 use std::collections::HashMap;
 
-use super::{Dataset, sys};
+use super::{Dataset, library};
 use crate::error::{Error, Result, ResultExt};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
-    dataset: hdf5::Dataset,
+    dataset: library::Dataset,
     address: u64,
 }
 
 impl Dataset {
     /// The dataset was [made a scale](Dataset::make_scale).
     pub(crate) fn as_scale(&self) -> Result<Scale> {
-        let address = sys::header_address(self.library()?).with_context(|| format!("dataset {}", self.path()))?;
-        Ok(Scale { dataset: self.library()?.clone(), address })
+        let open = || {
+            let dataset = self.library()?;
+            Ok::<_, Error>(Scale { address: dataset.address()?, dataset: dataset.clone() })
+        };
+        open().with_context(|| format!("dataset {}", self.path()))
     }
 }
 
@@ -39,8 +42,9 @@ impl Attachments {
                 return Err(Error::usage(format!("{} scales were given for a dataset of {axes} axes", scales.len())));
             }
             let addresses: Vec<u64> = scales.iter().rev().map(|scale| scale.address).collect();
-            sys::set_dimension_list(dataset.library()?, &addresses)?;
-            sys::header_address(dataset.library()?)
+            let dataset = dataset.library()?;
+            dataset.set_dimension_list(&addresses)?;
+            dataset.address()
         };
         let address = attach().with_context(|| format!("dataset {}", dataset.path()))?;
         for (axis, scale) in (0..).zip(scales.iter().rev()) {
@@ -56,6 +60,6 @@ impl Attachments {
     /// All datasets are attached.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.known.clear();
-        self.scales.drain(..).try_for_each(|(scale, users)| sys::set_reference_list(&scale.dataset, &users))
+        self.scales.drain(..).try_for_each(|(scale, users)| scale.dataset.set_reference_list(&users))
     }
 }

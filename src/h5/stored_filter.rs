@@ -4,9 +4,9 @@ use std::fmt;
 
 use super::codec;
 use super::compression::Plugin;
-use super::filter::Filter;
 use super::existing::text;
-use super::sys;
+use super::filter::Filter;
+use super::library;
 use crate::error::{Error, Result};
 
 /// A filter of a dataset as its file stores it.
@@ -75,7 +75,7 @@ impl StoredFilter {
     /// Fails with `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5
     /// finds has the filter.
     pub(super) fn check_available(&self) -> Result<()> {
-        if self.own(1).is_some() || sys::is_filter_available(self.id)? {
+        if self.own(1).is_some() || library::has_filter(self.id)? {
             return Ok(());
         }
         let advice = match self.known() {

@@ -628,7 +628,7 @@ fn wrong_calls_say_what_is_wrong() {
         Usage,
         "a scalar attribute has one value, found 2",
     );
-    root.written().unwrap().new_attr::<u64>().create("u64").unwrap().write_scalar(&u64::MAX).unwrap();
+    root.written().unwrap().raw().new_attr::<u64>().create("u64").unwrap().write_scalar(&u64::MAX).unwrap();
     refused(root.attribute("u64"), Unsupported, "attribute u64: the attribute has a number of 2^63 or more");
     refused(root.attribute("a\0b"), Usage, "the name \"a\\0b\" contains NUL");
     refused(File::create(&dir.path().join("a\0b")), Usage, "the path contains NUL");
@@ -640,7 +640,7 @@ fn wrong_calls_say_what_is_wrong() {
         Usage,
         "dataset /data: rows 2 to 9 are asked for, the dataset has 3",
     );
-    root.written().unwrap().new_dataset::<i32>().shape(hdf5::Extents::Null).create("null").unwrap();
+    root.written().unwrap().raw().new_dataset::<i32>().shape(hdf5::Extents::Null).create("null").unwrap();
     refused(root.dataset("null").unwrap().shape(), Unsupported, "dataset /null: the dataset has a null dataspace");
     refused(root.dataset("/"), Format, "the path leads to a group, expected a dataset");
 
@@ -666,7 +666,7 @@ fn wrong_calls_say_what_is_wrong() {
     refused(root.create_elements("e", &elements), Unsupported, "HDF5 has no elements Int(3)");
 
     for (name, target) in [("circle", "/circle"), ("nothing", "/none")] {
-        root.written().unwrap().link_soft(target, name).unwrap();
+        root.written().unwrap().raw().link_soft(target, name).unwrap();
     }
     refused(root.group("circle"), Format, "the path leads through more than 16 links, or through links in a circle");
     refused(root.dataset("nothing"), Format, "soft link /nothing to /none: it is a soft link whose target is missing");
@@ -735,12 +735,15 @@ fn wrong_calls_of_the_lowest_level_are_refused() {
     let shape = Shape::from([2, 3]);
     let data = root.create_dataset("data", &spec(DataType::Int, &shape, Some(shape.clone()))).unwrap();
     let space = sys::dataspace(&[3, 2], false).unwrap();
-    refused(sys::select(&space, &[0], &[1]), Usage, "the box has 1 axes, the dataspace 2");
     refused(sys::select_steps(&space, &[0], &[1], &[1]), Usage, "the selection has 1 axes, the dataspace 2");
     refused(sys::number_type(DataType::String), Usage, "string elements have no fixed size in HDF5");
-    refused(sys::stored_chunk(data.library().unwrap(), &[0]).map(drop), Usage, "the dataset has no chunks with 1 axes");
+    refused(
+        sys::stored_chunk(data.library().unwrap().raw(), &[0]).map(drop),
+        Usage,
+        "the dataset has no chunks with 1 axes",
+    );
     let memory = sys::memory(&[3, 2]).unwrap();
-    let target = sys::Target::Dataset { dataset: data.library().unwrap(), memory: &memory, file: &space };
+    let target = sys::Target::Dataset { dataset: data.library().unwrap().raw(), memory: &memory, file: &space };
     let int = sys::number_type(DataType::Int).unwrap();
     refused(sys::read(&target, &int, &mut [0; 5]), Usage, "a buffer of 5 bytes does not fit 6 HDF5 values");
     refused(
@@ -750,7 +753,7 @@ fn wrong_calls_of_the_lowest_level_are_refused() {
     );
     let strings = sys::Strings::new(&["a".into()]).unwrap();
     refused(sys::write_strings(&target, sys::Charset::Utf8, &strings), Usage, "1 strings were given, expected 6");
-    let creation = dataset::creation(Bounds::V110).finish().unwrap();
+    let creation = hdf5::dataset::DatasetCreate::build().finish().unwrap();
     let text = sys::string_type(sys::Charset::Utf8).unwrap();
     refused(sys::fill(&creation, &text), Unsupported, "the fill value has a variable length");
     // arrays of arrays of arrays

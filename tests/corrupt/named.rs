@@ -58,6 +58,18 @@ fn set_field(copy: &Copy, file: &str, object: &str, offset: usize, value: &[u8])
     });
 }
 
+/// Casacore and this library read the cells that are there; nothing can be written of them.
+#[test]
+fn cells_that_differ_from_their_description_are_not_converted() {
+    let copy = Copy::of("r7_8/t.tab");
+    copy.edit("table.f1i", |bytes| bytes[20] ^= 1 << 5);
+    read_all(&copy.path()).unwrap();
+    let error = convert(&copy.path(), &copy.beside("out.h5")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format);
+    let says = "column colx: its cells have shape [36, 3], which is [4, 3] in its description";
+    assert!(error.to_string().ends_with(says), "{error}");
+}
+
 #[test]
 fn no_table_at_all() {
     let copy = Copy::of(STANDARD);

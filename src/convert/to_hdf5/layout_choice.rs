@@ -185,6 +185,18 @@ impl ColumnForm {
         Ok(())
     }
 
+    /// Refuses cells of another shape than their column's: casacore reads such a damaged table, but
+    /// writes none.
+    pub(super) fn check_cells(&self, of_column: Option<&Shape>) -> Result<()> {
+        let (ColumnForm::Dense { shape, .. }, Some(of_column)) = (self, of_column) else { return Ok(()) };
+        match shape.split_last() {
+            Some((cell, _)) if cell != *of_column => {
+                Err(Error::format(format!("its cells have shape {cell}, which is {of_column} in its description")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn elements(&self) -> Result<u64> {
         match self {
             ColumnForm::Dense { shape, .. } => shape.elements(),

@@ -516,6 +516,7 @@ impl ColumnPlan {
         let survey = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile };
         let (form, survey_seconds) = survey.form()?;
         form.check_axes()?;
+        form.check_cells(info.shape.as_ref().filter(|_| info.data_type() != DataType::Record))?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
         let bytes = form.elements()?.saturating_mul(stored_size(data_type));

@@ -10,6 +10,7 @@
 //! codec is in it.
 
 mod blosc;
+#[cfg(feature = "libhdf5")]
 mod callback;
 mod gzip;
 mod interface;
@@ -19,6 +20,7 @@ mod lzf;
 mod tests;
 mod zstd;
 
+#[cfg(feature = "libhdf5")]
 pub(super) use callback::{ChunkLimit, run};
 pub(crate) use interface::{Codec, Decoder, Encoder};
 

@@ -10,6 +10,7 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::{h5, h5d, h5i, h5p};
 
+use super::super::StoredChunk;
 use super::super::error::Hdf5Result;
 use super::calls::c_name;
 use super::datatype::has_pointers;
@@ -101,16 +102,6 @@ pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
     ))
     .h5()?;
     Ok(())
-}
-
-/// Stored bytes of a chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StoredChunk {
-    /// Offset from the start of the file, in bytes.
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-    /// Filters that were skipped: bit `i` stands for filter `i` of the dataset, from 0.
-    pub(crate) filter_mask: u32,
 }
 
 /// The chunk whose first element has the index `offset`, slowest axis first; `None` if it was never

@@ -8,8 +8,8 @@ use std::{ptr, slice};
 use hdf5::plist::DatasetCreate;
 use hdf5_sys::{h5, h5p, h5z};
 
-use super::super::codec::{self, CODECS};
 use super::super::StoredFilter;
+use super::super::codec::{self, CODECS};
 use super::super::error::Hdf5Result;
 use super::calls::c_name;
 use crate::error::Result;

@@ -37,8 +37,8 @@ mod values;
 
 pub(super) use attribute::{attribute_names, create_attribute, has_attribute};
 pub(super) use dataset::{
-    StoredChunk, chunk_index, create_dataset, each_stored_chunk, fill, flush_dataset, header_address, refresh_dataset,
-    set_extent, set_fill, stored_chunk, virtual_sources, write_chunk,
+    chunk_index, create_dataset, each_stored_chunk, fill, flush_dataset, header_address, refresh_dataset, set_extent,
+    set_fill, stored_chunk, virtual_sources, write_chunk,
 };
 pub(super) use datatype::{
     Charset, Foreign, array_type, describe, fixed_string_type, foreign_type, int_record_type, number_type, record_type,
@@ -50,5 +50,5 @@ pub(super) use file::{
 pub(super) use filter::{filters, is_filter_available};
 pub(super) use link::{link, link_names, open_dataset, open_dataset_at, open_group_at};
 pub(super) use scale::{attach_scale, set_dimension_list, set_reference_list, set_scale};
-pub(super) use space::{chunked_dataspace, dataspace, memory, scalar, select, select_steps};
+pub(super) use space::{chunked_dataspace, dataspace, memory, scalar, select_steps};
 pub(super) use values::{Strings, Target, read, read_strings, write, write_strings};

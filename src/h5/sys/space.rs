@@ -40,26 +40,6 @@ pub(crate) fn scalar() -> Result<Dataspace> {
     create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR)).h5()
 }
 
-/// Selects a box by the index of its first element and its extents.
-pub(crate) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
-    let axes = space.ndim();
-    if start.len() != axes || extent.len() != axes {
-        return Err(Error::usage(format!("the box has {} axes, the dataspace {axes}", start.len())));
-    }
-    if axes > 0 {
-        call!(h5s::H5Sselect_hyperslab(
-            space.id(),
-            H5S_seloper_t::H5S_SELECT_SET,
-            start.as_ptr(),
-            ptr::null(),
-            extent.as_ptr(),
-            ptr::null()
-        ))
-        .h5()?;
-    }
-    Ok(())
-}
-
 /// Selects on each axis `count` elements, from the index `start` on and `step` apart.
 pub(crate) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
     let axes = space.ndim();

@@ -512,13 +512,16 @@ class Edits:
         self.keywords = {name: {} for name in self.columns}
         self.keywords['TIME'] = {'QuantumUnits': ['s']}
         self.table, self.warns, self.number = {}, False, 0
+        # later edits change what an alias shows
+        self.aliases = {}
 
     def fresh(self):
         self.number += 1
         return 'NEW%d' % self.number
 
     def dense(self):
-        return self.rng.choice([name for name in self.columns if name not in ('NAME', 'RAGGED', 'HOLES')])
+        others = ('NAME', 'RAGGED', 'HOLES', *self.aliases)
+        return self.rng.choice([name for name in self.columns if name not in others])
 
     def value(self, file):
         name, row = self.dense(), self.rng.randrange(ROWS)
@@ -558,15 +561,17 @@ class Edits:
         if len(self.columns) > 5:
             name = self.dense()
             del file['MAIN'][name]
-            for known in (self.columns, self.keywords):
-                del known[name]
+            # links to it lead nowhere
+            lost = [alias for alias, of in self.aliases.items() if of == name]
+            self.warns |= bool(lost)
+            for gone in (name, *lost):
+                del self.columns[gone], self.keywords[gone]
+                self.aliases.pop(gone, None)
 
     def link(self, file):
         name, of = self.fresh(), self.dense()
-        if isinstance(file['MAIN'].get(of, getlink=True), h5py.HardLink):
-            file['MAIN'][name] = h5py.SoftLink('/MAIN/' + of)
-            # later edits change what the alias shows
-            self.columns[name], self.keywords[name] = None, None
+        file['MAIN'][name] = h5py.SoftLink('/MAIN/' + of)
+        self.columns[name], self.keywords[name], self.aliases[name] = None, None, of
 
     def odd(self, file):
         file['MAIN'][self.fresh()] = self.rng.choice([np.arange(3.), 5, 'text', np.zeros((ROWS + 1, 2))])

@@ -1,0 +1,14 @@
+//! What libhdf5 is asked for: writing files, and elements of existing ones that are in other files
+//! or datasets, or that a plugin decodes. Programs without libhdf5 have `absent.rs` in its place.
+//!
+//! Shapes are in HDF5's order here, slowest axis first.
+
+mod attribute;
+mod create;
+mod dataset;
+mod file;
+mod group;
+
+pub(super) use dataset::{Dataset, has_filter};
+pub(super) use file::File;
+pub(super) use group::Group;
