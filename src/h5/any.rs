@@ -369,7 +369,7 @@ impl AnyDataset {
             strings.iter().for_each(|string| visitor.text(string));
             return Ok(());
         }
-        visit_all(&self.place, &self.element, &self.raw(block)?, visitor)
+        visit_all(self.place.texts(), &self.element, &self.raw(block)?, visitor)
     }
 
     pub(crate) fn attributes(&self) -> Vec<String> {
@@ -417,7 +417,7 @@ impl AnyAttribute {
 
     /// Elements come with the last axis fastest.
     pub(crate) fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
-        visit_all(&self.place, &self.attribute.datatype, &self.attribute.data, visitor)
+        visit_all(self.place.attribute_texts(), &self.attribute.datatype, &self.attribute.data, visitor)
     }
 }
 
@@ -491,18 +491,17 @@ fn is_opaque_to_us(datatype: &Datatype) -> bool {
 }
 
 /// Passes the elements in `bytes` to `visitor`.
-fn visit_all(place: &Place, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
+fn visit_all(mut texts: Texts<'_>, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
     if is_opaque_to_us(datatype) {
         return Err(Error::unsupported("elements of this type are not decoded"));
     }
-    let mut texts = place.texts();
     bytes
         .chunks_exact((datatype.size as usize).max(1))
         .try_for_each(|bytes| visit(&mut texts, datatype, bytes, visitor))
 }
 
 /// Takes an element apart into its values.
-fn visit(texts: &mut Texts, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
+fn visit(texts: &mut Texts<'_>, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
     match &datatype.class {
         Class::VariableString(_) => visitor.text(texts.text(bytes)?),
         Class::Sequence(base) => {
@@ -536,7 +535,7 @@ fn visit(texts: &mut Texts, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn
 /// Passes the elements of an array to `visitor` as nested lists, one level per axis; `extents` has
 /// the slowest axis first.
 fn visit_array(
-    texts: &mut Texts,
+    texts: &mut Texts<'_>,
     extents: &[u32],
     base: &Datatype,
     bytes: &[u8],

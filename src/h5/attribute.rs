@@ -107,7 +107,7 @@ fn in_file(place: &Place, name: &str) -> Result<Option<(Attribute, Vec<u64>)>> {
     let known = place.known();
     let Some(attribute) = known.attribute(name) else { return Ok(None) };
     let mut values = Values::new(datatype::nearest(&attribute.datatype)?);
-    elements::append(&attribute.datatype, &attribute.data, Some(&mut place.texts()), &mut values)?;
+    elements::append(&attribute.datatype, &attribute.data, Some(&mut place.attribute_texts()), &mut values)?;
     let is_scalar = attribute.space.kind == SpaceKind::Scalar;
     let value = if is_scalar { Attribute::Scalar(values) } else { Attribute::Array(values) };
     Ok(Some((value, attribute.space.extents.clone())))

@@ -14,7 +14,7 @@ use crate::value::{Complex32, Complex64, DataType, Values};
 ///
 /// # Errors
 /// `Unsupported` for a number that `out` cannot hold; `Format` if the heap is damaged.
-pub(super) fn append(stored: &Datatype, bytes: &[u8], texts: Option<&mut Texts>, out: &mut Values) -> Result<()> {
+pub(super) fn append(stored: &Datatype, bytes: &[u8], texts: Option<&mut Texts<'_>>, out: &mut Values) -> Result<()> {
     if let Values::String(out) = out {
         return strings(stored, bytes, texts, out);
     }
@@ -69,7 +69,7 @@ pub(super) fn append(stored: &Datatype, bytes: &[u8], texts: Option<&mut Texts>,
     Ok(())
 }
 
-fn strings(stored: &Datatype, bytes: &[u8], texts: Option<&mut Texts>, out: &mut Vec<BString>) -> Result<()> {
+fn strings(stored: &Datatype, bytes: &[u8], texts: Option<&mut Texts<'_>>, out: &mut Vec<BString>) -> Result<()> {
     let mut elements = bytes.chunks_exact((stored.size as usize).max(1));
     match (&stored.class, texts) {
         (Class::String(text), _) => out.extend(elements.map(|element| BString::from(text.trim(element)))),

@@ -12,7 +12,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bstr::BString;
@@ -37,6 +37,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of elements that are checked at once.
 const STEP_BYTES: u64 = 4 << 20;
 
+/// Bytes of objects in memory that nobody may be using.
+const KEPT_BYTES: usize = 4 << 20;
+/// Bytes of an object, or of an attribute, without what is in it.
+const OBJECT_BYTES: usize = 512;
+
 /// Bytes of elements of variable length in a file, beside its size.
 const MORE_TEXT: u64 = 64 << 20;
 
@@ -55,6 +60,14 @@ pub(super) struct Known {
     chunk_bytes: OnceLock<u64>,
 }
 
+/// Objects that were read, by address: they are looked at several times.
+#[derive(Default)]
+struct Objects {
+    known: HashMap<u64, Result<Arc<Known>>>,
+    /// Of `known`.
+    bytes: usize,
+}
+
 /// How libhdf5 opens the file.
 pub(super) type Opener = Box<dyn Fn() -> Result<library::File> + Send + Sync>;
 
@@ -63,10 +76,11 @@ struct Existing {
     bytes: Arc<dyn ReadAt>,
     /// Bytes of the file when it was opened.
     len: u64,
-    /// Objects by address. One that nobody uses is forgotten unless it is damaged.
-    objects: Mutex<HashMap<u64, Result<Weak<Known>>>>,
+    objects: Mutex<Objects>,
     /// An object of a file that a writer has open stayed damaged: others are not checked again.
     gave_up: AtomicBool,
+    /// Of attributes: objects have many that share a collection. A writer would change collections.
+    heap: Mutex<GlobalHeap>,
     lock: Mutex<Option<Shared>>,
     opener: Opener,
     library: Mutex<Option<library::File>>,
@@ -110,8 +124,10 @@ impl Place {
         }
         file.check_extension().map_err(|error| converted(&error))?;
         let address = file.superblock().root;
+        let heap = Mutex::new(GlobalHeap::new(&file));
         let existing = Existing {
             file,
+            heap,
             bytes,
             len,
             objects: Mutex::default(),
@@ -209,11 +225,10 @@ impl Place {
     /// read.
     pub(super) fn kind_of(&self, name: &str) -> Result<ObjectKind> {
         let address = self.address_of(name)?;
-        let known =
-            self.existing.objects.lock_unpoisoned().get(&address).and_then(|known| known.as_ref().ok()?.upgrade());
-        match known {
-            Some(known) => Ok(known.object.kind()),
-            None => self.existing.file.object(address).map(|object| object.kind()).map_err(|error| converted(&error)),
+        let found = self.existing.objects.lock_unpoisoned().known.get(&address).cloned();
+        match found {
+            Some(Ok(known)) => Ok(known.object.kind()),
+            _ => self.existing.file.object(address).map(|object| object.kind()).map_err(|error| converted(&error)),
         }
     }
 
@@ -314,9 +329,13 @@ impl Place {
         read
     }
 
-    pub(super) fn texts(&self) -> Texts {
-        // a heap has each text once, also if a damaged file has it in many elements
-        Texts { heap: GlobalHeap::new(&self.existing.file), left: self.existing.len.saturating_add(MORE_TEXT) }
+    pub(super) fn texts(&self) -> Texts<'static> {
+        Texts { heap: Heap::Own(GlobalHeap::new(&self.existing.file)), left: self.existing.most_text() }
+    }
+
+    /// The texts of attributes.
+    pub(super) fn attribute_texts(&self) -> Texts<'_> {
+        Texts { heap: self.existing.heap(), left: self.existing.most_text() }
     }
 
     /// The file as libhdf5 has it open, once all elements of the object are checked.
@@ -344,20 +363,28 @@ impl fmt::Debug for Place {
 }
 
 impl Existing {
-    /// Reads an object unless it is in use.
+    fn heap(&self) -> Heap<'_> {
+        if self.file.superblock().is_being_written() {
+            return Heap::Own(GlobalHeap::new(&self.file));
+        }
+        Heap::Shared(self.heap.lock_unpoisoned())
+    }
+
+    /// A heap has each text once, also if a damaged file has it in many elements.
+    fn most_text(&self) -> u64 {
+        self.len.saturating_add(MORE_TEXT)
+    }
+
+    /// Reads an object unless it is kept.
     fn find(&self, address: u64) -> Result<Arc<Known>> {
-        match self.objects.lock_unpoisoned().get(&address) {
-            Some(Err(error)) => return Err(error.clone()),
-            Some(Ok(known)) => {
-                if let Some(known) = known.upgrade() {
-                    return Ok(known);
-                }
-            }
-            None => {}
+        if let Some(found) = self.objects.lock_unpoisoned().known.get(&address) {
+            return found.clone();
         }
         let found = self.read_settled(address).map(Arc::new);
-        let kept = found.as_ref().map(Arc::downgrade).map_err(Clone::clone);
-        self.objects.lock_unpoisoned().insert(address, kept);
+        // a writer changes objects, but does not mend them
+        if found.is_err() || !self.file.superblock().is_being_written() {
+            self.objects.lock_unpoisoned().keep(address, &found);
+        }
         found
     }
 
@@ -383,10 +410,12 @@ impl Existing {
             if let Some(error) = object.damage().first() {
                 return Ok(Err(converted(error)));
             }
-            let mut heap = GlobalHeap::new(&self.file);
             let attributes = object.attributes().whole()?;
-            for attribute in &attributes {
-                heap.check(&attribute.datatype, &attribute.data)?;
+            if attributes.iter().any(|attribute| attribute.datatype.is_variable()) {
+                let mut heap = self.heap();
+                for attribute in &attributes {
+                    heap.get().check(&attribute.datatype, &attribute.data)?;
+                }
             }
             let (mut links, mut dataset) = (Vec::new(), None);
             match object.kind() {
@@ -404,7 +433,27 @@ impl Existing {
     }
 }
 
+impl Objects {
+    /// Forgets others if there are too many.
+    fn keep(&mut self, address: u64, found: &Result<Arc<Known>>) {
+        let bytes = found.as_ref().map_or(OBJECT_BYTES, |known| known.bytes());
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > KEPT_BYTES {
+            self.known.retain(|_, found| found.is_err());
+            self.bytes = OBJECT_BYTES * self.known.len() + bytes;
+        }
+        self.known.insert(address, found.clone());
+    }
+}
+
 impl Known {
+    /// About as many as it takes in memory.
+    fn bytes(&self) -> usize {
+        let attributes = self.attributes.iter().map(|attribute| attribute.data.len() + OBJECT_BYTES);
+        let links = self.links.iter().map(|(name, _)| 2 * name.len() + 64);
+        OBJECT_BYTES + attributes.sum::<usize>() + links.sum::<usize>()
+    }
+
     pub(super) fn kind(&self) -> ObjectKind {
         self.object.kind()
     }
@@ -496,14 +545,28 @@ fn in_steps(region: &[Range<u64>], size: u64, read: &mut dyn FnMut(&[Range<u64>]
     Ok(())
 }
 
+enum Heap<'a> {
+    Own(GlobalHeap),
+    Shared(MutexGuard<'a, GlobalHeap>),
+}
+
+impl Heap<'_> {
+    fn get(&mut self) -> &mut GlobalHeap {
+        match self {
+            Heap::Own(heap) => heap,
+            Heap::Shared(heap) => heap,
+        }
+    }
+}
+
 /// Elements of variable length.
-pub(super) struct Texts {
-    heap: GlobalHeap,
+pub(super) struct Texts<'a> {
+    heap: Heap<'a>,
     /// Bytes that may still be taken.
     left: u64,
 }
 
-impl Texts {
+impl Texts<'_> {
     /// A string, up to its first NUL.
     ///
     /// # Errors
@@ -517,7 +580,7 @@ impl Texts {
     /// # Errors
     /// `Format` if the heap is damaged; `Limit` if elements have more bytes than the file.
     pub(super) fn sequence(&mut self, element: &[u8], size: u32) -> Result<&[u8]> {
-        let found = self.heap.sequence(element, size).map_err(|error| converted(&error))?;
+        let found = self.heap.get().sequence(element, size).map_err(|error| converted(&error))?;
         self.left = self.left.checked_sub(found.len() as u64).ok_or_else(|| {
             Error::limit("strings or sequences have more bytes than the file: many elements share them")
         })?;

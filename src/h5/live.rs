@@ -465,3 +465,6 @@ impl fmt::Debug for LiveDataset {
         f.debug_tuple("LiveDataset").field(&self.dataset.path()).field(&self.rows).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;
