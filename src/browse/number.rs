@@ -232,7 +232,7 @@ fn push_standard(element: &Datatype, bytes: &[u8], form: Form, out: &mut Vec<u8>
     Ok(())
 }
 
-/// Of at most 16 bytes.
+/// The integer has at most 16 bytes.
 pub(super) fn decode_integer(element: &Datatype, bytes: &[u8]) -> i128 {
     match element.number(bytes) {
         Some(Value::Integer(number)) => number,
@@ -241,7 +241,7 @@ pub(super) fn decode_integer(element: &Datatype, bytes: &[u8]) -> i128 {
     }
 }
 
-/// Of at most 16 bytes.
+/// The number has at most 16 bytes.
 fn decode_float(element: &Datatype, bytes: &[u8]) -> f64 {
     match element.number(bytes) {
         Some(Value::Float(number)) => number,

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use h5_read::{Class, Datatype, Layout, ObjectKind, Reference};
 
-use super::any_chunks::{AnyChunks, Steps};
+use super::any_chunks::AnyChunks;
 use super::dataset::{extents, grows, stored_bytes};
 use super::elsewhere::{self, Admission};
 use super::existing::{Place, Texts, text};
 use super::stored_filter::StoredFilter;
-use super::{Elsewhere, Group, IndexKind, Link, Plugin, library};
+use super::{Elsewhere, Group, IndexKind, Link, Plugin, Steps, library};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
@@ -28,8 +28,8 @@ const MAX_CHUNK_BYTES: u64 = 256 << 20;
 /// written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Elements are read with those between them in parts of at most so many bytes, if only some are
-/// selected.
+/// If only some elements are selected, they are read with those between them, in parts of at most
+/// this number of bytes.
 const SPAN_BYTES: u64 = 16 << 20;
 
 pub(crate) enum AnyObject {

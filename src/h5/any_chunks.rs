@@ -9,7 +9,7 @@ use h5_read::Layout;
 use super::chunk_reader::with_decoded;
 use super::existing::Place;
 use super::stored_filter::StoredFilter;
-use super::{ChunkInfo, Pipeline, StoredChunk};
+use super::{ChunkInfo, Pipeline, Steps, StoredChunk};
 use crate::error::Result;
 use crate::io::ReadAt;
 use crate::sync::LockUnpoisoned;
@@ -26,21 +26,6 @@ const MAX_SPAN: usize = 16 << 20;
 
 /// Reads that need more are left to the caller.
 const MAX_CHUNKS: usize = 1 << 20;
-
-/// Selection on one axis: `count` elements, every `step`-th from `start` on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Steps {
-    pub(crate) start: u64,
-    pub(crate) step: u64,
-    pub(crate) count: u64,
-}
-
-impl Steps {
-    /// The last element; the first if there are none.
-    pub(super) fn last(&self) -> u64 {
-        self.start.saturating_add(self.step.saturating_mul(self.count.saturating_sub(1)))
-    }
-}
 
 pub(super) struct AnyChunks {
     bytes: Arc<dyn ReadAt>,

@@ -12,8 +12,8 @@ use super::attribute::Owner;
 use super::existing::{Place, converted};
 use super::stored_filter::StoredFilter;
 use super::{
-    Attribute, Compression, Elsewhere, Filter, Pipeline, Plugin, Steps, StoredElement, Wide, datatype, elements,
-    library,
+    Attribute, ChunkInfo, Compression, Elsewhere, Filter, Pipeline, Plugin, Steps, StoredChunk, StoredElement, Wide,
+    datatype, elements, library,
 };
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
@@ -96,26 +96,6 @@ impl fmt::Display for IndexKind {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChunkInfo {
-    /// Counted in chunks, fastest axis first.
-    pub(crate) index: Shape,
-    pub(crate) address: u64,
-    pub(crate) stored_bytes: u64,
-    /// Bit `i` is set where filter `i` was skipped.
-    pub(crate) filter_mask: u32,
-}
-
-/// Stored bytes of a chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StoredChunk {
-    /// Offset from the start of the file, in bytes.
-    pub(super) address: u64,
-    pub(super) bytes: u64,
-    /// Filters that were skipped: bit `i` stands for filter `i` of the dataset, from 0.
-    pub(super) filter_mask: u32,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Chunks,
@@ -135,9 +115,9 @@ pub(crate) struct Header {
 
 /// Where a dataset is read.
 pub(super) enum At {
-    /// Of a file that this program makes or changes, or elements that are elsewhere.
+    /// The file is one that this program makes or changes, or elements are elsewhere.
     Library(library::Dataset),
-    /// Of an existing file.
+    /// The file exists.
     File { place: Place, library: OnceLock<library::Dataset> },
 }
 
@@ -773,7 +753,7 @@ impl Dataset {
             let stored = &self.layout()?.datatype;
             let bytes = self.raw_elements(&Region::whole(&Shape::from([1])), 1)?;
             let number = u64::try_from(elements::integer(stored, &bytes)?);
-            number.map_err(|_| Error::format("the counter is below 0"))
+            number.map_err(|_| Error::format("the counter is below 0, expected a number of rows"))
         };
         read().with_context(|| self.place())
     }

@@ -11,8 +11,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::existing::{converted, text};
-use super::group::Handle;
+use super::existing::{Handle, converted, text};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 pub(super) const MAX_SOURCES: usize = 100_000;

@@ -37,9 +37,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of elements that are checked at once.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// Bytes of objects in memory that nobody may be using.
+/// Bytes of objects that are kept for the next who looks at them.
 const KEPT_BYTES: usize = 4 << 20;
-/// Bytes of an object, or of an attribute, without what is in it.
+/// Bytes of an object, or of an attribute, without its values.
 const OBJECT_BYTES: usize = 512;
 
 /// Bytes of elements of variable length in a file, beside its size.
@@ -51,7 +51,7 @@ const OF_READER: [u16; 4] = [2, 3, 5, 6];
 /// An object that is whole.
 pub(super) struct Known {
     object: h5_read::Object,
-    /// In the order in which they were made if the file keeps it, else by name.
+    /// Ordered by creation if the file keeps that, else by name.
     attributes: Vec<Attribute>,
     links: Vec<(String, Target)>,
     link_of: HashMap<String, usize>,
@@ -64,7 +64,7 @@ pub(super) struct Known {
 #[derive(Default)]
 struct Objects {
     known: HashMap<u64, Result<Arc<Known>>>,
-    /// Of `known`.
+    /// Memory that `known` takes.
     bytes: usize,
 }
 
@@ -92,6 +92,15 @@ pub(super) struct Place {
     existing: Arc<Existing>,
     address: u64,
     known: Arc<Mutex<Arc<Known>>>,
+}
+
+/// Where a group is read.
+#[derive(Debug, Clone)]
+pub(super) enum Handle {
+    /// The file is one that this program makes or changes.
+    Library(library::Group),
+    /// The file exists.
+    File(Place),
 }
 
 impl Place {

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::existing::Place;
-use super::group::Handle;
+use super::existing::{Handle, Place};
 use super::{Group, LiveFile, Reach, Superblock, library, lock};
 use crate::error::{Context, Error, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt};
@@ -26,9 +25,9 @@ pub(super) enum FileKind {
     /// Blocks of at least [`ALIGNED_BYTES`] begin at multiples of the largest blocks that reflinks
     /// share.
     Aligned,
-    /// In pages of so many bytes.
+    /// Pages have this number of bytes.
     Paged(u64),
-    /// As a file that becomes live needs it.
+    /// The file is to become live.
     Live,
 }
 
@@ -101,8 +100,8 @@ impl File {
         Ok(File::existing(Place::root(image, false, None, Box::new(opener))?, &self.path))
     }
 
-    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, are aligned, so that
-    /// reflinks can share their bytes.
+    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, are aligned, so
+    /// that reflinks can share their bytes.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, FileKind::Aligned, path)
     }

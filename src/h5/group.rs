@@ -8,52 +8,15 @@ use h5_read::ObjectKind;
 use super::attribute::Owner;
 use super::dataset::At;
 use super::elsewhere::{self, Admission as _};
-use super::existing::Place;
+use super::existing::{Handle, Place};
 use super::{
-    Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
-    VirtualSpec, library,
+    Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, Link, LinkKind,
+    LiveSpec, Reach, VirtualSpec, library,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
 /// Soft and external links on the way to an object; more may be a circle.
 const MAX_LINKS: usize = 16;
-
-/// The object that a link leads to, or why it is not followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LinkKind {
-    Group,
-    Dataset,
-    /// A path in the same file, which may lead nowhere.
-    Soft,
-    /// Another file that must not be opened, or a user-defined class.
-    Elsewhere,
-    /// A committed (named) type.
-    Other,
-    /// An object that cannot be opened.
-    Damaged,
-}
-
-/// A link, unresolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// A link to an object of the same file.
-    Hard,
-    /// A path in the same file.
-    Soft(String),
-    /// A link to an object of another file.
-    External { file: String, path: String },
-    /// A link of this class, 65 to 255, which only a program that registers the class can follow.
-    UserDefined(i32),
-}
-
-/// Where a group is read.
-#[derive(Debug, Clone)]
-pub(super) enum Handle {
-    /// Of a file that this program makes or changes.
-    Library(library::Group),
-    /// Of an existing file.
-    File(Place),
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Group {

@@ -43,12 +43,15 @@ mod library;
 #[cfg(not(feature = "libhdf5"))]
 #[path = "absent.rs"]
 mod library;
+mod link;
 mod live;
 mod lock;
 mod repair;
 mod row_count;
 mod scales;
 mod signature;
+mod steps;
+mod stored_chunk;
 mod stored_element;
 mod stored_filter;
 #[cfg(feature = "libhdf5")]
@@ -60,30 +63,33 @@ mod wide;
 pub(crate) const MAX_AXES: usize = 32;
 
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served, Visitor, has_pointers};
-pub(crate) use any_chunks::Steps;
 pub(crate) use attribute::{Attribute, fits_header};
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
 pub(crate) use compression::Effort;
 pub use compression::{Compression, Plugin};
-pub(crate) use dataset::{Allocation, ChunkInfo, Dataset, DatasetSpec, Header, IndexKind, MAX_OLD_SCALED, Storage};
+pub(crate) use dataset::{Allocation, Dataset, DatasetSpec, Header, IndexKind, MAX_OLD_SCALED, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
 pub(crate) use file::{ALIGNED_BYTES, Bounds, File};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
-pub(crate) use group::{Group, Link, LinkKind};
+pub(crate) use group::Group;
+pub(crate) use link::{Link, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use lock::{locked, retry_while_locked};
 pub(crate) use repair::Superblock;
 pub(crate) use scales::{Attachments, Scale};
 pub(crate) use signature::{is_hdf5, superblock_version};
+pub(crate) use steps::Steps;
+pub(crate) use stored_chunk::ChunkInfo;
+pub(crate) use stored_element::StoredElement;
 pub(crate) use virtual_dataset::{VirtualSource, VirtualSpec};
 pub(crate) use wide::Wide;
 
-#[cfg(test)]
-mod tests;
-use dataset::StoredChunk;
 use file::FileKind;
-pub(crate) use stored_element::StoredElement;
+use stored_chunk::StoredChunk;
 #[cfg(feature = "libhdf5")]
 use stored_filter::StoredFilter;
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hdf5::file::FileAccess;
 use num_complex::{Complex32, Complex64};
 
 use super::*;
-use crate::clock::Clock;
 use crate::error::ErrorKind;
 use crate::grid::ChunkRead;
 use crate::io::FileSource;

@@ -35,7 +35,7 @@ impl Wide {
         }
     }
 
-    /// Of elements as a file has them.
+    /// The numbers in elements as a file has them.
     ///
     /// # Errors
     /// As [`kind`](Self::kind).

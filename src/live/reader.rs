@@ -64,7 +64,7 @@ struct Column {
 
 #[derive(Debug)]
 enum Parts {
-    Dense(Part),
+    Dense(Box<Part>),
     Cubes { cubes: Vec<Part>, row_cube: Box<Part>, row_index: Box<Part> },
 }
 
@@ -145,7 +145,7 @@ impl TableReader {
         let group = root.group(&layout.path[1..])?;
         let column = |column: ColumnLayout| {
             let parts = match column.open(|path| Part::open(root, path))? {
-                Growing::Dense(data) => Parts::Dense(data),
+                Growing::Dense(data) => Parts::Dense(Box::new(data)),
                 Growing::Cubes { cubes, row_cube, row_index } => {
                     Parts::Cubes { cubes, row_cube: Box::new(row_cube), row_index: Box::new(row_index) }
                 }
@@ -260,7 +260,7 @@ impl TableReader {
         let found = self.column(column, &hull)?;
         let mut run = || -> Result<()> {
             let (cubes, positions): (Vec<Option<&Part>>, Vec<u64>) = match &found.parts {
-                Parts::Dense(part) => (vec![Some(part); rows.len()], rows.to_vec()),
+                Parts::Dense(part) => (vec![Some(&**part); rows.len()], rows.to_vec()),
                 Parts::Cubes { cubes, row_cube, row_index } => {
                     let (mut cube, mut index) = (Values::new(DataType::Int), Values::new(DataType::Int64));
                     row_cube.read(hull.clone(), age, &mut cube)?;
@@ -314,7 +314,7 @@ impl TableReader {
         let (mut values, age) = (Values::new(found.info.data_type()), self.age.load(Ordering::Acquire));
         let cell = |values: &mut Values| -> Result<Option<Shape>> {
             let (part, row) = match &found.parts {
-                Parts::Dense(part) => (part, row),
+                Parts::Dense(part) => (&**part, row),
                 Parts::Cubes { cubes, row_cube, row_index } => {
                     let (mut cube, mut index) = (Values::new(DataType::Int), Values::new(DataType::Int64));
                     row_cube.read(rows.clone(), age, &mut cube)?;

@@ -66,8 +66,9 @@ impl Object {
     /// be read.
     pub fn committed_type(&self) -> Result<Datatype> {
         self.expect(ObjectKind::Type)?;
-        let read =
-            || message(self, kind::DATATYPE, Datatype::decode)?.ok_or_else(|| Error::damaged("there is no type"));
+        let read = || {
+            message(self, kind::DATATYPE, Datatype::decode)?.ok_or_else(|| Error::damaged("the object has no datatype"))
+        };
         read().within(|| self.place())
     }
 }

@@ -195,7 +195,8 @@ impl Datatype {
     /// The type in a message that was encoded for a file of 64-bit addresses.
     ///
     /// # Errors
-    /// `Damaged` if it is not as the format demands; `Unsupported` for unknown classes and versions.
+    /// `Damaged` if it is not as the format demands; `Unsupported` for unknown classes and
+    /// versions.
     pub fn from_message(message: &[u8]) -> Result<Self> {
         Self::decode(&mut Bytes::new("datatype", 0, message, Sizes { address: 8, length: 8 }))
     }

@@ -48,7 +48,7 @@ impl Dataset {
         sys::describe(&self.0.dtype().h5()?)
     }
 
-    /// Of a dataset in chunks.
+    /// The dataset is in chunks.
     pub(in crate::h5) fn index_kind(&self) -> Result<IndexKind> {
         // H5D_chunk_index_t
         Ok(match sys::chunk_index(&self.0)? {

@@ -80,8 +80,8 @@ impl File {
         sys::open_source(name, source, &reading().finish().h5()?).map(File)
     }
 
-    /// A live file, or one whose writer was killed. The memory of libhdf5 for the file is not shared
-    /// with others that this process opens.
+    /// A live file, or one whose writer was killed. The memory of libhdf5 for the file is not
+    /// shared with others that this process opens.
     pub(in crate::h5) fn open_live(path: &Path, source: Arc<FileSource>) -> Result<Self> {
         let access = reading().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?;
         sys::open_live(path, source, &access).map(File)
@@ -91,7 +91,7 @@ impl File {
         sys::open_file(path, Mode::Write, &writing(bounds).finish().h5()?).map(File)
     }
 
-    /// To append while others read (SWMR).
+    /// Others may read while rows are appended (SWMR).
     pub(in crate::h5) fn edit_live(path: &Path) -> Result<Self> {
         sys::open_file(path, Mode::WriteLive, &writing(Bounds::V110).finish().h5()?).map(File)
     }

@@ -1,4 +1,4 @@
-//! What libhdf5 is asked for: writing files, and elements of existing ones that are in other files
+//! The parts of libhdf5 that are used: it writes files, and reads elements that are in other files
 //! or datasets, or that a plugin decodes. Programs without libhdf5 have `absent.rs` in its place.
 //!
 //! Shapes are in HDF5's order here, slowest axis first.

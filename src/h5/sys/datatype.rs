@@ -179,7 +179,8 @@ pub(crate) fn class(datatype: &Datatype) -> H5T_class_t {
 /// The type as a file has it.
 ///
 /// # Errors
-/// `Unsupported` for a type that contains elements of variable length, unless it is that of strings.
+/// `Unsupported` for a type that contains elements of variable length, unless it is that of
+/// strings.
 pub(crate) fn describe(datatype: &Datatype) -> Result<h5_read::Datatype> {
     let id = datatype.id();
     if class(datatype) == H5T_class_t::H5T_STRING && call!(h5t::H5Tis_variable_str(id)).h5()? > 0 {

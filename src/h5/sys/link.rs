@@ -104,7 +104,7 @@ pub(crate) fn open_dataset_at(file: &hdf5::File, address: u64) -> Result<hdf5::D
     create!(hdf5::Dataset, H5Rdereference2(file.id(), H5P_DEFAULT, OBJECT_REFERENCE, &raw const address)).h5()
 }
 
-/// As [`open_dataset_at`], a group.
+/// Opens the group whose header is at an address, as [`open_dataset_at`] does.
 pub(crate) fn open_group_at(file: &hdf5::File, address: u64) -> Result<hdf5::Group> {
     create!(hdf5::Group, H5Rdereference2(file.id(), H5P_DEFAULT, OBJECT_REFERENCE, &raw const address)).h5()
 }

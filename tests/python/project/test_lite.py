@@ -60,7 +60,7 @@ def test_containers(lite, tmp_path):
 
 
 @pytest.mark.parametrize('words', [['to-hdf5'], ['pack', '--format', 'multihdf5'], ['pack', '--single-file']])
-def test_what_libhdf5_writes_is_refused(words, lite, tmp_path):
+def test_hdf5_files_are_not_written(words, lite, tmp_path):
     process = lite(*words, MS, tmp_path / 'out', code=support.UNSUPPORTED)
     assert 'built without libhdf5 (feature `lite`), which writes HDF5 files' in process.stderr
     assert not list(tmp_path.iterdir())

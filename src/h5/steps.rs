@@ -1,0 +1,16 @@
+//! Selections of elements.
+
+/// Selection on one axis: `count` elements, every `step`-th from `start` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+    pub(crate) count: u64,
+}
+
+impl Steps {
+    /// The last element; the first if there are none.
+    pub(super) fn last(&self) -> u64 {
+        self.start.saturating_add(self.step.saturating_mul(self.count.saturating_sub(1)))
+    }
+}
