@@ -309,8 +309,9 @@ impl AnyDataset {
     /// files may declare any size.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let known = self.place.known();
-        let is_stored = matches!(known.dataset()?.layout(), Layout::Chunked(_) | Layout::Contiguous { .. });
-        if is_stored && self.library.is_none() && bytes > stored_bytes(&self.place).saturating_mul(MAX_EXPANSION) {
+        let dataset = known.dataset()?;
+        let is_stored = matches!(dataset.layout(), Layout::Chunked(_) | Layout::Contiguous { .. });
+        if is_stored && dataset.external().is_empty() && bytes > stored_bytes(&self.place).saturating_mul(MAX_EXPANSION) {
             limits::unbacked_cell(bytes)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use bstr::BString;
 use h5_read::{ChunkIndex, Class, Datatype, Layout as StoredLayout, SpaceKind};
 
 use super::attribute::Owner;
-use super::existing::{Place, converted};
+use super::existing::Place;
 use super::stored_filter::StoredFilter;
 use super::{
     Attribute, ChunkInfo, Compression, Elsewhere, Filter, Pipeline, Plugin, Steps, StoredChunk, StoredElement, Wide,
@@ -785,13 +785,14 @@ fn ranges(region: &Region) -> Vec<Range<u64>> {
 /// libhdf5 would count each chunk that the index of a damaged file claims.
 pub(super) fn stored_bytes(place: &Place) -> u64 {
     let known = place.known();
-    match (place.chunk_bytes(), known.dataset().map(h5_read::Dataset::layout)) {
-        (Ok(Some(bytes)), _) => bytes,
-        // a writer has damaged the index since it was checked
-        (Err(_), _) => 0,
-        (_, Ok(StoredLayout::Contiguous { address: Some(_), .. } | StoredLayout::Compact { .. })) => {
-            known.dataset().and_then(|dataset| dataset.bytes().map_err(|error| converted(&error))).unwrap_or(0)
+    match known.dataset().map(h5_read::Dataset::layout) {
+        // a writer may have damaged the index
+        Ok(StoredLayout::Chunked(_)) => place.chunk_bytes().ok().flatten().unwrap_or(0),
+        // a block has no more bytes than the file, whatever its extents are
+        Ok(StoredLayout::Contiguous { address: Some(_), bytes }) => {
+            place.bytes().len().unwrap_or(0).min(bytes.unwrap_or(u64::MAX))
         }
+        Ok(StoredLayout::Compact { data }) => data.len() as u64,
         _ => 0,
     }
 }

@@ -243,17 +243,12 @@ impl Place {
 
     /// Calls `with` with the dataset, as it is now.
     fn with_dataset<T>(&self, with: impl FnOnce(&h5_read::Dataset) -> h5_read::Result<T>) -> Result<T> {
-        let known = self.known();
-        let call = || {
-            if self.is_being_written() {
-                return with(&self.existing.file.object(self.address)?.dataset()?);
-            }
-            match &known.dataset {
-                Some(dataset) => with(dataset),
-                None => with(&known.object.dataset()?),
-            }
+        let found = if self.is_being_written() {
+            self.existing.file.object(self.address).and_then(|object| with(&object.dataset()?))
+        } else {
+            with(self.known().dataset()?)
         };
-        call().map_err(|error| converted(&error))
+        found.map_err(|error| converted(&error))
     }
 
     /// Bytes of all chunks of a dataset; `None` unless it has chunks.

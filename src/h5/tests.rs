@@ -391,6 +391,35 @@ fn blocks() {
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
+/// The headers of HDF5 1.8 have no checksums: extents are changed that the stored block contradicts.
+#[test]
+fn extents_of_a_block_allocate_no_more_than_the_file_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.h5");
+    let file = File::create_for(Bounds::Earliest, &path).unwrap();
+    let root = file.root().unwrap();
+    let data = root.create_dataset("x", &spec(DataType::Double, &Shape::from([4321]), None)).unwrap();
+    data.write_region(&Region::whole(&Shape::from([4321])), &Values::Double(vec![1.5; 4321])).unwrap();
+    drop((data, root));
+    file.close().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let extents = 4321u64.to_le_bytes();
+    let places: Vec<usize> = (0..bytes.len() - 8).filter(|&at| bytes[at..at + 8] == extents).collect();
+    assert_eq!(places.len(), 2, "the extent and the greatest one");
+    let huge = Shape::from([1 << 40]);
+    for at in places {
+        bytes[at..at + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let root = File::open(&path).unwrap().root().unwrap();
+    let data = root.dataset("x").unwrap();
+    assert_eq!(data.shape().unwrap(), huge);
+    let error = data.read_region(&Region::whole(&huge), &mut Values::new(DataType::Double)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    let elements = root.any_elements("x", &Served::new(dir.path(), &|_| true)).unwrap();
+    assert_eq!(elements.check_backed(8 << 40).unwrap_err().kind(), ErrorKind::Limit);
+}
+
 #[test]
 fn nothing_is_allocated_that_the_file_does_not_back() {
     let dir = tempfile::tempdir().unwrap();
