@@ -95,9 +95,6 @@ fn is_big_endian(order: ByteOrder, size: usize) -> Option<bool> {
     }
 }
 
-/// Bits of exponent and mantissa of IEEE 754 numbers of 2, 4 or 8 bytes.
-const IEEE: [(usize, u8, u8); 3] = [(2, 5, 10), (4, 8, 23), (8, 11, 52)];
-
 /// x87's extended numbers in 16 bytes: numpy's long double.
 fn extended(order: ByteOrder) -> Float {
     let (bits, normalization) = (Bits { offset: 0, precision: 80 }, Normalization::None);
@@ -136,10 +133,12 @@ fn float(layout: &Float, size: usize) -> Option<(Form, bool)> {
         return Some((form(size), true));
     }
     let mantissa_bits = layout.mantissa.1 - u8::from(!is_implied && layout.mantissa.1 > 0);
-    let holds =
-        |&&(_, exponent, mantissa): &&(usize, u8, u8)| layout.exponent.1 <= exponent && mantissa_bits <= mantissa;
+    let holds = |&bytes: &u32| {
+        Float::ieee(bytes, layout.order)
+            .is_some_and(|form| layout.exponent.1 <= form.exponent.1 && mantissa_bits <= form.mantissa.1)
+    };
     // numbers wider than 64 bits lose digits
-    (size <= 16).then(|| (form(IEEE.iter().find(holds).map_or(8, |found| found.0)), false))
+    (size <= 16).then(|| (form([2, 4, 8].into_iter().find(holds).unwrap_or(8) as usize), false))
 }
 
 impl Number {

@@ -311,7 +311,8 @@ impl AnyDataset {
         let known = self.place.known();
         let dataset = known.dataset()?;
         let is_stored = matches!(dataset.layout(), Layout::Chunked(_) | Layout::Contiguous { .. });
-        if is_stored && dataset.external().is_empty() && bytes > stored_bytes(&self.place).saturating_mul(MAX_EXPANSION) {
+        if is_stored && dataset.external().is_empty() && bytes > stored_bytes(&self.place).saturating_mul(MAX_EXPANSION)
+        {
             limits::unbacked_cell(bytes)?;
         }
         Ok(())

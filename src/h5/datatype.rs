@@ -9,7 +9,7 @@
 //! | Complex, DComplex       | compound {r, i} of these, packed          | big-endian, unpacked        |
 //! | String                  | variable-length UTF-8                     | ASCII, fixed length         |
 
-use h5_read::{Bits, Charset, Class, Datatype, Float, Member, Normalization, Padding, Reference, Text};
+use h5_read::{Bits, Charset, Class, Datatype, Float, Member, Padding, Reference, Text};
 
 use super::StoredElement;
 use crate::error::{Error, Result};
@@ -177,18 +177,9 @@ fn integer(bytes: usize, is_signed: bool, order: ByteOrder) -> Option<Datatype> 
     Some(Datatype { size, class: Class::Integer { order: of_file(order), is_signed, bits } })
 }
 
-/// IEEE 754.
 fn float(bytes: usize, order: ByteOrder) -> Option<Datatype> {
-    let (sign, exponent, mantissa, bias) = match bytes {
-        2 => (15, (10, 5), (0, 10), 15),
-        4 => (31, (23, 8), (0, 23), 127),
-        8 => (63, (52, 11), (0, 52), 1023),
-        _ => return None,
-    };
-    let bits = Bits { offset: 0, precision: 8 * bytes as u16 };
-    let (order, normalization) = (of_file(order), Normalization::Implied);
-    let class = Class::Float(Float { order, bits, sign, exponent, mantissa, bias, normalization });
-    Some(Datatype { size: bytes as u32, class })
+    let size = u32::try_from(bytes).ok()?;
+    Some(Datatype { size, class: Class::Float(Float::ieee(size, of_file(order))?) })
 }
 
 fn of_file(order: ByteOrder) -> h5_read::ByteOrder {

@@ -485,17 +485,21 @@ impl Text {
 }
 
 impl Float {
-    /// Whether it is a number of IEEE 754 of as many bytes, in whatever order.
-    pub fn is_ieee(&self, size: u32) -> bool {
-        let parts = match size {
+    /// The number of IEEE 754 of 2, 4 or 8 bytes; `None` for other sizes.
+    pub fn ieee(size: u32, order: ByteOrder) -> Option<Self> {
+        let (sign, exponent, mantissa, bias) = match size {
             2 => (15, (10, 5), (0, 10), 15),
             4 => (31, (23, 8), (0, 23), 127),
             8 => (63, (52, 11), (0, 52), 1023),
-            _ => return false,
+            _ => return None,
         };
-        let whole = Bits { offset: 0, precision: (8 * size) as u16 };
-        let implied = self.normalization == Normalization::Implied && self.bits == whole;
-        implied && self.order != ByteOrder::Vax && (self.sign, self.exponent, self.mantissa, self.bias) == parts
+        let bits = Bits { offset: 0, precision: (8 * size) as u16 };
+        Some(Float { order, bits, sign, exponent, mantissa, bias, normalization: Normalization::Implied })
+    }
+
+    /// Whether it is a number of IEEE 754 of as many bytes, in whatever order.
+    pub fn is_ieee(&self, size: u32) -> bool {
+        self.order != ByteOrder::Vax && Self::ieee(size, self.order).as_ref() == Some(self)
     }
 }
 
