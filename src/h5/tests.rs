@@ -391,7 +391,7 @@ fn blocks() {
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
-/// The headers of HDF5 1.8 have no checksums: extents are changed that the stored block contradicts.
+/// Headers of HDF5 1.8 have no checksums: extents are changed, which the block contradicts.
 #[test]
 fn extents_of_a_block_allocate_no_more_than_the_file_has() {
     let dir = tempfile::tempdir().unwrap();
