@@ -274,10 +274,19 @@ impl<'a> Column<'a> {
     }
 
     fn elements<T: Element>(&self, rows: Range<u64>) -> Result<Vec<T>> {
+        self.typed(self.values(rows)?)
+    }
+
+    /// The elements of the cells of `rows` (half-open, from 0), one cell after another, of the type
+    /// that the column has.
+    ///
+    /// # Errors
+    /// `Usage` if a row does not exist; `Format` and `Io` if a cell cannot be read.
+    pub fn values(&self, rows: Range<u64>) -> Result<Values> {
         self.check_rows(&rows)?;
         let mut values = Values::new(self.info().data_type());
         self.with_cells(|cells| cells.read_rows(rows, &mut values))?;
-        self.typed(values)
+        Ok(values)
     }
 
     fn typed<T: Element>(&self, values: Values) -> Result<Vec<T>> {

@@ -1,0 +1,13 @@
+//! Shows a casacore MeasurementSet in the schema MSv4.
+#![deny(missing_docs)]
+
+mod dataset;
+mod grid;
+mod measures;
+mod partition;
+mod place;
+mod tables;
+
+pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
+pub use grid::Grid;
+pub use tables::{MAIN, Tables};
