@@ -11,6 +11,7 @@
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //! | look at any HDF5 file                          | [`browse`]                                             |
 //! | check what readers make of a native HDF5 file       | [`lint`]                                               |
+//! | show a MeasurementSet in the schema MSv4        | [`msv4::ProcessingSet`]                                |
 //! | parse the output of `h5bridge VERB --json`     | [`documents`]                                          |
 //!
 //! Summaries, plots and alerts of a MeasurementSet are in the crate
@@ -82,6 +83,8 @@ pub use ctds::{
 };
 pub use h5::{Compression, Plugin};
 pub use hash::Hash;
+/// MeasurementSets in the schema MSv4 of xradio: a [`Source`] has what [`msv4::Tables`] asks for.
+pub use msv4;
 /// The crate `ndarray` in the version whose arrays this interface uses.
 pub use ndarray;
 pub use output::{IfExists, StagedOutput, SyncPolicy};

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._errors import ReadError as ReadError
     from ._errors import UnsupportedError as UnsupportedError
     from ._errors import UsageError as UsageError
+    from ._msv4 import open_processing_set as open_processing_set
     from ._plot import Frame as Frame
     from ._plot import Picture as Picture
     from ._plot import frame as frame
@@ -88,6 +89,7 @@ _HOMES = {
         "UnsupportedError",
         "UsageError",
     ),
+    "_msv4": ("open_processing_set",),
     "_plot": ("Frame", "Picture", "frame", "plot"),
     "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "refs", "replace"),
     "_table": ("Column", "Table", "open_table"),

@@ -23,8 +23,8 @@ from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, 
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
-from . import _native
-from ._errors import NotFoundError
+from . import _msv4, _native
+from ._errors import NotFoundError, UsageError
 from ._indexing import wanted
 from ._table import DTYPES
 
@@ -313,6 +313,8 @@ class H5bridgeBackend(BackendEntrypoint):
         "lock",
         "lock_timeout",
         "follow_external",
+        "schema",
+        "partition_schema",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -353,9 +355,20 @@ class H5bridgeBackend(BackendEntrypoint):
         lock: bool = True,
         lock_timeout: float = 60.0,
         follow_external: bool = False,
+        schema: str | None = None,
+        partition_schema: list[str] | None = None,
         **decoders: Any,
     ) -> dict[str, Dataset]:
-        """All groups by their paths; those below `group`, relative to it, if it is given."""
+        """All groups by their paths; those below `group`, relative to it, if it is given. With `schema="msv4"`, those
+        of the processing set that a MeasurementSet is, whose partitions are separated by the columns of
+        `partition_schema` as well.
+        """
+        if schema is not None:
+            return _processing_set(
+                filename_or_obj, schema, group, partition_schema, drop_variables, lock, lock_timeout, follow_external
+            )
+        if partition_schema is not None:
+            raise UsageError('partition_schema is for schema="msv4"')
         manager = _manager(filename_or_obj, lock, lock_timeout, follow_external)
         try:
             opened = manager.acquire()
@@ -381,13 +394,38 @@ class H5bridgeBackend(BackendEntrypoint):
         return tree
 
 
+def _processing_set(
+    path: Any,
+    schema: str,
+    group: str | None,
+    partition_schema: list[str] | None,
+    drop_variables: str | Iterable[str] | None,
+    lock: bool,
+    lock_timeout: float,
+    follow_external: bool,
+) -> dict[str, Dataset]:
+    if schema != "msv4":
+        raise UsageError(f"schema is {schema!r}; it can be 'msv4'")
+    if group is not None:
+        raise UsageError('schema="msv4" has no groups to choose from: index the tree')
+    dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+    found, close = _msv4.groups(path, _options(lock, lock_timeout, follow_external), partition_schema, dropped)
+    for dataset in found.values():
+        dataset.set_close(close)
+    return found
+
+
 def _manager(path: Any, lock: bool, lock_timeout: float, follow_external: bool) -> Any:
     """Opens the source when it is needed, once for all who ask for it; pickles as path and options."""
-    options = ("lock_timeout", lock_timeout if lock else None), ("follow_external", follow_external)
+    options = _options(lock, lock_timeout, follow_external)
     name = os.fspath(path)
     if "://" not in name:
         name = os.path.abspath(os.path.expanduser(name))
     return CachingFileManager(_Opened, name, options, mode="r")
+
+
+def _options(lock: bool, lock_timeout: float, follow_external: bool) -> tuple[tuple[str, Any], ...]:
+    return ("lock_timeout", lock_timeout if lock else None), ("follow_external", follow_external)
 
 
 def _found(opened: _Opened, group: str, path: Any) -> str:

@@ -7,6 +7,7 @@ mod error;
 mod interpreter;
 mod keywords;
 mod live;
+mod msv4;
 mod others;
 mod outline;
 mod source;
@@ -30,6 +31,8 @@ mod _native {
     use crate::column::Column;
     #[pymodule_export]
     use crate::live::{LiveReader, LiveWriter};
+    #[pymodule_export]
+    use crate::msv4::Msv4;
     #[pymodule_export]
     use crate::outline::{hypercube_part, hypercube_rows, outline, stored_cells};
     #[pymodule_export]

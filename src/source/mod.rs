@@ -12,6 +12,7 @@ mod edits;
 mod join;
 mod joined;
 mod marks;
+mod measurement_set;
 mod native_table;
 mod origin;
 mod predicate;

@@ -74,3 +74,9 @@ pub(crate) fn scale(measure: Option<&Record>) -> String {
         _ => "utc".to_owned(),
     }
 }
+
+/// Frame of frequencies of a casacore reference, such as `LSRK`.
+pub(crate) fn observer_named(reference: &str) -> &'static str {
+    const NAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOPO", "GALACTO", "LGROUP", "CMB"];
+    observer(NAMES.iter().position(|name| *name == reference).map_or(-1, |code| code as i64))
+}
