@@ -324,29 +324,32 @@ impl Main<'_, '_> {
 /// # Errors
 /// `NotFound` if a cell is undefined; `Unsupported` if shapes differ; those of reading.
 fn common_shape(column: &Column<'_>, grid: &Grid) -> Result<Shape> {
-    if let Some(shape) = &column.info().shape {
-        return Ok(shape.clone());
-    }
     if column.info().desc.kind == ctds::ColumnKind::Scalar {
         return Ok(Shape::scalar());
     }
     let name = &column.info().desc.name;
+    let hull = grid.runs().reduce(|hull, run| hull.start.min(run.start)..hull.end.max(run.end));
+    let hull = hull.ok_or_else(|| Error::not_found(format!("column {name} has no cells")))?;
+    // rows between those of the grid may have other shapes
+    if let Ok(shape) = column.shape(hull) {
+        return Ok(shape);
+    }
     let mut first: Option<(u64, Shape)> = None;
-    for row in grid.runs().flatten() {
-        let shape = column.cell_shape(row)?;
-        let shape =
-            shape.ok_or_else(|| Error::not_found(format!("column {name}: the cell of row {row} is undefined")))?;
-        match &first {
-            None => first = Some((row, shape)),
-            Some((_, other)) if *other == shape => {}
-            Some((of, other)) => {
-                return Err(Error::unsupported(format!(
-                    "column {name}: the cell of row {row} has shape {shape}, that of row {of} {other}; cells of one partition have one shape"
-                )));
-            }
+    for run in grid.runs() {
+        let row = run.start;
+        let shape = column.shape(run).map_err(|error| match error.kind() {
+            ErrorKind::Usage => Error::unsupported(format!("{error}; cells of one partition have one shape")),
+            _ => error,
+        })?;
+        let (of, other) = first.get_or_insert_with(|| (row, shape.clone()));
+        if *other != shape {
+            return Err(Error::unsupported(format!(
+                "column {name}: the cell in row {row} has shape {shape}, that in row {of} {other}; cells of one \
+                 partition have one shape"
+            )));
         }
     }
-    first.map(|(_, shape)| shape).ok_or_else(|| Error::not_found(format!("column {name} has no cells")))
+    Ok(first.map(|(_, shape)| shape).unwrap_or_default())
 }
 
 /// Time scale of the column TIME.

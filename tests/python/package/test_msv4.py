@@ -1,0 +1,458 @@
+"""MeasurementSets as MSv4: judged by the schema checker of xradio, and cell by cell by casacore."""
+import collections
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import xarray
+from casacore import tables
+
+import support
+
+pytest.importorskip('h5bridge', reason='the Python package is not installed: scripts/setup-python', exc_type=ImportError)
+hypothesis = pytest.importorskip('hypothesis')
+check = pytest.importorskip('xradio.schema.check')
+pytest.importorskip('xradio.measurement_set')
+import h5bridge  # noqa: E402
+
+strategies = hypothesis.strategies
+
+DEMO = support.own_copy('demo', 'demo.ms')
+TWO = support.own_copy('twospw', 'twospw.ms')
+UNIX = 3506716800.0
+# variable, column of the main table
+ON_GRID = (('VISIBILITY', 'DATA'), ('VISIBILITY_CORRECTED', 'CORRECTED_DATA'), ('VISIBILITY_MODEL', 'MODEL_DATA'), ('SPECTRUM', 'FLOAT_DATA'),
+           ('FLAG', 'FLAG'), ('UVW', 'UVW'), ('TIME_CENTROID', 'TIME_CENTROID'), ('EFFECTIVE_INTEGRATION_TIME', 'EXPOSURE'),
+           ('INTEGRATION_TIME', 'INTERVAL'))
+
+
+def open_set(path, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)
+        return xarray.open_datatree(path, engine='h5bridge', schema='msv4', **options)
+
+
+def check_set(path, judge=None, **options):
+    """Opens PATH; the schema has no issues, each row of the table JUDGE is found once, and values are casacore's.
+
+    Returns how many rows and variables were compared."""
+    counts = collections.Counter()
+    with open_set(path, **options) as tree, tables.table(str(judge or path), ack=False) as table:
+        assert not list(check.check_datatree(tree))
+        found = collections.Counter()
+        for part in tree.children.values():
+            rows = part._row.values
+            has = rows >= 0
+            found.update(rows[has].tolist())
+            check_places(part, table, rows, has)
+            for name, column in ON_GRID:
+                if name in part.data_vars:
+                    check_variable(part, table, name, column, rows, has)
+                    counts['variables'] += 1
+            check_weight(part, table, rows, has)
+        assert found == collections.Counter(range(table.nrows()))
+        if tree.children:
+            assert len(tree.xr_ps.summary()) == len(tree.children)
+        counts['rows'] += table.nrows()
+    return counts
+
+
+def check_places(part, table, rows, has):
+    """Time, antennas and field of each place are those of its row."""
+    time, second = np.nonzero(has)
+    chosen = rows[has].tolist()
+    column = {name: table.getcol(name) for name in ('TIME', 'ANTENNA1', 'ANTENNA2', 'FIELD_ID', 'SCAN_NUMBER')}
+    assert (part.time.values[time] == column['TIME'][chosen] - UNIX).all()
+    assert (np.diff(part.time.values) > 0).all()
+    with tables.table(table.getkeyword('ANTENNA'), ack=False) as antennas:
+        names = antennas.getcol('NAME')
+    axes = ('antenna_name',) * 2 if 'antenna_name' in part._row.dims else ('baseline_antenna1_name', 'baseline_antenna2_name')
+    for axis, key in zip(axes, ('ANTENNA1', 'ANTENNA2')):
+        shown = part[axis].values[second]
+        # with the station or the number where names alone do not tell antennas apart
+        assert all(str(name).startswith(names[number]) for name, number in zip(shown, column[key][chosen]))
+    fields = part.field_name.values[time]
+    assert all(str(name).endswith('_%d' % number) for name, number in zip(fields, column['FIELD_ID'][chosen]))
+    assert (part.scan_name.values[time].astype(int) == column['SCAN_NUMBER'][chosen]).all()
+
+
+def check_variable(part, table, name, column, rows, has):
+    values = part[name].values
+    expected = np.array([table.getcell(column, row) for row in rows[has].tolist()])
+    if column == 'TIME_CENTROID':
+        expected = expected - UNIX
+    if 'frequency' in part[name].dims and descends(part, table):
+        expected = expected[:, ::-1]
+    assert values[has].dtype == expected.dtype and (values[has].tobytes() == np.ascontiguousarray(expected).tobytes()), name
+    check_padding(name, values[~has])
+
+
+def check_padding(name, missing):
+    assert missing.all() if missing.dtype == bool else np.isnan(missing).all(), name
+
+
+def check_weight(part, table, rows, has):
+    values, chosen = part.WEIGHT.values, rows[has].tolist()
+    assert part.WEIGHT.dims[2:] == ('frequency', 'polarization')
+    check_padding('WEIGHT', values[~has])
+    if 'WEIGHT_SPECTRUM' in table.colnames() and all(table.iscelldefined('WEIGHT_SPECTRUM', row) for row in chosen):
+        expected = np.array([table.getcell('WEIGHT_SPECTRUM', row) for row in chosen])
+        expected = expected[:, ::-1] if descends(part, table) else expected
+    else:
+        expected = np.array([table.getcell('WEIGHT', row) for row in chosen])[:, None, :]
+    assert (values[has] == np.broadcast_to(expected, values[has].shape)).all()
+
+
+def descends(part, table):
+    window = int(part.frequency.attrs['spectral_window_name'].rpartition('_')[2])
+    with tables.table(table.getkeyword('SPECTRAL_WINDOW'), ack=False) as windows:
+        channels = windows.getcell('CHAN_FREQ', window)
+    assert (part.frequency.values == np.sort(channels)).all()
+    return len(channels) > 1 and channels[-1] < channels[0]
+
+
+def changed(tmp_path, change, source=DEMO, name='changed.ms'):
+    """A copy of a MeasurementSet that `change(table)` has changed."""
+    path = str(tmp_path / name)
+    shutil.copytree(source, path)
+    with tables.table(path, readonly=False, ack=False) as table:
+        change(table)
+    return path
+
+
+# ---- the schema, rows and values -------------------------------------------------------------------------------------
+
+def measurement_sets():
+    """The MeasurementSets of the corpus: (entry, path)."""
+    return [(entry, name) for entry in support.corpus_entries() for name in support.roots(entry['tables'])
+            if os.path.join(name, 'DATA_DESCRIPTION') in entry['tables'] or './DATA_DESCRIPTION' in entry['tables']]
+
+
+@pytest.mark.parametrize('path', [DEMO, TWO], ids=['demo', 'twospw'])
+def test_table(path, counts):
+    counts.update(check_set(path))
+
+
+@pytest.mark.parametrize('entry,name', measurement_sets() or [pytest.param(None, '', marks=pytest.mark.skip(reason='the corpus is missing'))],
+                         ids=lambda value: value['name'] if isinstance(value, dict) else '')
+def test_corpus(entry, name, tmp_path, counts):
+    path = os.path.join(support.unpack(entry, tmp_path), name)
+    with tables.table(path, ack=False) as table:
+        is_set = 'TIME' in table.colnames()
+    if not is_set:
+        with pytest.raises(h5bridge.UsageError, match='not a MeasurementSet: the main table has no column TIME'):
+            open_set(path)
+        return
+    counts.update(check_set(path))
+    native = tmp_path / 'native.h5'
+    support.h5bridge('to-hdf5', path, native)
+    counts.update(check_set(native, judge=path))
+
+
+@pytest.mark.parametrize('kind', ['native', 'container', 'live'])
+def test_other_homes(kind, tmp_path, counts):
+    """The set is the same wherever the table is."""
+    path = tmp_path / ('demo.mf' if kind == 'container' else 'demo.h5')
+    if kind == 'live':
+        support.h5bridge('follow', DEMO, path, '--until-idle', '1')
+    else:
+        support.h5bridge('pack' if kind == 'container' else 'to-hdf5', DEMO, path)
+    with open_set(DEMO) as expected, open_set(path) as found:
+        for part, other in zip(expected.children.values(), found.children.values(), strict=True):
+            for name in ('creation_date', 'data_groups'):
+                del part.attrs[name], other.attrs[name]
+        xarray.testing.assert_identical(found, expected)
+    counts.update(check_set(path, judge=DEMO))
+
+
+def test_no_rows(tmp_path):
+    path = changed(tmp_path, lambda table: table.removerows(list(range(table.nrows()))))
+    with open_set(path) as tree:
+        assert not tree.children and tree.attrs == {'type': 'processing_set'}
+
+
+# ---- traps: no row is lost -------------------------------------------------------------------------------------------
+
+def put(column, change):
+    """A change of a table: what `change` makes of a column."""
+    def of(table):
+        values = table.getcol(column)
+        table.putcol(column, change(values))
+    return of
+
+
+def test_rows_of_one_place(tmp_path):
+    """The same time and baseline twice: the rows that come second are in a partition of their own."""
+    def twice(table):
+        times = table.getcol('TIME')
+        later = np.unique(times)[1]
+        times[times == later] = times[0]
+        table.putcol('TIME', times)
+    path = changed(tmp_path, twice)
+    check_set(path)
+    with open_set(path) as tree, open_set(DEMO) as before:
+        assert len(tree.children) > len(before.children)
+
+
+def test_swapped_antennas(tmp_path):
+    """A baseline in the opposite direction is another baseline, not conjugated."""
+    def swap(table):
+        first, second = table.getcol('ANTENNA1'), table.getcol('ANTENNA2')
+        chosen = np.arange(table.nrows()) % 3 == 1
+        first[chosen], second[chosen] = second[chosen].copy(), first[chosen].copy()
+        table.putcol('ANTENNA1', first)
+        table.putcol('ANTENNA2', second)
+    check_set(changed(tmp_path, swap))
+
+
+def test_missing_rows(tmp_path):
+    path = changed(tmp_path, lambda table: table.removerows([3, 17, 18, table.nrows() - 1]))
+    check_set(path)
+    with open_set(path) as tree:
+        assert sum(int((part._row.values < 0).sum()) for part in tree.children.values()) == 4
+
+
+@pytest.mark.parametrize('column,extra', [('PROCESSOR_ID', 1), ('OBSERVATION_ID', 1)])
+def test_ids_separate(column, extra, tmp_path):
+    """Rows of several processors or observations are never in one partition, even if the subtable lacks them."""
+    path = changed(tmp_path, put(column, lambda values: np.arange(len(values)) // 30 % 2 * extra))
+    check_set(path)
+    with open_set(path) as tree, tables.table(path, ack=False) as table:
+        ids = table.getcol(column)
+        for part in tree.children.values():
+            rows = part._row.values
+            assert len(set(ids[rows[rows >= 0]].tolist())) == 1
+
+
+def test_two_fields_at_one_time(tmp_path):
+    """Subarrays look at two fields at once: each time of a partition has one field."""
+    path = changed(tmp_path, put('FIELD_ID', lambda values: np.arange(len(values)) % 2))
+    check_set(path)
+
+
+def test_several_intervals(tmp_path):
+    path = changed(tmp_path, put('INTERVAL', lambda values: np.where(np.arange(len(values)) % 2, 2.0, 3.0)))
+    check_set(path)
+    with open_set(path) as tree:
+        part = next(iter(tree.children.values()))
+        assert np.isnan(part.time.attrs['integration_time']['data']) and 'INTEGRATION_TIME' in part
+    check_set(path, partition_schema=['INTERVAL'])
+    with open_set(path, partition_schema=['INTERVAL']) as tree:
+        assert {part.time.attrs['integration_time']['data'] for part in tree.children.values()} == {2.0, 3.0}
+
+
+def test_padding_is_said(tmp_path):
+    """Averaging by baseline leaves most places without a row: a warning names what helps."""
+    def averaged(table):
+        times, intervals = table.getcol('TIME'), table.getcol('INTERVAL')
+        rows = np.arange(table.nrows())
+        times = times + rows * 0.001
+        intervals[:] = np.where(rows % 2, 4.0, 8.0)
+        table.putcol('TIME', times)
+        table.putcol('INTERVAL', intervals)
+    path = changed(tmp_path, averaged)
+    check_set(path)
+    with pytest.warns(UserWarning, match='places have no row; less with .*INTERVAL'):
+        xarray.open_datatree(path, engine='h5bridge', schema='msv4').close()
+
+
+def test_baseline_after_baseline(tmp_path):
+    """Rows in the order of baselines."""
+    path = str(tmp_path / 'sorted.ms')
+    with tables.table(DEMO, ack=False) as table:
+        table.query('', sortlist='DATA_DESC_ID, ANTENNA1, ANTENNA2, TIME').copy(path, deep=True).close()
+    check_set(path)
+
+
+def test_descending_channels(tmp_path):
+    path = changed(tmp_path, lambda table: None)
+    with tables.table(path + '/SPECTRAL_WINDOW', readonly=False, ack=False) as windows:
+        for row in range(windows.nrows()):
+            windows.putcell('CHAN_FREQ', row, windows.getcell('CHAN_FREQ', row)[::-1].copy())
+    check_set(path)
+    with pytest.warns(UserWarning, match='channels descend'), \
+            xarray.open_datatree(path, engine='h5bridge', schema='msv4') as tree:
+        part = next(iter(tree.children.values()))
+        whole = part.VISIBILITY.values
+    with open_set(path) as tree:
+        part = next(iter(tree.children.values()))
+        assert (part.VISIBILITY[:, :, 1:4].values == whole[:, :, 1:4]).all()
+        assert (part.VISIBILITY[:, :, 0, 1].values == whole[:, :, 0, 1]).all()
+
+
+def test_single_dish(tmp_path):
+    """FLOAT_DATA of autocorrelations."""
+    path = str(tmp_path / 'dish.ms')
+    with tables.table(DEMO, ack=False) as table:
+        chosen = table.query('ANTENNA1 < 4')
+        chosen.copy(path, deep=True).close()
+    with tables.table(path, readonly=False, ack=False) as table:
+        data = table.getcol('DATA')
+        table.putcol('ANTENNA2', table.getcol('ANTENNA1'))
+        # one row for each antenna and time
+        table.removecols('DATA')
+        description = tables.makearrcoldesc('FLOAT_DATA', 0.0, ndim=2, valuetype='float')
+        table.addcols(tables.maketabdesc([description]))
+        table.putcol('FLOAT_DATA', np.abs(data).astype(np.float32))
+    check_set(path)
+    with open_set(path) as tree:
+        for part in tree.children.values():
+            assert part.attrs['type'] == 'spectrum' and part.SPECTRUM.dims[1] == 'antenna_name'
+
+
+@pytest.mark.parametrize('name', ['FEED', 'PROCESSOR', 'STATE', 'OBSERVATION', 'POLARIZATION', 'POINTING', 'FIELD'])
+def test_empty_subtables(name, tmp_path):
+    """Empty subtables are not fatal."""
+    path = changed(tmp_path, lambda table: None)
+    with tables.table(path + '/' + name, readonly=False, ack=False) as table:
+        table.removerows(list(range(table.nrows())))
+    with open_set(path) as tree:
+        if name != 'FIELD':
+            assert not list(check.check_datatree(tree))
+        assert sum(int((part._row.values >= 0).sum()) for part in tree.children.values()) == tables.table(path, ack=False).nrows()
+
+
+def test_cells_of_several_shapes(tmp_path):
+    """An error names the column and the row."""
+    path = str(tmp_path / 'shapes.ms')
+    shutil.copytree(TWO, path)
+    with tables.table(path, readonly=False, ack=False) as table:
+        ids = table.getcol('DATA_DESC_ID')
+        assert len(set(ids.tolist())) == 2
+        table.putcol('DATA_DESC_ID', np.zeros_like(ids))
+    with pytest.raises(h5bridge.UnsupportedError, match=r'column DATA: .*row \d+ has shape .*one shape'):
+        open_set(path)
+
+
+keys = strategies.tuples(strategies.integers(0, 3), strategies.integers(0, 2), strategies.integers(0, 2), strategies.sampled_from([0, 0, 0, 1]),
+                         strategies.sampled_from([0, 0, 1]), strategies.sampled_from([0, 0, 0, 0, 1]))
+
+
+def test_any_rows(tmp_path, counts):
+    """Whatever the index columns say, each row is found once, at its place."""
+    path = str(tmp_path / 'any.ms')
+    with tables.table(DEMO, ack=False) as table:
+        table.selectrows(list(range(24))).copy(path, deep=True).close()
+    names = ('TIME', 'ANTENNA1', 'ANTENNA2', 'FIELD_ID', 'SCAN_NUMBER', 'FEED1')
+
+    @hypothesis.given(strategies.lists(keys, min_size=24, max_size=24))
+    @hypothesis.settings(max_examples=40 if not support.LONG else 1000, deadline=None, database=None, derandomize=not support.LONG)
+    def check_any(rows):
+        with tables.table(path, readonly=False, ack=False) as table:
+            for number, name in enumerate(names):
+                values = np.array([row[number] for row in rows])
+                table.putcol(name, 5e9 + values if name == 'TIME' else values.astype(np.int32))
+        counts.update(check_set(path))
+    check_any()
+
+
+# ---- subtables -------------------------------------------------------------------------------------------------------
+
+def test_subtables_of_the_demo():
+    with open_set(DEMO) as tree, tables.table(DEMO + '/ANTENNA', ack=False) as antennas:
+        part = next(iter(tree.children.values()))
+        antenna = part['antenna_xds']
+        assert list(antenna.antenna_name.values) == antennas.getcol('NAME')
+        assert (antenna.ANTENNA_POSITION.values == antennas.getcol('POSITION')).all()
+        with tables.table(DEMO + '/FIELD', ack=False) as fields:
+            centre = part['field_and_source_base_xds'].FIELD_PHASE_CENTER_DIRECTION.values
+            ids = [int(str(name).rpartition('_')[2]) for name in part['field_and_source_base_xds'].field_name.values]
+            assert (centre == fields.getcol('PHASE_DIR')[ids, 0]).all()
+
+
+# ---- what xarray and xradio ask of it --------------------------------------------------------------------------------
+
+def index_of(draw, length):
+    kind = draw(strategies.sampled_from(['all', 'slice', 'integer', 'array']))
+    if kind == 'all':
+        return slice(None)
+    if kind == 'integer':
+        return draw(strategies.integers(-length, length - 1))
+    if kind == 'array':
+        return np.array(draw(strategies.lists(strategies.integers(-length, length - 1), max_size=7)), int)
+    start, stop = sorted(draw(strategies.tuples(strategies.integers(0, length), strategies.integers(0, length))))
+    step = draw(strategies.sampled_from([1, 1, 2, -1]))
+    found = slice(start, stop, step) if step > 0 else slice(None, None, step)
+    return found
+
+
+@pytest.mark.parametrize('name', ['VISIBILITY', 'FLAG', 'UVW', 'WEIGHT', 'TIME_CENTROID', '_row'])
+def test_any_index(name, tmp_path):
+    path = changed(tmp_path, lambda table: table.removerows([3, 17, 18]))
+    with open_set(path, cache=False) as tree:
+        lazy = next(iter(tree.children.values()))[name].variable
+        whole = xarray.Variable(lazy.dims, np.array(lazy.values))
+
+        @hypothesis.given(strategies.data())
+        @hypothesis.settings(max_examples=60 if not support.LONG else 2000, deadline=None, database=None, derandomize=not support.LONG)
+        def check_any(data):
+            key = tuple(index_of(data.draw, length) for length in lazy.shape)
+            found, expected = lazy[key], whole[key]
+            assert found.dims == expected.dims and found.shape == expected.shape
+            assert np.array_equal(found.values, expected.values, equal_nan=expected.dtype.kind in 'fc')
+        check_any()
+
+
+def test_dask_and_pickles():
+    tree = h5bridge.open_processing_set(DEMO)
+    with open_set(DEMO) as plain:
+        for name, part in tree.children.items():
+            assert part.VISIBILITY.chunks
+            assert (part.VISIBILITY.values == plain[name].VISIBILITY.values).all()
+        again = pickle.loads(pickle.dumps(tree))
+        xarray.testing.assert_identical(again.compute(), tree.compute())
+        again.close()
+    tree.close()
+
+
+def test_processing_sets_of_xradio():
+    with open_set(TWO) as tree:
+        summary = tree.xr_ps.summary()
+        assert len(summary) == 2
+        chosen = tree.xr_ps.query(spw_name=summary.iloc[0]['spw_name'])
+        assert len(chosen.children) == 1
+        intents = summary.iloc[0]['scan_intents']
+    eager = h5bridge.open_processing_set(TWO, scan_intents=list(intents), array_backend='xarray')
+    assert eager.children and next(iter(eager.children.values())).VISIBILITY.chunks is None
+    eager.close()
+    nothing = h5bridge.open_processing_set(TWO, scan_intents=['NO_SUCH_INTENT'])
+    assert not nothing.children
+    nothing.close()
+    by_scan = h5bridge.open_processing_set(DEMO, partition_schema=['SCAN_NUMBER', 'FIELD_ID'])
+    assert all(len(set(part.scan_name.values.tolist())) == 1 for part in by_scan.children.values())
+    by_scan.close()
+
+
+@pytest.mark.parametrize('options,said', [
+    ({'schema': 'msv5'}, "schema is 'msv5'; it can be 'msv4'"),
+    ({'schema': 'msv4', 'group': 'MAIN'}, 'no groups'),
+    ({'partition_schema': ['FIELD_ID']}, 'partition_schema is for'),
+    ({'schema': 'msv4', 'partition_schema': ['FIELDID']}, 'partitions cannot be made by FIELDID; did you mean FIELD_ID'),
+])
+def test_wrong_options(options, said):
+    with pytest.raises(h5bridge.UsageError, match=said):
+        xarray.open_datatree(DEMO, engine='h5bridge', **options)
+    with pytest.raises(h5bridge.UsageError, match='array_backend'):
+        h5bridge.open_processing_set(DEMO, array_backend='numpy')
+
+
+def test_other_tables():
+    path = os.path.join(support.TESTDATA, 'shapes', 'shapes.tab')
+    with pytest.raises(h5bridge.UsageError, match='not a MeasurementSet'):
+        open_set(path)
+
+
+def test_close_gives_back_the_lock(tmp_path):
+    path = changed(tmp_path, lambda table: None)
+    probe = ('import sys, casacore.tables as t; s = t.table(sys.argv[1], readonly=False, ack=False, lockoptions="user"); '
+             'sys.exit(0 if s.lock(True, 1) is None and s.haslock(True) else 3)')
+    writes = lambda: subprocess.run([sys.executable, '-c', probe, path], capture_output=True).returncode == 0  # noqa: E731
+    tree = open_set(path)
+    assert not writes()
+    tree.close()
+    assert writes()
