@@ -6,7 +6,10 @@ mod grid;
 mod measures;
 mod partition;
 mod place;
+mod rows;
 mod tables;
+#[cfg(test)]
+mod testing;
 
 pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
 pub use grid::Grid;
