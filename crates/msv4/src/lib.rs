@@ -10,6 +10,7 @@ mod rows;
 mod tables;
 #[cfg(test)]
 mod testing;
+mod weather;
 
 pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
 pub use grid::Grid;
