@@ -7,6 +7,7 @@ mod measures;
 mod partition;
 mod place;
 mod rows;
+mod system_calibration;
 mod tables;
 #[cfg(test)]
 mod testing;
