@@ -6,6 +6,7 @@ mod grid;
 mod measures;
 mod partition;
 mod place;
+mod pointing;
 mod rows;
 mod system_calibration;
 mod tables;
