@@ -2,9 +2,11 @@
 #![deny(missing_docs)]
 
 mod dataset;
+mod gain_curve;
 mod grid;
 mod measures;
 mod partition;
+mod phase_calibration;
 mod place;
 mod pointing;
 mod rows;
