@@ -7,6 +7,7 @@ mod grid;
 mod measures;
 mod partition;
 mod phase_calibration;
+mod phased_array;
 mod place;
 mod pointing;
 mod rows;
