@@ -11,6 +11,7 @@ mod phased_array;
 mod place;
 mod pointing;
 mod rows;
+mod subtables;
 mod system_calibration;
 mod tables;
 #[cfg(test)]
