@@ -1,8 +1,8 @@
 //! Rows of a subtable on the axes of a partition, and their cells as arrays.
 //!
 //! A slot is a place of an array that takes the cell of a row, such as an antenna at a time; slots
-//! are counted with the last axis fastest. Of several rows in one slot the last one is taken. A slot
-//! without a row, or whose cell is undefined or empty, has a missing value, such as NaN.
+//! are counted with the last axis fastest. Of several rows in one slot the last one is taken. A
+//! slot without a row, or whose cell is undefined or empty, has a missing value, such as NaN.
 
 use ctds::value::{Complex32, Complex64, DataType, Shape, Values};
 use ctds::{Error, Result};
