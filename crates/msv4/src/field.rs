@@ -2,7 +2,6 @@
 
 use bstr::ByteSlice;
 use ctds::Result;
-use ctds::value::Values;
 
 use crate::dataset::{Attribute, Dataset, Variable, attributes, quantity};
 use crate::measures::frame;
@@ -55,7 +54,7 @@ impl Fields {
                     direction = [longitude, latitude];
                 }
                 moving |= terms.len() > 2;
-                reference = reference_of(&table, column, row)?;
+                reference = table.reference(column, row)?.unwrap_or(reference);
             }
             directions.push(direction);
             references.push(reference);
@@ -129,29 +128,6 @@ fn sky(frame: &str) -> Vec<(String, Attribute)> {
     attributes([("type", "sky_coord".into()), ("units", "rad".into()), ("frame", frame.into())])
 }
 
-/// The reference of a direction: that of the row if a column has it, as a name or a code.
-///
-/// # Errors
-/// Those of reading that column.
-fn reference_of(table: &Subtable<'_>, column: &str, row: u64) -> Result<String> {
-    let measure = table.measure(column);
-    let of_column = measure.and_then(|measure| measure.string("Ref")).map_or("J2000".to_owned(), ToString::to_string);
-    let Some(name) = measure.and_then(|measure| measure.string("VarRefCol")).map(ToString::to_string) else {
-        return Ok(of_column);
-    };
-    Ok(match table.cell(&name, row)? {
-        Some((_, Values::String(texts))) => texts.first().map_or(of_column, ToString::to_string),
-        Some((_, values)) => {
-            let codes = measure.and_then(|measure| measure.integers("TabRefCodes")).unwrap_or_default();
-            let code = values.integers().and_then(|codes| codes.first().copied());
-            let place = codes.iter().position(|other| Some(*other) == code);
-            let types = measure.and_then(|measure| measure.strings("TabRefTypes")).unwrap_or_default();
-            place.and_then(|place| types.get(place)).map_or(of_column, ToString::to_string)
-        }
-        None => of_column,
-    })
-}
-
 /// What SOURCE has of the fields, for a spectral window.
 #[derive(Default)]
 struct Sources {
@@ -200,7 +176,7 @@ impl Sources {
             let pair = cell.and_then(|cell| cell.get(..2).map(|pair| [pair[0], pair[1]]));
             directions.extend(pair.unwrap_or([f64::NAN; 2]));
             if let (None, Some(row)) = (&reference, row) {
-                reference = Some(reference_of(&table, "DIRECTION", *row)?);
+                reference = Some(table.reference("DIRECTION", *row)?.unwrap_or_else(|| "J2000".to_owned()));
             }
         }
         found.directions = reference.map(|reference| (directions, frame(&reference)));

@@ -96,8 +96,8 @@ impl Grid {
         let key = (baseline as u32, time as u32);
         let after = self.along.partition_point(|run| (run.baseline, run.time) <= key);
         let run = self.along[..after].last()?;
-        let inside = key.1 - run.time;
-        (run.baseline == key.0 && inside < run.len).then(|| run.row + u64::from(inside))
+        let inside = (run.baseline == key.0).then(|| key.1 - run.time)?;
+        (inside < run.len).then(|| run.row + u64::from(inside))
     }
 
     /// The rows of the grid, a range for each run, in no order.

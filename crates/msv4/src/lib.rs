@@ -21,15 +21,25 @@
 mod antenna;
 mod dataset;
 mod field;
+mod gain_curve;
 mod grid;
 mod measures;
 mod observation;
 mod partition;
+mod phase_calibration;
+mod phased_array;
 mod place;
+mod pointing;
 mod read;
+mod rows;
 mod set;
+mod subtables;
+mod system_calibration;
 mod tables;
+#[cfg(test)]
+mod testing;
 mod visibility;
+mod weather;
 
 pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
 pub use grid::Grid;

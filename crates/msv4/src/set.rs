@@ -10,6 +10,7 @@ use crate::measures::correlation;
 use crate::observation::telescope;
 use crate::partition::{Part, partitions};
 use crate::place::Place;
+use crate::subtables;
 use crate::tables::{MAIN, Subtable, Tables};
 use crate::visibility::{self, Window, is_single_dish, time_scale};
 
@@ -115,6 +116,7 @@ fn datasets(
     let mut found = vec![visibility::dataset(&place, &window, &fields, options, warnings)?];
     found.push(antenna::dataset(&place)?);
     found.push(fields.dataset(&place)?);
+    found.extend(subtables::read_all(&place, warnings));
     Ok(found)
 }
 

@@ -1,5 +1,7 @@
 //! What is asked of a MeasurementSet: its main table and its subtables by name.
 
+use std::ops::Range;
+
 use bstr::ByteSlice;
 use ctds::value::{Record, Shape, Values};
 use ctds::{Column, ColumnInfo, Error, Result};
@@ -8,7 +10,13 @@ use ctds::{Column, ColumnInfo, Error, Result};
 pub const MAIN: &str = ".";
 
 /// Most elements that are read of a column of a subtable.
-const MAX_ELEMENTS: u64 = 1 << 26;
+pub(crate) const MAX_ELEMENTS: u64 = 1 << 26;
+
+/// Most rows of a subtable that is read in blocks.
+const MAX_BLOCK_ROWS: u64 = 1 << 30;
+
+/// Rows of index columns, or elements of cells, that are in memory at a time.
+const BLOCK: u64 = 1 << 16;
 
 /// The tables of a MeasurementSet.
 pub trait Tables: Sync {
@@ -54,6 +62,29 @@ impl<'a> Subtable<'a> {
     /// Keyword MEASINFO of a column.
     pub(crate) fn measure(&self, column: &str) -> Option<&'a Record> {
         self.info(column)?.desc.keywords.record("MEASINFO")
+    }
+
+    /// The reference of a measure in a row: that of the row if another column has it, as a name or a
+    /// code.
+    ///
+    /// # Errors
+    /// Those of reading that column.
+    pub(crate) fn reference(&self, column: &str, row: u64) -> Result<Option<String>> {
+        let Some(measure) = self.measure(column) else { return Ok(None) };
+        let of_column = measure.string("Ref").map(ToString::to_string);
+        let Some(name) = measure.string("VarRefCol").map(ToString::to_string) else { return Ok(of_column) };
+        let found = match self.cell(&name, row)? {
+            Some((_, Values::String(texts))) => texts.first().map(ToString::to_string),
+            Some((_, values)) => {
+                let code = values.integers().and_then(|codes| codes.first().copied());
+                let codes = measure.integers("TabRefCodes").unwrap_or_default();
+                let place = codes.iter().position(|other| Some(*other) == code);
+                let types = measure.strings("TabRefTypes").unwrap_or_default();
+                place.and_then(|place| types.get(place)).map(ToString::to_string)
+            }
+            None => None,
+        };
+        Ok(found.or(of_column))
     }
 
     /// A scalar of each row as an integer.
@@ -141,14 +172,135 @@ impl<'a> Subtable<'a> {
         }
     }
 
-    fn other_type(&self, column: &str, expected: &str) -> Error {
+    /// Calls `each` for block after block of rows: with the first row, and the values of each of
+    /// `columns`, which are scalars.
+    ///
+    /// # Errors
+    /// `Format` if a column is missing; `Limit` if there are absurdly many rows; those of reading
+    /// and of `each`.
+    pub(crate) fn blocks<const N: usize>(
+        &self,
+        columns: [&str; N],
+        mut each: impl FnMut(u64, &[Values; N]) -> Result<()>,
+    ) -> Result<()> {
+        if self.rows > MAX_BLOCK_ROWS {
+            return Err(Error::limit(format!("{}: more than {MAX_BLOCK_ROWS} rows", self.name)));
+        }
+        let mut opened = Vec::with_capacity(N);
+        for column in columns {
+            if self.info(column).is_none() {
+                return Err(Error::format(format!("{} has no column {column}", self.name)));
+            }
+            opened.push(self.tables.column(self.name, column)?);
+        }
+        for start in (0..self.rows).step_by(BLOCK as usize) {
+            let rows = start..self.rows.min(start + BLOCK);
+            let mut values = [const { Values::Bool(Vec::new()) }; N];
+            for ((column, opened), values) in columns.iter().zip(&opened).zip(&mut values) {
+                *values = opened.values(rows.clone())?;
+                self.check_length(column, &rows, 1, values)?;
+            }
+            each(start, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` for consecutive ones of `rows`, which ascend, whose cells have one shape: with
+    /// their places in `rows`, and the shape, first axis fastest. Undefined and empty cells are
+    /// left out, and all those of a missing column.
+    ///
+    /// # Errors
+    /// Those of reading and of `each`; `Limit` if a cell is absurdly large.
+    pub(crate) fn shapes(
+        &self,
+        column: &str,
+        rows: &[u64],
+        mut each: impl FnMut(Range<usize>, &Shape) -> Result<()>,
+    ) -> Result<()> {
+        if self.info(column).is_none() {
+            return Ok(());
+        }
+        let opened = self.tables.column(self.name, column)?;
+        let mut each = |places: Range<usize>, shape: &Shape| match shape.elements()? {
+            0 => Ok(()),
+            elements if elements > MAX_ELEMENTS => {
+                let row = rows.get(places.start).copied().unwrap_or_default();
+                Err(Error::limit(format!("{column} of {}, row {row}: a cell of {shape} elements", self.name)))
+            }
+            _ => each(places, shape),
+        };
+        let mut start = 0;
+        while let Some(&first) = rows.get(start) {
+            let len = rows[start..].iter().zip(first..).take_while(|(row, next)| **row == *next).count();
+            match opened.shape(first..first + len as u64) {
+                Ok(shape) => each(start..start + len, &shape)?,
+                // differing or undefined cells
+                Err(_) => {
+                    let mut last: Option<(usize, Shape)> = None;
+                    for (place, row) in (start..start + len).zip(first..) {
+                        let shape = opened.cell_shape(row)?;
+                        if last.as_ref().map(|(_, shape)| shape) != shape.as_ref() {
+                            if let Some((from, shape)) = last.take() {
+                                each(from..place, &shape)?;
+                            }
+                            last = shape.map(|shape| (place, shape));
+                        }
+                    }
+                    if let Some((from, shape)) = last {
+                        each(from..start + len, &shape)?;
+                    }
+                }
+            }
+            start += len;
+        }
+        Ok(())
+    }
+
+    /// As [`shapes`](Self::shapes), with the elements of the cells, one cell after the other.
+    ///
+    /// # Errors
+    /// As [`shapes`](Self::shapes).
+    pub(crate) fn cells(
+        &self,
+        column: &str,
+        rows: &[u64],
+        mut each: impl FnMut(Range<usize>, &Shape, &Values) -> Result<()>,
+    ) -> Result<()> {
+        if self.info(column).is_none() {
+            return Ok(());
+        }
+        let opened = self.tables.column(self.name, column)?;
+        self.shapes(column, rows, |places, shape| {
+            let elements = shape.elements()?;
+            let step = (BLOCK / elements).max(1) as usize;
+            for start in places.clone().step_by(step) {
+                let end = places.end.min(start + step);
+                let read = rows[start]..rows[start] + (end - start) as u64;
+                let values = opened.values(read.clone())?;
+                self.check_length(column, &read, elements, &values)?;
+                each(start..end, shape, &values)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn check_length(&self, column: &str, rows: &Range<u64>, elements: u64, values: &Values) -> Result<()> {
+        let (found, expected) = (values.len() as u64, (rows.end - rows.start) * elements);
+        if found == expected {
+            return Ok(());
+        }
+        let message = format!("{found} elements in rows {rows:?}, {expected} are expected");
+        Err(Error::format(format!("{column} of {}: {message}", self.name)))
+    }
+
+    pub(crate) fn other_type(&self, column: &str, expected: &str) -> Error {
         let found = self.info(column).map_or("", |info| info.data_type().name());
         Error::format(format!("{} has {column} of type {found}; expected are {expected}", self.name))
     }
 }
 
 /// Real numbers of any type as doubles; `None` for other values.
-fn doubles(values: &Values) -> Option<Vec<f64>> {
+pub(crate) fn doubles(values: &Values) -> Option<Vec<f64>> {
     match values {
         Values::Double(values) => Some(values.clone()),
         Values::Float(values) => Some(values.iter().map(|value| f64::from(*value)).collect()),
