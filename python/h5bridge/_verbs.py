@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from . import _native
-from ._errors import DifferentError
+from ._errors import DifferentError, UsageError
 from ._progress import following
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 Path: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[int, int, str, str], object] | bool | None
@@ -396,7 +400,7 @@ def plan(
 
 
 def to_ms(
-    source: Path,
+    source: Path | DataTree,
     out: Path,
     *,
     exact: bool = False,
@@ -411,16 +415,38 @@ def to_ms(
     lock_timeout: float = 60.0,
     progress: Progress = None,
 ) -> Summary:
-    """Writes a casacore table from a native HDF5 file, or from another table.
+    """Writes a casacore table from a native HDF5 file, or from another table; a MeasurementSet from a tree of MSv4.
 
     `exact` restores the original directory, every file and every byte, from a file made with `restorable=True`.
     `engines` lets virtual columns compute their values again. The directory appears under its name when it is whole;
     errors and interrupts are those of `to_hdf5`.
+
+    A `DataTree` of the schema MSv4, as those of `xarray.open_datatree(…, engine="h5bridge", schema="msv4")`, of
+    xradio and of xarray-ms, becomes a MeasurementSet of version 2, whose rows are in the order of time, baseline and
+    partition. Some times are in memory at once. Of the options it takes `overwrite` and `progress`. A warning names
+    each kind of content that a MeasurementSet has no place for. Raises `UsageError` or `UnsupportedError`, with the
+    path of the variable, for what is no MSv4.
     """
+    if not isinstance(source, str | os.PathLike):
+        others = exact or byte_order or engines or salvage or threads or follow_external or sync != "behind"
+        return _to_ms_of_tree(source, out, bool(others), overwrite, progress)
     words = _flag("--exact", exact) + _option("--byte-order", byte_order) + _flag("--engines", engines)
     words += _flag("--salvage", salvage) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     return _summary(call("to-ms", words, [source, out], progress))
+
+
+def _to_ms_of_tree(tree: DataTree, out: Path, has_others: bool, overwrite: bool, progress: Progress) -> Summary:
+    # xarray is imported when there is a tree
+    from . import _to_ms
+
+    if has_others:
+        raise UsageError("a tree takes only the options overwrite and progress")
+    with following(progress, "to-ms") as report:
+        found, said = _to_ms.write(tree, os.fspath(out), overwrite, report)
+    for sentence in said:
+        warnings.warn(sentence, UserWarning, stacklevel=3)
+    return Summary(**found, file_bytes=0, warnings=tuple(said))
 
 
 def pack(

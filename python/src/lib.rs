@@ -11,6 +11,7 @@ mod msv4;
 mod others;
 mod outline;
 mod source;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -37,6 +38,8 @@ mod _native {
     use crate::outline::{hypercube_part, hypercube_rows, outline, stored_cells};
     #[pymodule_export]
     use crate::source::Source;
+    #[pymodule_export]
+    use crate::writer::NewTableWriter;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

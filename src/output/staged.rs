@@ -42,6 +42,15 @@ impl StagedOutput {
         Output::stage(target.as_ref(), if_exists.into()).map(StagedOutput)
     }
 
+    /// Makes an empty directory beside `target`, in which a table is written.
+    ///
+    /// # Errors
+    /// `Exists` if the target exists and is not to be replaced, or holds no table; those of
+    /// [`create`](Self::create).
+    pub fn create_directory(target: impl AsRef<Path>, if_exists: IfExists) -> Result<Self> {
+        Output::create_directory(target.as_ref(), if_exists.into(), 0).map(StagedOutput)
+    }
+
     /// The temporary path beside the target, at which another process writes the file or directory.
     pub fn path(&self) -> &Path {
         self.0.partial()
