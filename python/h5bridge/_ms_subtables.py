@@ -113,8 +113,10 @@ def seconds(date: Any) -> float:
     except ValueError:
         return 0.0
     moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    epoch = datetime.datetime(1858, 11, 17, tzinfo=datetime.UTC)
-    return (moment - epoch).total_seconds()
+    unix = (moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)).total_seconds()
+    found = unix + UNIX_EPOCH
+    # so that no reader who rounds down finds the millisecond before
+    return found if found - UNIX_EPOCH >= unix else float(np.nextafter(found, np.inf))
 
 
 def variable(dataset: Dataset, path: str, name: str, *axes: tuple[str, ...]) -> Variable:
@@ -336,7 +338,7 @@ class Subtables:
             "PROJECT": str(info.get("project_UID") or info.get("project") or ""),
             "RELEASE_DATE": seconds(info.get("release_date", "")),
             "SCHEDULE": schedule,
-            "LOG": log.split("\n") if log else [],
+            "LOG": log.split("\n") if "observing_log" in info else [],
         }
         key = tuple(str(value) for value in row.values())
         place = self.observations.add(key, lambda: {**row, "TIME_RANGE": np.array(time_range)})

@@ -146,17 +146,20 @@ def _of_partition(path: str, node: DataTree, said: Said) -> dict[str, tuple[str,
     for name, child in node.children.items():
         kind = str(child.attrs.get("type", name.removesuffix("_xds")))
         below = f"{path}/{name}"
+        content = child.to_dataset(inherit=False)
         if kind.startswith("field_and_source"):
             kind = "field_and_source"
             if wanted == name and kind in found:
-                said.add("the dataset is left out: FIELD holds that of the base group", found.pop(kind)[0])
+                # that of the base group is kept
+                (below, content), found[kind] = found[kind], (below, content)
         if kind in found:
-            said.add("the dataset is left out: the partition has another one of its type", below)
+            if not content.equals(found[kind][1]):
+                said.add("the dataset is left out: the partition has another one of its type", below)
             continue
         if kind not in ("antenna", "field_and_source", "pointing", "system_calibration", "weather"):
             said.add(f"the dataset of type {kind} is left out", below)
             continue
-        found[kind] = below, child.to_dataset(inherit=False)
+        found[kind] = below, content
     return found
 
 
@@ -222,6 +225,10 @@ def _read_columns(part: _Partition, said: Said) -> None:
     for name, (column, _) in _SPECTRAL.items():
         if name in dataset.data_vars:
             part.columns[column] = name
+    for name in ("CORRECTED_DATA", "MODEL_DATA"):
+        # as xarray-ms names them
+        if name in dataset.data_vars:
+            part.columns.setdefault(name, name)
     named = str(base.get("correlated_data", ""))
     is_known = {"DATA", "FLOAT_DATA"} & set(part.columns)
     if not is_known and named in dataset.data_vars:
@@ -298,7 +305,7 @@ def _check_spectral(part: _Partition, name: str, kinds: str, said: Said) -> None
         raise UnsupportedError(f"{place}: type {found.dtype}, expected {words}")
     if found.dtype in (np.complex128, np.float64):
         said.add(f"type {found.dtype} is rounded to half of its bits, as a MeasurementSet has it", place)
-    if kinds == "bui" and found.dtype.kind != "b":
+    if kinds == "bui" and found.dtype.kind != "b" and (found.dtype != np.uint8 or "flag_bits" in found.attrs):
         said.add(f"type {found.dtype} becomes truth values: each bit flags", place)
 
 
@@ -827,6 +834,8 @@ def _write_calibration(writer: _native.NewTableWriter, having: list[_Partition],
                 axes.append(("frequency_system_cal", "frequency"))
             axes += [] if column == "PHASE_DIFF" else [("receptor_label",)]
             of_grid = variable(found, path, name, *axes).values
+            if column.endswith("_SPECTRUM") and _is_reversed(part, found):
+                of_grid = of_grid[:, :, ::-1]
             cells[column] = of_grid.reshape(-1, *of_grid.shape[2:])
             has |= np.isfinite(cells[column]).reshape(len(has), -1).any(axis=1)
         antenna, time_ = np.repeat(antennas, len(times))[has], np.tile(times, len(antennas))[has]
@@ -837,6 +846,16 @@ def _write_calibration(writer: _native.NewTableWriter, having: list[_Partition],
         table.append((antenna, window, time_), values)
     table.end()
     return len(columns)
+
+
+def _is_reversed(part: _Partition, found: Dataset) -> bool:
+    """Whether the channels of a calibration are those of the partition in the opposite order."""
+    if "frequency_system_cal" not in found.variables:
+        return False
+    of_window, channels = part.dataset.variables["frequency"].values, found.variables["frequency_system_cal"].values
+    if len(channels) != len(of_window) or len(channels) < 2:
+        return False
+    return bool(np.allclose(channels[::-1], of_window, rtol=1e-9) and not np.allclose(channels, of_window, rtol=1e-9))
 
 
 def _write_weather(writer: _native.NewTableWriter, having: list[_Partition], tables: Subtables, scale: str) -> int:
