@@ -146,7 +146,8 @@ def _of_partition(path: str, node: DataTree, said: Said) -> dict[str, tuple[str,
     for name, child in node.children.items():
         kind = str(child.attrs.get("type", name.removesuffix("_xds")))
         below = f"{path}/{name}"
-        content = child.to_dataset(inherit=False)
+        # a coordinate that is that of the partition is only there
+        content = child.to_dataset()
         if kind.startswith("field_and_source"):
             kind = "field_and_source"
             if wanted == name and kind in found:
