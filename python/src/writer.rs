@@ -122,13 +122,7 @@ impl NewTableWriter {
 }
 
 /// Puts cells in runs of consecutive rows.
-fn put(
-    table: &mut TableWriter,
-    column: &str,
-    rows: ArrayView1<'_, u64>,
-    cell: &Shape,
-    values: &Values,
-) -> Result<()> {
+fn put(table: &mut TableWriter, column: &str, rows: ArrayView1<'_, u64>, cell: &Shape, values: &Values) -> Result<()> {
     let mut column = table.column(column)?;
     let elements = usize::try_from(cell.elements()?).map_err(|_| Error::limit("a cell exceeds the memory"))?;
     let mut start = 0;

@@ -59,9 +59,9 @@ LAYERS = [
     ['h5bridge/main'],
     ['python/error', 'python/interpreter', 'python/others'],
     ['python/keywords', 'python/call'],
-    ['python/column', 'python/live'],
+    ['python/column', 'python/live', 'python/writer'],
     ['python/source'],
-    ['python/outline'],
+    ['python/outline', 'python/msv4'],
     ['python/lib'],
 ]
 

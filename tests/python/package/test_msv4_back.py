@@ -293,7 +293,7 @@ def test_padding(has_rows, tmp_path, counts):
     counts.update(compare(path, tmp_path / 'back.ms'))
 
 
-def test_nan_of_a_row_is_no_padding(tmp_path):
+def test_nan_with_known_uvw_is_a_row(tmp_path):
     """Visibilities that are NaN are a row if UVW is known."""
     def lose(part):
         part.VISIBILITY[2] = np.nan
@@ -483,7 +483,7 @@ def test_pointing_weather_calibration(tmp_path):
 
 # ---- what is said ----------------------------------------------------------------------------------------------------
 
-def test_what_is_left_out_is_said(tmp_path):
+def test_unknown_content_is_named_in_warnings(tmp_path):
     def change(part):
         part['EFFECTIVE_CHANNEL_WIDTH'] = 'frequency', np.ones(part.sizes['frequency'])
         part['VISIBILITY_OTHER'] = part.VISIBILITY
@@ -547,7 +547,7 @@ def test_errors(change, kind, words, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_trees_that_are_none(tmp_path):
+def test_other_sources_are_refused(tmp_path):
     empty = xarray.DataTree(xarray.Dataset(attrs={'type': 'processing_set'}))
     with pytest.raises(h5bridge.UsageError, match='/: no dataset below has a variable VISIBILITY or SPECTRUM; expected is a tree of MSv4'):
         h5bridge.to_ms(empty, tmp_path / 'back.ms')
