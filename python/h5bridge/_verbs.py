@@ -425,7 +425,7 @@ def to_ms(
     xradio and of xarray-ms, becomes a MeasurementSet of version 2, whose rows are in the order of time, baseline and
     partition. Some times are in memory at once. Of the options it takes `overwrite` and `progress`. A warning names
     each kind of content that a MeasurementSet has no place for. Raises `UsageError` or `UnsupportedError`, with the
-    path of the variable, for what is no MSv4.
+    path of the variable, for what is not MSv4.
     """
     if not isinstance(source, str | os.PathLike):
         others = exact or byte_order or engines or salvage or threads or follow_external or sync != "behind"
