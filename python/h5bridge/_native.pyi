@@ -11,6 +11,7 @@ __all__ = [
     "Column",
     "LiveReader",
     "LiveWriter",
+    "Msv4",
     "Source",
     "call",
     "hypercube_part",
@@ -52,6 +53,22 @@ class Source:
     def hypercubes(self, table: int, column: int) -> list[tuple[list[int], list[int]]]: ...
     def datasets(self, table: int, column: int) -> list[tuple[str, list[int], list[int] | None]]: ...
     def problems(self) -> list[tuple[str, Exception]]: ...
+
+@final
+class Msv4:
+    def __new__(cls, source: Source, name: str, partition_schema: Sequence[str], date: str) -> Msv4: ...
+    def warnings(self) -> list[str]: ...
+    def datasets(self) -> list[dict[str, Any]]: ...
+    def read(
+        self,
+        partition: int,
+        dataset: int,
+        variable: int,
+        times: Sequence[int],
+        baselines: Sequence[int],
+        start: Sequence[int],
+        extent: Sequence[int],
+    ) -> npt.NDArray[Any]: ...
 
 @final
 class Column:

@@ -76,6 +76,16 @@ pub enum Attribute {
     Dictionary(Vec<(String, Attribute)>),
 }
 
+impl Attribute {
+    /// `None` if it is no text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Attribute::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 impl From<&str> for Attribute {
     fn from(text: &str) -> Self {
         Attribute::Text(text.to_owned())

@@ -17,8 +17,6 @@ pub(crate) struct Place<'a> {
     pub(crate) path: String,
     /// Row of SPECTRAL_WINDOW.
     pub(crate) window: u64,
-    /// CHAN_FREQ in Hz, in the order of the variables.
-    pub(crate) channels: Vec<f64>,
     /// Names of the correlations, such as `XX`.
     pub(crate) correlations: Vec<String>,
     pub(crate) is_single_dish: bool,

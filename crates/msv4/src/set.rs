@@ -105,7 +105,6 @@ fn datasets(
         part,
         path: name.to_owned(),
         window: row,
-        channels: window.channels.clone(),
         correlations,
         is_single_dish,
         antennas,

@@ -142,7 +142,6 @@ pub(crate) fn place<'a>(tables: &'a Made, part: &'a Part) -> Place<'a> {
         part,
         path: "my_0".to_owned(),
         window: 2,
-        channels: vec![10.0, 20.0],
         correlations: strings(["XX", "YY"]),
         is_single_dish: false,
         antennas: Antennas {

@@ -125,6 +125,14 @@ def changed(tmp_path, change, source=DEMO, name='changed.ms'):
     return path
 
 
+def without(tmp_path, rows):
+    """A copy of the demo without these rows."""
+    path = str(tmp_path / 'without.ms')
+    with tables.table(DEMO, ack=False) as table:
+        table.selectrows([row for row in range(table.nrows()) if row not in rows]).copy(path, deep=True).close()
+    return path
+
+
 # ---- the schema, rows and values -------------------------------------------------------------------------------------
 
 def measurement_sets():
@@ -159,7 +167,7 @@ def test_other_homes(kind, tmp_path, counts):
     """The set is the same wherever the table is."""
     path = tmp_path / ('demo.mf' if kind == 'container' else 'demo.h5')
     if kind == 'live':
-        support.h5bridge('follow', DEMO, path, '--until-idle', '1')
+        support.h5bridge('follow', DEMO, path, '--until-closed')
     else:
         support.h5bridge('pack' if kind == 'container' else 'to-hdf5', DEMO, path)
     with open_set(DEMO) as expected, open_set(path) as found:
@@ -171,7 +179,7 @@ def test_other_homes(kind, tmp_path, counts):
 
 
 def test_no_rows(tmp_path):
-    path = changed(tmp_path, lambda table: table.removerows(list(range(table.nrows()))))
+    path = without(tmp_path, range(10**6))
     with open_set(path) as tree:
         assert not tree.children and tree.attrs == {'type': 'processing_set'}
 
@@ -211,7 +219,7 @@ def test_swapped_antennas(tmp_path):
 
 
 def test_missing_rows(tmp_path):
-    path = changed(tmp_path, lambda table: table.removerows([3, 17, 18, table.nrows() - 1]))
+    path = without(tmp_path, (3, 17, 18, 30))
     check_set(path)
     with open_set(path) as tree:
         assert sum(int((part._row.values < 0).sum()) for part in tree.children.values()) == 4
@@ -323,8 +331,10 @@ def test_cells_of_several_shapes(tmp_path):
     shutil.copytree(TWO, path)
     with tables.table(path, readonly=False, ack=False) as table:
         ids = table.getcol('DATA_DESC_ID')
-        assert len(set(ids.tolist())) == 2
+        assert set(ids.tolist()) == {0, 1}
         table.putcol('DATA_DESC_ID', np.zeros_like(ids))
+        # no place has two rows
+        table.putcol('TIME', table.getcol('TIME') + ids * 0.25)
     with pytest.raises(h5bridge.UnsupportedError, match=r'column DATA: .*row \d+ has shape .*one shape'):
         open_set(path)
 
@@ -383,7 +393,7 @@ def index_of(draw, length):
 
 @pytest.mark.parametrize('name', ['VISIBILITY', 'FLAG', 'UVW', 'WEIGHT', 'TIME_CENTROID', '_row'])
 def test_any_index(name, tmp_path):
-    path = changed(tmp_path, lambda table: table.removerows([3, 17, 18]))
+    path = without(tmp_path, (3, 17, 18))
     with open_set(path, cache=False) as tree:
         lazy = next(iter(tree.children.values()))[name].variable
         whole = xarray.Variable(lazy.dims, np.array(lazy.values))
