@@ -6,6 +6,7 @@ use super::Source;
 use super::tables::SourceTable;
 use crate::error::{Error, Result};
 use crate::table::{Column, ColumnInfo};
+use crate::value::Record;
 
 impl Tables for Source {
     fn rows(&self, table: &str) -> Option<u64> {
@@ -14,6 +15,14 @@ impl Tables for Source {
 
     fn columns(&self, table: &str) -> &[ColumnInfo] {
         self.table_named(table).and_then(|table| table.columns().ok()).unwrap_or_default()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.tables().iter().map(|table| table.name.as_str()).collect()
+    }
+
+    fn keywords(&self, table: &str) -> Option<&Record> {
+        self.table_named(table)?.keywords().ok()
     }
 
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bstr::ByteSlice;
+use ctds::value::Record;
 use ctds::{Column, ColumnInfo, Error, OpenOptions, Result, Table};
 
 use crate::tables::{MAIN, Tables};
@@ -26,6 +27,13 @@ impl MeasurementSet {
             Some((subtable.name.to_str_lossy().into_owned(), table))
         });
         let mut tables: Vec<_> = opened.collect();
+        // ephemerides are found by their names alone
+        let inside = tables.iter().filter(|(name, _)| name == "FIELD").flat_map(|(_, field)| field.tables_inside());
+        let ephemerides = inside.filter_map(|subtable| {
+            Some((format!("FIELD/{}", subtable.name), subtable.open(OpenOptions::default()).ok()?))
+        });
+        let mut ephemerides: Vec<_> = ephemerides.collect();
+        tables.append(&mut ephemerides);
         tables.insert(0, (MAIN.to_owned(), main));
         Ok(MeasurementSet { tables })
     }
@@ -42,6 +50,14 @@ impl Tables for MeasurementSet {
 
     fn columns(&self, table: &str) -> &[ColumnInfo] {
         self.table(table).map(Table::columns).unwrap_or_default()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.tables.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn keywords(&self, table: &str) -> Option<&Record> {
+        self.table(table).map(Table::keywords)
     }
 
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>> {

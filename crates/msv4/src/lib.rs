@@ -34,6 +34,7 @@
 mod antenna;
 mod dataset;
 mod directory;
+mod ephemeris;
 mod field;
 mod gain_curve;
 mod grid;

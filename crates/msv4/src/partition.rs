@@ -115,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) observation: i64,
     pub(crate) processor: i64,
     pub(crate) mode: Option<String>,
+    /// EPHEMERIS_ID of FIELD, -1 without one.
+    pub(crate) ephemeris: i64,
 }
 
 /// The index columns of a block of rows.
@@ -443,6 +445,7 @@ impl Growing {
                 data_desc: index.value(raw, Key::DataDesc),
                 observation: index.value(raw, Key::Observation),
                 processor: index.value(raw, Key::Processor),
+                ephemeris: index.value(raw, Key::Ephemeris),
                 mode: usize::try_from(mode).ok().and_then(|mode| index.modes.get(mode)).cloned(),
             },
             fields: order.iter().map(|number| self.fields_and_scans[*number].0).collect(),

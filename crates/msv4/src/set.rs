@@ -114,7 +114,7 @@ fn datasets(
     let fields = Fields::read(tables, part, is_single_dish, warnings)?;
     let mut found = vec![visibility::dataset(&place, &window, &fields, options, warnings)?];
     found.push(antenna::dataset(&place)?);
-    found.push(fields.dataset(&place)?);
+    found.push(fields.dataset(&place, warnings)?);
     found.extend(subtables::read_all(&place, warnings));
     Ok(found)
 }

@@ -26,6 +26,12 @@ pub trait Tables: Sync {
     /// Columns of a table; none if it is missing or unreadable.
     fn columns(&self, table: &str) -> &[ColumnInfo];
 
+    /// Names of all tables: of those in the directory of FIELD, `FIELD/NAME`.
+    fn names(&self) -> Vec<&str>;
+
+    /// Keywords of a table; `None` if it is missing or unreadable.
+    fn keywords(&self, table: &str) -> Option<&Record>;
+
     /// Opens a column of a table.
     ///
     /// # Errors

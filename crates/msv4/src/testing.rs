@@ -113,6 +113,14 @@ impl Tables for Made {
         self.tables.get(table).map_or(&[], Table::columns)
     }
 
+    fn names(&self) -> Vec<&str> {
+        self.tables.keys().map(String::as_str).collect()
+    }
+
+    fn keywords(&self, table: &str) -> Option<&Record> {
+        self.tables.get(table).map(Table::keywords)
+    }
+
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>> {
         self.tables.get(table).ok_or_else(|| Error::not_found(format!("no table {table}")))?.column(column)
     }
@@ -126,7 +134,7 @@ pub(crate) fn part() -> Part {
     grid.add(1, 110.0, (1, 3));
     Part {
         grid: grid.finish().unwrap(),
-        shared: Shared { data_desc: 0, observation: 0, processor: 0, mode: None },
+        shared: Shared { data_desc: 0, observation: 0, processor: 0, mode: None, ephemeris: -1 },
         fields: vec![0; 2],
         scans: vec![1; 2],
         interval: Some(10.0),

@@ -466,3 +466,57 @@ def test_close_gives_back_the_lock(tmp_path):
     assert not writes()
     tree.close()
     assert writes()
+
+
+# ---- ephemerides -------------------------------------------------------------------------------------------------------
+
+def with_ephemeris(tmp_path):
+    """The demo, whose fields follow a body: CASA's EPHEMERIS_ID, and a table beside FIELD that no keyword names."""
+    path = changed(tmp_path, lambda table: None, name='planet.ms')
+    with tables.table(path, ack=False) as table:
+        times = np.unique(table.getcol('TIME'))
+    days = np.linspace(times[0] / 86400 - 0.001, times[-1] / 86400 + 0.001, 7)
+    columns = {'MJD': days, 'RA': np.linspace(359.9, 360.2, 7) % 360, 'DEC': np.linspace(-11.0, -10.4, 7),
+               'Rho': np.linspace(4.0, 4.1, 7), 'RadVel': np.linspace(-0.01, 0.01, 7)}
+    description = tables.maketabdesc([tables.makescacoldesc(name, 0.0) for name in columns])
+    with tables.table(path + '/FIELD/EPHEM0_Jupiter_57034.9.tab', description, nrow=7, ack=False) as table:
+        for name, values in columns.items():
+            table.putcol(name, values)
+        table.putkeywords({'NAME': 'Jupiter', 'posrefsys': 'ICRF/J2000.0', 'obsloc': 'GEOCENTRIC', 'GeoDist': 0.0, 'GeoLat': 0.0, 'GeoLong': 0.0})
+    with tables.table(path + '/FIELD', readonly=False, ack=False) as field:
+        field.addcols(tables.maketabdesc([tables.makescacoldesc('EPHEMERIS_ID', 0)]))
+        field.putcol('EPHEMERIS_ID', np.zeros(field.nrows(), np.int32))
+        offsets = field.getcol('PHASE_DIR')
+        offsets[:] = 0.001
+        field.putcol('PHASE_DIR', offsets)
+    return path, columns
+
+
+@pytest.mark.parametrize('home', ['directory', 'native'])
+def test_ephemeris(home, tmp_path):
+    path, columns = with_ephemeris(tmp_path)
+    opened = path
+    if home == 'native':
+        opened = tmp_path / 'planet.h5'
+        support.h5bridge('to-hdf5', path, opened)
+    check_set(opened, judge=path)
+    with open_set(opened) as tree:
+        part = next(iter(tree.children.values()))
+        found = part['field_and_source_base_xds']
+        assert found.attrs['type'] == 'field_and_source_ephemeris' and found.attrs['ephemeris_name'] == 'Jupiter'
+        times, known = found.time.values, found.time_ephemeris.values
+        assert np.allclose(known, columns['MJD'] * 86400 - UNIX, atol=1e-6)
+        for axis, name in enumerate(('RA', 'DEC')):
+            expected = np.interp(times, known, np.unwrap(np.radians(columns[name]))) + 0.001
+            shown = found.FIELD_PHASE_CENTER_DIRECTION.values[:, axis]
+            assert np.allclose(np.exp(1j * shown), np.exp(1j * expected), atol=1e-12)
+        distance = np.interp(times, known, columns['Rho']) * 149597870700.0
+        assert np.allclose(found.FIELD_PHASE_CENTER_DISTANCE.values[:, 0], distance, rtol=1e-12)
+        assert found.FIELD_PHASE_CENTER_DIRECTION.attrs == {'type': 'sky_coord', 'units': 'rad', 'frame': 'fk5'}
+
+
+def test_missing_ephemeris_is_said(tmp_path):
+    path, _ = with_ephemeris(tmp_path)
+    shutil.rmtree(path + '/FIELD/EPHEM0_Jupiter_57034.9.tab')
+    with pytest.warns(UserWarning, match='directions are offsets from an ephemeris: there is no table FIELD/EPHEM0_'):
+        xarray.open_datatree(path, engine='h5bridge', schema='msv4').close()
