@@ -29,7 +29,7 @@ LAYERS = [
     ['blosc-arrays/compare', 'blosc-arrays/write'],
     ['blosc-arrays/lib'],
     ['h5-read'],
-    ['msv4/dataset', 'msv4/grid', 'msv4/measures', 'msv4/tables'],
+    ['msv4/dataset', 'msv4/grid', 'msv4/measures', 'msv4/options', 'msv4/tables'],
     ['msv4/directory', 'msv4/observation', 'msv4/partition'],
     ['msv4/place'],
     ['msv4'],           # a file for each dataset
@@ -68,7 +68,7 @@ LAYERS = [
     ['python/keywords', 'python/call'],
     ['python/column', 'python/live'],
     ['python/source'],
-    ['python/outline'],
+    ['python/msv4', 'python/outline'],
     ['python/lib'],
 ]
 

@@ -11,11 +11,11 @@ use super::{Described, Plugin, shown};
 use crate::blz::{ArrayInfo, Arrays};
 use crate::convert::{DatasetInfo, SourceTable, SpaceUsage, ThinTable};
 use crate::error::Result;
-use crate::msv4::{Attribute, Content, Partition, ProcessingSet};
 use crate::output::Damage;
 use crate::pack::StoredFiles;
 use crate::value::{Shape, Value, Values};
 use ctds::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Property, Table};
+use msv4::{Attribute, Content, Partition, ProcessingSet};
 
 /// The document of `info` for a source with tables. It has no status. `S` summarizes a
 /// MeasurementSet; programs that parse the document use [`Summary`].

@@ -26,7 +26,7 @@ impl Tables for Source {
     }
 
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>> {
-        let missing = || Error::not_found(format!("no column {column} in table {table}"));
+        let missing = || Error::not_found(format!("table {table} has no column {column}"));
         let number = self.tables().iter().position(|other| other.name == table).ok_or_else(missing)?;
         let columns = self.tables()[number].columns()?;
         let index = columns.iter().position(|info| info.desc.name == column).ok_or_else(missing)?;

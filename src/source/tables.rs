@@ -456,7 +456,7 @@ struct Opening {
     tables: Vec<SourceTable>,
     /// Paths of all tables that were met.
     seen: BTreeSet<PathBuf>,
-    /// Of each table, below the main table.
+    /// Depth of each table below the main table.
     depth: Vec<usize>,
     refused: Vec<RefusedTable>,
     unopened: Vec<(String, Error)>,

@@ -61,7 +61,7 @@ impl Tables for MeasurementSet {
     }
 
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>> {
-        let found = self.table(table).ok_or_else(|| Error::not_found(format!("no table {table}")))?;
+        let found = self.table(table).ok_or_else(|| Error::not_found(format!("table {table} is missing")))?;
         found.column(column)
     }
 }

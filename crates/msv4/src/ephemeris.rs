@@ -8,9 +8,8 @@ use ctds::value::Record;
 use ctds::{Error, Result};
 
 use crate::dataset::{Attribute, Dataset, Variable, attributes, quantity};
-use crate::field::{self, Fields};
 use crate::measures::frame;
-use crate::place::Place;
+use crate::place::{FIELDS, Place};
 use crate::tables::Subtable;
 
 /// Metres of an astronomical unit.
@@ -33,28 +32,22 @@ const QUANTITIES: [(&str, &str, &str, f64); 5] = [
 ///
 /// # Errors
 /// `NotFound` if the table is missing; `Format` if it lacks a column; those of reading.
-pub(crate) fn dataset(
-    place: &Place<'_>,
-    fields: &Fields,
-    names: Names,
-    warnings: &mut Vec<String>,
-) -> Result<Option<Dataset>> {
+pub(crate) fn dataset(place: &Place<'_>, of_times: OfTimes, warnings: &mut Vec<String>) -> Result<Option<Dataset>> {
     let id = place.part.shared.ephemeris;
     if id < 0 {
         return Ok(None);
     }
     let prefix = format!("FIELD/EPHEM{id}_");
     let name = place.tables.names().into_iter().find(|name| name.starts_with(&prefix));
-    let name =
-        name.ok_or_else(|| Error::not_found(format!("there is no table {prefix}* with the ephemeris of FIELD")))?;
+    let name = name
+        .ok_or_else(|| Error::not_found(format!("no table is called {prefix}*: the ephemeris of FIELD is missing")))?;
     let table = Subtable::open(place.tables, name);
     let table = table.ok_or_else(|| Error::format(format!("{name} cannot be read, or has no rows")))?;
     let found = Ephemeris::read(&table, place.tables.keywords(name))?;
 
     let times = &place.part.grid.times;
-    let of_fields: Vec<[f64; 2]> = place.part.fields.iter().map(|field| fields.direction(*field)).collect();
     let (mut directions, mut distances, mut is_outside) = (Vec::new(), Vec::new(), false);
-    for (time, offset) in times.iter().zip(&of_fields) {
+    for (time, offset) in times.iter().zip(&of_times.offsets) {
         let [longitude, latitude, distance] = found.at(*time).unwrap_or([f64::NAN; 3]);
         is_outside |= longitude.is_nan();
         directions.extend([wrapped(longitude + offset[0]), latitude + offset[1]]);
@@ -85,24 +78,28 @@ pub(crate) fn dataset(
         }
     }
     let coordinates = vec![
-        Variable::texts("source_name", &[of_time], names.sources),
-        Variable::texts("field_name", &[of_time], names.fields),
+        Variable::texts("source_name", &[of_time], of_times.sources),
+        Variable::texts("field_name", &[of_time], of_times.fields),
         place.times("time", times),
         place.times("time_ephemeris", &found.times),
         Variable::labels(direction, &["ra", "dec"]),
         Variable::labels(distance, &["dist"]),
     ];
-    let mut dataset = place.dataset(field::NAME, "field_and_source_ephemeris", coordinates, variables);
+    let mut dataset = place.dataset(FIELDS, "field_and_source_ephemeris", coordinates, variables);
     if let Some(name) = found.name {
         dataset.attributes.push(("ephemeris_name".to_owned(), Attribute::Text(name)));
     }
     Ok(Some(dataset))
 }
 
-/// `field_name` and `source_name` of each time.
-pub(crate) struct Names {
+/// Names and offsets of the field of each time of a partition.
+pub(crate) struct OfTimes {
+    /// `field_name` of each.
     pub(crate) fields: Vec<String>,
+    /// `source_name` of each.
     pub(crate) sources: Vec<String>,
+    /// Directions that are added to those of the ephemeris, in radians.
+    pub(crate) offsets: Vec<[f64; 2]>,
 }
 
 /// Positions in ascending times.

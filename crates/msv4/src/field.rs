@@ -4,14 +4,11 @@ use bstr::ByteSlice;
 use ctds::Result;
 
 use crate::dataset::{Attribute, Dataset, Variable, attributes, quantity};
-use crate::ephemeris::{self, Names};
+use crate::ephemeris::{self, OfTimes};
 use crate::measures::frame;
 use crate::partition::Part;
-use crate::place::Place;
+use crate::place::{FIELDS, Place};
 use crate::tables::{Subtable, Tables};
-
-/// Name of the dataset, which every data group refers to.
-pub(crate) const NAME: &str = "field_and_source_base_xds";
 
 /// The fields of a partition.
 pub(crate) struct Fields {
@@ -77,7 +74,7 @@ impl Fields {
     }
 
     /// The centre of a field, given by its row in FIELD, in radians: 0 if it is unknown.
-    pub(crate) fn direction(&self, field: i64) -> [f64; 2] {
+    fn direction(&self, field: i64) -> [f64; 2] {
         let direction = self.ids.binary_search(&field).map_or([f64::NAN; 2], |place| self.directions[place]);
         if direction.iter().any(|angle| angle.is_nan()) { [0.0; 2] } else { direction }
     }
@@ -99,11 +96,12 @@ impl Fields {
         let sources = Sources::read(place, &self.ids)?;
         let source_of =
             |field: &i64| self.ids.binary_search(field).map(|place| sources.names[place].clone()).unwrap_or_default();
-        let names = Names {
+        let of_times = OfTimes {
             fields: self.names_of(&place.part.fields),
             sources: place.part.fields.iter().map(source_of).collect(),
+            offsets: place.part.fields.iter().map(|field| self.direction(*field)).collect(),
         };
-        match ephemeris::dataset(place, self, names, warnings) {
+        match ephemeris::dataset(place, of_times, warnings) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
             Err(error) => warnings.push(format!("directions are offsets from an ephemeris: {error}")),
@@ -137,7 +135,7 @@ impl Fields {
                 variables.push(velocities.with(quantity("m/s")));
             }
         }
-        Ok(place.dataset(NAME, "field_and_source", coordinates, variables))
+        Ok(place.dataset(FIELDS, "field_and_source", coordinates, variables))
     }
 }
 
@@ -146,11 +144,11 @@ fn sky(frame: &str) -> Vec<(String, Attribute)> {
     attributes([("type", "sky_coord".into()), ("units", "rad".into()), ("frame", frame.into())])
 }
 
-/// What SOURCE has of the fields, for a spectral window.
+/// The sources of fields in a spectral window.
 #[derive(Default)]
 struct Sources {
     names: Vec<String>,
-    /// With the frame; `None` without SOURCE.
+    /// Directions of the sources, and their frame; `None` without SOURCE.
     directions: Option<(Vec<f64>, String)>,
     /// Most lines of a source.
     lines: usize,

@@ -40,6 +40,7 @@ mod gain_curve;
 mod grid;
 mod measures;
 mod observation;
+mod options;
 mod partition;
 mod phase_calibration;
 mod phased_array;
@@ -59,8 +60,9 @@ mod weather;
 pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
 pub use directory::MeasurementSet;
 pub use grid::Grid;
+pub use options::Options;
 pub use read::Part;
-pub use set::{Options, Partition, ProcessingSet};
+pub use set::{Partition, ProcessingSet};
 pub use tables::{MAIN, Tables};
 
 // the Rust in this document is compiled

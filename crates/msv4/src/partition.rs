@@ -44,7 +44,7 @@ pub(crate) enum Key {
     Interval,
 }
 
-/// What can be asked for, by name.
+/// Keys that users may ask for, by name.
 const ASKED: [(&str, Key); 8] = [
     ("FIELD_ID", Key::Field),
     ("SCAN_NUMBER", Key::Scan),
@@ -271,7 +271,7 @@ fn wrong_type(column: &Column<'_>, found: DataType, expected: DataType) -> Error
     Error::format(format!("column {name} of the main table is of type {found}; expected is {expected}"))
 }
 
-/// What separates rows, before subtables are asked.
+/// Values that separate rows, before subtables are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Raw {
     ids: [i64; STORED.len()],
@@ -305,7 +305,7 @@ struct Growing {
 /// The partitions of a MeasurementSet, in the order of their keys.
 ///
 /// # Errors
-/// `Usage` if the table is no MeasurementSet, or `schema` has an unknown name; those of reading.
+/// `Usage` if the table is not a MeasurementSet, or `schema` has an unknown name; those of reading.
 pub(crate) fn partitions(tables: &dyn Tables, schema: &[String]) -> Result<Vec<Part>> {
     let index = Index::open(tables, schema)?;
     let mut splits: HashMap<Name, Split> = HashMap::new();

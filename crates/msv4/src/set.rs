@@ -8,29 +8,18 @@ use crate::field::Fields;
 use crate::grid::Grid;
 use crate::measures::correlation;
 use crate::observation::telescope;
+use crate::options::Options;
 use crate::partition::{Part, partitions};
 use crate::place::Place;
 use crate::subtables;
 use crate::tables::{MAIN, Subtable, Tables};
 use crate::visibility::{self, Window, is_single_dish, time_scale};
 
-/// What a processing set is made with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Beginning of the partitions' names, such as `my`.
-    pub name: String,
-    /// Columns by which rows are separated besides those that always separate them, such as
-    /// `FIELD_ID` and `SCAN_NUMBER`.
-    pub partition_schema: Vec<String>,
-    /// Date of creation in ISO 8601, for the attributes.
-    pub date: String,
-}
-
 /// A MeasurementSet in the schema MSv4.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ProcessingSet {
-    /// In the order of the columns that separate them; none if there are no rows.
+    /// The partitions in the order of the columns that separate them; empty without rows.
     pub partitions: Vec<Partition>,
     /// Sentences on what was left out or could not be said in the schema.
     pub warnings: Vec<String>,
@@ -55,7 +44,7 @@ impl ProcessingSet {
     /// Reads the index columns of the main table and the subtables.
     ///
     /// # Errors
-    /// `Usage` if the tables are no MeasurementSet or a name in the partition schema is unknown;
+    /// `Usage` if the tables are not a MeasurementSet or a name in the partition schema is unknown;
     /// `Unsupported` if the cells of a column differ in shape in a partition, or a column is
     /// missing that the schema needs; those of reading.
     pub fn read(tables: &dyn Tables, options: &Options) -> Result<Self> {

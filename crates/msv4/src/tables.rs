@@ -1,4 +1,4 @@
-//! What is asked of a MeasurementSet: its main table and its subtables by name.
+//! Access to a MeasurementSet: its main table and its subtables by name.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub trait Tables: Sync {
     /// Opens a column of a table.
     ///
     /// # Errors
-    /// `NotFound` if there is no such table or column; those of opening the column.
+    /// `NotFound` if the table or column is missing; those of opening the column.
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>>;
 }
 
@@ -70,8 +70,8 @@ impl<'a> Subtable<'a> {
         self.info(column)?.desc.keywords.record("MEASINFO")
     }
 
-    /// The reference of a measure in a row: that of the row if another column has it, as a name or a
-    /// code.
+    /// The reference of a measure in a row: that of the row if another column has it, as a name or
+    /// a code.
     ///
     /// # Errors
     /// Those of reading that column.
@@ -134,7 +134,7 @@ impl<'a> Subtable<'a> {
         }
         let opened = self.tables.column(self.name, column)?;
         if self.rows > MAX_ELEMENTS {
-            return Err(Error::limit(format!("{column} of {}: more than {MAX_ELEMENTS} rows", self.name)));
+            return Err(Error::limit(format!("{column} of {} has more than {MAX_ELEMENTS} rows", self.name)));
         }
         opened.values(0..self.rows).map(Some)
     }
@@ -150,7 +150,10 @@ impl<'a> Subtable<'a> {
         let opened = self.tables.column(self.name, column)?;
         let Some(shape) = opened.cell_shape(row)? else { return Ok(None) };
         if shape.elements()? > MAX_ELEMENTS {
-            return Err(Error::limit(format!("{column} of {}, row {row}: a cell of {shape} elements", self.name)));
+            return Err(Error::limit(format!(
+                "{column} of {} has a cell of shape {shape} in row {row}, which is absurdly large",
+                self.name
+            )));
         }
         opened.values(row..row + 1).map(|values| Some((shape, values)))
     }
@@ -190,7 +193,7 @@ impl<'a> Subtable<'a> {
         mut each: impl FnMut(u64, &[Values; N]) -> Result<()>,
     ) -> Result<()> {
         if self.rows > MAX_BLOCK_ROWS {
-            return Err(Error::limit(format!("{}: more than {MAX_BLOCK_ROWS} rows", self.name)));
+            return Err(Error::limit(format!("{} has more than {MAX_BLOCK_ROWS} rows", self.name)));
         }
         let mut opened = Vec::with_capacity(N);
         for column in columns {
@@ -231,7 +234,10 @@ impl<'a> Subtable<'a> {
             0 => Ok(()),
             elements if elements > MAX_ELEMENTS => {
                 let row = rows.get(places.start).copied().unwrap_or_default();
-                Err(Error::limit(format!("{column} of {}, row {row}: a cell of {shape} elements", self.name)))
+                Err(Error::limit(format!(
+                    "{column} of {} has a cell of shape {shape} in row {row}, which is absurdly large",
+                    self.name
+                )))
             }
             _ => each(places, shape),
         };

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 
 use crate::dataset::{Attribute, Content, Dataset, Variable};
 use crate::grid::GridBuilder;
+use crate::measures::UNIX_EPOCH;
 use crate::partition::{Part, Shared};
-use crate::place::{Antennas, Place, Receptors, UNIX_EPOCH};
+use crate::place::{Antennas, Place, Receptors};
 use crate::tables::Tables;
 
 /// The tables of a MeasurementSet.

@@ -303,7 +303,7 @@ def test_a_missing_unnamed_table_is_a_difference(tmp_path):
     assert 'EPHEM0_Mars' in h5bridge('verify', whole, native, code=support.DIFFERENT).stdout
 
 
-def test_what_belongs_to_no_table_is_named(tmp_path):
+def test_files_of_no_table_are_named(tmp_path):
     """Files beside those of a table, and a directory that looks like a table and is none."""
     whole = with_ephemeris(tmp_path)
     (whole / 'notes.txt').write_text('observed in rain')

@@ -518,5 +518,5 @@ def test_ephemeris(home, tmp_path):
 def test_missing_ephemeris_is_said(tmp_path):
     path, _ = with_ephemeris(tmp_path)
     shutil.rmtree(path + '/FIELD/EPHEM0_Jupiter_57034.9.tab')
-    with pytest.warns(UserWarning, match='directions are offsets from an ephemeris: there is no table FIELD/EPHEM0_'):
+    with pytest.warns(UserWarning, match='directions are offsets from an ephemeris: no table is called FIELD/EPHEM0_'):
         xarray.open_datatree(path, engine='h5bridge', schema='msv4').close()
