@@ -162,7 +162,7 @@ impl<'a> Index<'a> {
         let has = |name: &str| tables.columns(MAIN).iter().any(|info| info.desc.name == name);
         for name in ["TIME", "ANTENNA1", "ANTENNA2"] {
             if !has(name) {
-                return Err(Error::usage(format!("not a MeasurementSet: the main table has no column {name}")));
+                return Err(Error::unsupported(format!("not a MeasurementSet: the main table has no column {name}")));
             }
         }
         let mut asked = Vec::new();
@@ -305,7 +305,8 @@ struct Growing {
 /// The partitions of a MeasurementSet, in the order of their keys.
 ///
 /// # Errors
-/// `Usage` if the table is not a MeasurementSet, or `schema` has an unknown name; those of reading.
+/// `Unsupported` if the table is not a MeasurementSet; `Usage` if `schema` has an unknown name;
+/// those of reading.
 pub(crate) fn partitions(tables: &dyn Tables, schema: &[String]) -> Result<Vec<Part>> {
     let index = Index::open(tables, schema)?;
     let mut splits: HashMap<Name, Split> = HashMap::new();

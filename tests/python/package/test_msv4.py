@@ -1,5 +1,6 @@
 """MeasurementSets as MSv4: judged by the schema checker of xradio, and cell by cell by casacore."""
 import collections
+import json
 import os
 import pickle
 import shutil
@@ -153,7 +154,7 @@ def test_corpus(entry, name, tmp_path, counts):
     with tables.table(path, ack=False) as table:
         is_set = 'TIME' in table.colnames()
     if not is_set:
-        with pytest.raises(h5bridge.UsageError, match='not a MeasurementSet: the main table has no column TIME'):
+        with pytest.raises(h5bridge.UnsupportedError, match='not a MeasurementSet: the main table has no column TIME'):
             open_set(path)
         return
     counts.update(check_set(path))
@@ -453,8 +454,10 @@ def test_wrong_options(options, said):
 
 def test_other_tables():
     path = os.path.join(support.TESTDATA, 'shapes', 'shapes.tab')
-    with pytest.raises(h5bridge.UsageError, match='not a MeasurementSet'):
+    with pytest.raises(h5bridge.UnsupportedError, match='not a MeasurementSet'):
         open_set(path)
+    said = support.h5bridge('info', '--msv4', path, code=support.UNSUPPORTED).stderr
+    assert path in said and 'not a MeasurementSet: the main table has no column TIME' in said
 
 
 def test_close_gives_back_the_lock(tmp_path):
@@ -466,6 +469,29 @@ def test_close_gives_back_the_lock(tmp_path):
     assert not writes()
     tree.close()
     assert writes()
+
+
+# ---- info --msv4 -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize('path', [DEMO, TWO], ids=['demo', 'twospw'])
+def test_info(path):
+    document = json.loads(support.h5bridge('info', '--msv4', '--json', path).stdout)
+    with open_set(path) as tree, tables.table(path, ack=False) as table:
+        assert document['rows'] == table.nrows() and [of['name'] for of in document['partitions']] == list(tree.children)
+        for of, part in zip(document['partitions'], tree.children.values(), strict=True):
+            assert of['shape'] == list(part.VISIBILITY.shape) and of['correlations'] == list(part.polarization.values)
+            assert of['intents'] == part.scan_name.attrs['scan_intents'] and of['rows'] == int((part._row >= 0).sum())
+            assert of['datasets'] == [node.path.strip('/') for node in part.subtree]
+    shown = support.h5bridge('info', '--msv4', path).stdout
+    assert '%d rows, each in one place' % document['rows'] in shown and all(of['name'] in shown for of in document['partitions'])
+
+
+def test_info_says_what_is_empty_and_split(tmp_path):
+    path = without(tmp_path, (3, 17, 18, 30))
+    with tables.table(path, readonly=False, ack=False) as table:
+        put('FIELD_ID', lambda values: np.arange(len(values)) % 2)(table)
+    shown = support.h5bridge('info', '--msv4', path).stdout
+    assert 'FIELD_ID' in shown and 'EMPTY' in shown and ' %' in shown
 
 
 # ---- ephemerides -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use ctds_hdf5::Context;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::documents::{InfoMsv4, InfoPartition};
 use ctds_hdf5::msv4::{Options, ProcessingSet};
@@ -15,20 +16,27 @@ use super::words::thousands;
 /// Prints a table of the partitions, or the document.
 pub(super) fn print(path: &Path, source: &Source, json: bool, width: usize, out: &mut impl Write) -> Result<()> {
     let name = path.file_stem().map_or_else(|| "ms".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let set = ProcessingSet::read(source, &Options { name, ..Options::default() })?;
+    let set = ProcessingSet::read(source, &Options { name, ..Options::default() });
+    let set = set.map_err(|error| error.context(Context::path(path)))?;
     let document = InfoMsv4::new(shown_path(path), &set);
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
         return Ok(());
     }
-    let rows = document.partitions.iter().map(line).collect();
+    let mut rows: Vec<_> = document.partitions.iter().map(line).collect();
     let count = document.partitions.len();
     let title = match count {
         1 => "1 partition".to_owned(),
         _ => format!("{count} partitions"),
     };
     let title = format!("{title}, {} rows, each in one place", thousands(document.rows));
-    let heads = vec!["NAME", ">TIMES", ">BASELINES", ">CHANNELS", "CORRELATIONS", ">EMPTY", "INTENTS", "SPLIT BY"];
+    let mut heads = vec!["NAME", ">TIMES", ">BASELINES", ">CHANNELS", "CORRELATIONS", ">EMPTY", "SPLIT BY", "INTENTS"];
+    for column in (0..heads.len()).rev() {
+        if rows.iter().all(|row| row[column].is_empty()) {
+            heads.remove(column);
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    }
     let mut sections = vec![Section { title, heads, rows, ..Section::default() }];
     if !document.warnings.is_empty() {
         let rows = document.warnings.iter().map(|warning| vec![warning.clone()]).collect();
@@ -52,7 +60,7 @@ fn line(partition: &InfoPartition) -> Vec<String> {
         extent(2),
         partition.correlations.join(" "),
         empty,
-        partition.intents.join(" "),
         partition.split_by.join(" "),
+        partition.intents.join(" "),
     ]
 }
