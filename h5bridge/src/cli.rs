@@ -84,8 +84,8 @@ impl Cli {
             Verb::Serve(args) => serve::run(args, global, out),
             #[cfg(not(feature = "serve"))]
             Verb::Serve(_) => {
-                let message = "this h5bridge was built without `serve`; builds with it are those of `cargo install --path h5bridge` and of the \
-                               Debian and conda packages";
+                let message = "this h5bridge was built without `serve`; the wheel (`pip install h5bridge`), `cargo install --path h5bridge` and the \
+                               Debian and conda packages have it";
                 Err(ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Unsupported, message).into())
             }
             Verb::Completions(args) => completions::run(&args, global, Cli::full_command(), out),

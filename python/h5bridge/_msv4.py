@@ -142,7 +142,7 @@ def open_processing_set(
     rows are separated further: FIELD_ID, SCAN_NUMBER, STATE_ID, SOURCE_ID, SUB_SCAN_NUMBER, ANTENNA1, ARRAY_ID or
     INTERVAL.
 
-    Raises what `open_table` raises, and `UsageError` for what is no MeasurementSet.
+    Raises what `open_table` raises, and `UnsupportedError` for other tables.
     """
     import xarray
 

@@ -55,6 +55,22 @@ class Source:
     def problems(self) -> list[tuple[str, Exception]]: ...
 
 @final
+class Msv4:
+    def __new__(cls, source: Source, name: str, partition_schema: Sequence[str], date: str) -> Msv4: ...
+    def warnings(self) -> list[str]: ...
+    def datasets(self) -> list[dict[str, Any]]: ...
+    def read(
+        self,
+        partition: int,
+        dataset: int,
+        variable: int,
+        times: Sequence[int],
+        baselines: Sequence[int],
+        start: Sequence[int],
+        extent: Sequence[int],
+    ) -> npt.NDArray[Any]: ...
+
+@final
 class Column:
     def read(
         self, start: int, stop: int, region: _Region | None = None, out: npt.NDArray[Any] | None = None

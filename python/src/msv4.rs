@@ -43,7 +43,7 @@ impl Msv4 {
     }
 
     /// All datasets, each as a dict of its `path`, `attributes`, `coordinates` and `variables`.
-    /// What is not on the grid of times and baselines has `values`.
+    /// Variables that are not on the grid of times and baselines have `values`.
     fn datasets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for (number, partition) in self.set.partitions.iter().enumerate() {

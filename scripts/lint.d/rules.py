@@ -29,6 +29,13 @@ LAYERS = [
     ['blosc-arrays/compare', 'blosc-arrays/write'],
     ['blosc-arrays/lib'],
     ['h5-read'],
+    ['msv4/dataset', 'msv4/grid', 'msv4/measures', 'msv4/options', 'msv4/tables'],
+    ['msv4/directory', 'msv4/observation', 'msv4/partition'],
+    ['msv4/place'],
+    ['msv4'],           # a file for each dataset
+    ['msv4/set'],
+    ['msv4/read'],
+    ['msv4/lib'],
     ['hash', 'output'],
     ['remote'],
     ['call'],
@@ -61,7 +68,7 @@ LAYERS = [
     ['python/keywords', 'python/call'],
     ['python/column', 'python/live', 'python/writer'],
     ['python/source'],
-    ['python/outline', 'python/msv4'],
+    ['python/msv4', 'python/outline'],
     ['python/lib'],
 ]
 

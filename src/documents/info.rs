@@ -15,6 +15,7 @@ use crate::output::Damage;
 use crate::pack::StoredFiles;
 use crate::value::{Shape, Value, Values};
 use ctds::{ColumnInfo, ColumnKind, FileLayout, ManagerInfo, Property, Table};
+use msv4::{Attribute, Content, Partition, ProcessingSet};
 
 /// The document of `info` for a source with tables. It has no status. `S` summarizes a
 /// MeasurementSet; programs that parse the document use [`Summary`].
@@ -68,6 +69,79 @@ impl<S> Info<S> {
             thin: None,
             bytes: None,
             restorable: None,
+        }
+    }
+}
+
+/// The document of `info --msv4`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InfoMsv4 {
+    /// Path of the source, as it was given.
+    pub source: String,
+    /// Rows of the main table, each of which has one place in one partition.
+    pub rows: u64,
+    /// The partitions, in the order of their keys.
+    pub partitions: Vec<InfoPartition>,
+    /// Sentences on what the schema cannot say, or what is left out.
+    pub warnings: Vec<String>,
+}
+
+/// A partition of a MeasurementSet as MSv4.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InfoPartition {
+    /// Name of its group, such as `my_0`.
+    pub name: String,
+    /// Number of times, baselines (antennas of single dishes), channels and correlations.
+    pub shape: Vec<u64>,
+    /// Places of times and baselines that have a row.
+    pub rows: u64,
+    /// Names of the correlations, such as `XX`.
+    pub correlations: Vec<String>,
+    /// Intents of the scans.
+    pub intents: Vec<String>,
+    /// Columns by which it was split further, so that no two rows share a place.
+    pub split_by: Vec<String>,
+    /// Paths of its datasets, the partition's own first.
+    pub datasets: Vec<String>,
+}
+
+impl InfoMsv4 {
+    /// Makes the document of a processing set; `source` is the path of the MeasurementSet.
+    pub fn new(source: impl Into<String>, set: &ProcessingSet) -> Self {
+        let partitions: Vec<_> = set.partitions.iter().map(InfoPartition::from).collect();
+        let rows = partitions.iter().map(|partition| partition.rows).sum();
+        InfoMsv4 { source: source.into(), rows, partitions, warnings: set.warnings.clone() }
+    }
+}
+
+impl From<&Partition> for InfoPartition {
+    fn from(partition: &Partition) -> Self {
+        let main = partition.datasets.first();
+        let coordinate =
+            |name: &str| main.and_then(|main| main.coordinates.iter().find(|coordinate| coordinate.name == name));
+        let texts = |values: &Values| match values {
+            Values::String(texts) => texts.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        let correlations = coordinate("polarization").map_or_else(Vec::new, |of| match &of.content {
+            Content::Values(values) => texts(values),
+            _ => Vec::new(),
+        });
+        let scans = coordinate("scan_name").map_or(&[][..], |of| &of.attributes);
+        let intents = scans.iter().filter(|(name, _)| name == "scan_intents").flat_map(|(_, intents)| match intents {
+            Attribute::List(list) => list.iter().filter_map(Attribute::text).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        });
+        InfoPartition {
+            name: partition.name.clone(),
+            shape: main.and_then(|main| main.variables.first()).map_or_else(Vec::new, |first| first.shape.clone()),
+            rows: partition.grid.rows,
+            correlations,
+            intents: intents.collect(),
+            split_by: partition.split_by.iter().map(ToString::to_string).collect(),
+            datasets: partition.datasets.iter().map(|dataset| dataset.path.clone()).collect(),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! | `verify A` | [`Document`] of [`VerifyTables`], [`VerifyStored`], [`VerifyStoredArrays`], [`VerifyManifest`], [`VerifyThin`] |
 //! | `lint` | [`Document`] of [`Lint`] |
 //! | `digest` | [`Digest`]; of a container or of arrays [`DigestFiles`] |
-//! | `info` | [`Info`], [`InfoContainer`], [`InfoFile`], [`InfoArrays`] |
+//! | `info` | [`Info`], [`InfoContainer`], [`InfoFile`], [`InfoArrays`]; with `--msv4` [`InfoMsv4`] |
 //! | `ls` | [`List`]; of arrays [`ListChunks`] |
 //! | `pack`, `unpack` | [`Document`] of [`Pack`], [`PackArrays`]; refused by `--strict`: [`PackRefused`] |
 //! | `plot` | [`Document`] of [`Plot`] |
@@ -65,8 +65,9 @@ pub use self::convert::{
 pub use self::digest::{ColumnDigest, Digest, DigestFiles, TableDigest};
 pub use self::info::{
     Attention, Info, InfoArrays, InfoCasacore, InfoColumn, InfoContainer, InfoDataset, InfoElsewhere, InfoFile,
-    InfoHypercube, InfoManager, InfoSpace, InfoStorage, InfoStored, InfoTable, InfoThin, LinkedFile, Summary,
-    SummaryAntenna, SummaryField, SummaryFlagged, SummaryObservation, SummaryScan, SummaryWindow, keyword_value,
+    InfoHypercube, InfoManager, InfoMsv4, InfoPartition, InfoSpace, InfoStorage, InfoStored, InfoTable, InfoThin,
+    LinkedFile, Summary, SummaryAntenna, SummaryField, SummaryFlagged, SummaryObservation, SummaryScan, SummaryWindow,
+    keyword_value,
 };
 pub use self::link::{Link, Manifest, Materialize, Replace};
 pub use self::list::{Chunk, LeftOut, List, ListChunks, ListedFile};

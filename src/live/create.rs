@@ -57,6 +57,7 @@ impl Structure {
         let name = source_name(&table.name);
         let mut document = TableDocument::new(name, &row, &table.info, &keywords, &table_name);
         document.committed = Some(COMMITTED_ROWS.to_owned());
+        document.unnamed = !table.is_named;
         document.write(&exact)?;
 
         let links: Vec<String> = table
@@ -129,7 +130,7 @@ fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
 /// Adds a keyword for each subtable in `all` that has none yet.
 fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     let mut keywords = table.keywords.clone();
-    for other in all.iter().filter(|other| !is_main(&other.name)) {
+    for other in all.iter().filter(|other| !is_main(&other.name) && other.is_named) {
         let name = last_part(&other.name);
         if parent_of(&other.name) == source_name(&table.name) && keywords.get(name).is_none() {
             keywords.set(name, Value::Table(name.into()));

@@ -34,6 +34,8 @@ pub struct TableSpec {
     /// one value for each index. They become the HDF5 dimension scale of all axes with this meaning
     /// and as many indices.
     pub coordinates: Vec<(String, Values)>,
+    /// Whether a keyword of the parent names the table.
+    pub(crate) is_named: bool,
 }
 
 impl TableSpec {
@@ -42,7 +44,7 @@ impl TableSpec {
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let (info, keywords) = (TableInfo::default(), Record::default());
-        TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
+        TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new(), is_named: true }
     }
 
     /// Adds the declaration of a column to the table: a [`ColumnDesc`], or a [`ColumnSpec`] made of

@@ -124,14 +124,16 @@ pub(crate) struct DescribedTable {
 }
 
 impl DescribedTable {
-    /// `None` if the document cannot be decoded.
-    pub(super) fn name(&self) -> Option<String> {
+    /// The name, and whether a keyword names the table; `None` if the document cannot be decoded.
+    pub(super) fn name(&self) -> Option<(String, bool)> {
         #[derive(Deserialize)]
         struct Named {
             name: String,
+            #[serde(default)]
+            unnamed: bool,
         }
         let (_, document) = self.found.as_ref().ok()?;
-        decode::<Named>(document).ok().map(|document| document.name)
+        decode::<Named>(document).ok().map(|document| (document.name, !document.unnamed))
     }
 
     /// The group below `_ctds`.
@@ -222,6 +224,9 @@ pub(crate) struct TableDocument {
     /// `time=10s,chan=4`; only in the main table's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) averaged: Option<String>,
+    /// Whether no keyword names the table, which is in the directory of its parent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unnamed: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -283,6 +288,7 @@ impl TableDocument {
             committed: None,
             damage: Vec::new(),
             averaged: None,
+            unnamed: false,
         }
     }
 

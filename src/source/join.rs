@@ -80,6 +80,7 @@ impl Source {
         let main = SourceTable {
             name: MAIN_TABLE.into(),
             parent: None,
+            is_named: true,
             path: None,
             group: Some(table_path(MAIN_TABLE)),
             content: Ok(Joined::of(contents)),

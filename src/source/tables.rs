@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 
 use super::Content;
 use crate::container::{FORMATS, FileLayout};
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
 use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, split_name, unique};
@@ -17,12 +17,15 @@ use crate::remote;
 use crate::schema::TableInfo;
 use crate::suggest::instead;
 use crate::sync::LockUnpoisoned;
-use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Table};
+use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Subtable, Table};
 use crate::value::{Record, Shape, Values};
 
 /// Columns that stay open after they were read, each with the offsets of its chunks, and some
 /// decoded chunks.
 const OPEN_COLUMNS: usize = 16;
+
+/// Names in a sentence about what is left out.
+const MOST_LISTED: usize = 8;
 
 /// A table and all its subtables, opened for reading: a table directory, a container (a file with
 /// all files of a table) or a native HDF5 file.
@@ -35,6 +38,8 @@ pub struct Source {
     pub(crate) tables: Vec<SourceTable>,
     /// Subtables that [`open_served`](Self::open_served) must not open.
     refused: Vec<RefusedTable>,
+    /// Tables that no keyword names and that cannot be opened, with their errors.
+    unopened: Vec<(String, Error)>,
     /// Damaged parts are left out instead of being errors.
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
@@ -75,8 +80,10 @@ pub struct SourceTable {
     /// Name of the table in the tree of tables: `.` for the main table, else the keywords that lead
     /// to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// Index of the table whose keyword names this one.
+    /// Index of the table whose keyword names this one, or in whose directory it is.
     pub(crate) parent: Option<usize>,
+    /// Whether a keyword of the parent names this table; true for the main table.
+    pub(crate) is_named: bool,
     /// `None` in an HDF5 file.
     pub(crate) path: Option<PathBuf>,
     /// Path from the root of an HDF5 file.
@@ -155,15 +162,30 @@ impl Source {
         let path = canonical(table.path());
         seen.insert(path.clone());
         let content: Result<Box<Content>> = Ok(Box::new(table));
-        tables.push(SourceTable { name: MAIN_TABLE.into(), parent: None, path: Some(path), group: None, content });
-        let (mut next, mut refused) = (0, Vec::new());
-        let mut depth = vec![0];
-        while next < tables.len() {
-            refused.extend(open_subtables(&mut tables, next, options, admits, &mut seen, &mut depth)?);
-            next += 1;
+        tables.push(SourceTable {
+            name: MAIN_TABLE.into(),
+            parent: None,
+            is_named: true,
+            path: Some(path),
+            group: None,
+            content,
+        });
+        let mut opening = Opening { tables, seen, depth: vec![0], refused: Vec::new(), unopened: Vec::new() };
+        let (mut next, mut looked_into) = (0, 0);
+        loop {
+            while next < opening.tables.len() {
+                opening.open_subtables(next, options, admits)?;
+                next += 1;
+            }
+            if looked_into == opening.tables.len() {
+                break;
+            }
+            opening.open_unnamed(looked_into, options, admits)?;
+            looked_into += 1;
         }
+        let Opening { tables, refused, unopened, .. } = opening;
         let (damage, open_columns) = (Vec::new(), OpenColumns::default());
-        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote: None })
+        Ok(Source { name, place, tables, refused, unopened, is_salvaged: false, damage, open_columns, remote: None })
     }
 
     /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of
@@ -228,9 +250,9 @@ impl Source {
     fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
-            let native::NativeEntry { name, parent, group, table } = entry;
+            let native::NativeEntry { name, parent, is_named, group, table } = entry;
             let content = table.map(|table| Box::new(table) as Box<Content>);
-            SourceTable { name, parent, path: None, group: Some(group), content }
+            SourceTable { name, parent, is_named, path: None, group: Some(group), content }
         };
         let remote = remote::is_remote(path).then(|| remote::open(path)).transpose().context(&place)?;
         let entries = native::open(path, options);
@@ -239,9 +261,9 @@ impl Source {
         let damage =
             tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], |content| content.damage());
         let damage = damage.to_vec();
-        let refused = Vec::new();
+        let (refused, unopened) = (Vec::new(), Vec::new());
         let open_columns = OpenColumns::default();
-        Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote })
+        Ok(Source { name, place, tables, refused, unopened, is_salvaged: false, damage, open_columns, remote })
     }
 
     /// Opens a column for typed reads, named `DATA` in the main table, `ANTENNA/NAME` in a
@@ -392,6 +414,36 @@ impl Source {
         }
     }
 
+    /// Sentences about what lies in the directories of the tables and is not part of the source:
+    /// tables that no keyword names and that cannot be opened, and files that belong to no table.
+    pub(crate) fn left_outside(&self) -> Vec<String> {
+        let mut said: Vec<String> = self
+            .unopened
+            .iter()
+            .map(|(name, error)| format!("table {name}, which no keyword names, is left out: {error}"))
+            .collect();
+        let mut others = Vec::new();
+        for (number, table) in self.tables.iter().enumerate() {
+            let Some(opened) = table.content.as_ref().ok().and_then(|content| content.as_table()) else { continue };
+            let holds_tables = |path: &Path| {
+                let path = canonical(path);
+                self.tables.iter().any(|other| other.path.as_ref().is_some_and(|other| other.starts_with(&path)))
+            };
+            let names = opened.others_inside().into_iter().filter(|name| !holds_tables(&opened.path().join(name)));
+            let place = if number == 0 { String::new() } else { format!("{}/", table.name) };
+            others.extend(names.map(|name| format!("{place}{name}")));
+        }
+        if !others.is_empty() {
+            let more = if others.len() > MOST_LISTED { " …" } else { "" };
+            let listed = others[..others.len().min(MOST_LISTED)].join(", ");
+            said.push(format!(
+                "files that belong to no table are left out: {}: {listed}{more}; `h5bridge pack` and `to-hdf5 --restorable` keep them",
+                others.len()
+            ));
+        }
+        said
+    }
+
     /// The names of subtables that keywords name but that cannot be opened, each with the error of
     /// opening it.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
@@ -399,45 +451,91 @@ impl Source {
     }
 }
 
-fn open_subtables(
-    tables: &mut Vec<SourceTable>,
-    parent: usize,
-    options: OpenOptions,
-    admits: Option<Admits<'_>>,
-    seen: &mut BTreeSet<PathBuf>,
-    depth: &mut Vec<usize>,
-) -> Result<Vec<RefusedTable>> {
-    let mut refused = Vec::new();
-    let Some(table) = tables[parent].content.as_ref().ok().and_then(|content| content.as_table()) else {
-        return Ok(refused);
-    };
-    let prefix = match tables[parent].name.as_str() {
-        MAIN_TABLE => String::new(),
-        name => format!("{name}/"),
-    };
-    for subtable in table.subtables() {
-        // a table named twice, or one that contains itself, is taken once
-        let Some(path) = subtable.paths.first().map(|path| canonical(path)) else { continue };
-        if !seen.insert(path.clone()) {
-            continue;
+/// The tables of a source while they are opened.
+struct Opening {
+    tables: Vec<SourceTable>,
+    /// Paths of all tables that were met.
+    seen: BTreeSet<PathBuf>,
+    /// Depth of each table below the main table.
+    depth: Vec<usize>,
+    refused: Vec<RefusedTable>,
+    unopened: Vec<(String, Error)>,
+}
+
+impl Opening {
+    /// Opens the tables that keywords of a table name.
+    fn open_subtables(&mut self, parent: usize, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<()> {
+        for subtable in self.table(parent).map(Table::subtables).unwrap_or_default() {
+            // a table named twice, or one that contains itself, is taken once
+            let Some(path) = self.met(&subtable) else { continue };
+            let name = self.place(parent, &subtable)?;
+            let content = subtable.open_admitted(options, admits).map(|table| Box::new(table) as Box<Content>);
+            if let Err(error) = &content
+                && error.leads_elsewhere()
+            {
+                let stored = subtable.stored.to_str_lossy().into_owned();
+                self.refused.push(RefusedTable { name, parent, stored, error: error.clone() });
+                // each keyword that names it is answered
+                self.seen.remove(&path);
+                continue;
+            }
+            self.add(SourceTable {
+                name,
+                parent: Some(parent),
+                is_named: true,
+                path: Some(path),
+                group: None,
+                content,
+            });
         }
-        limits::depth(depth[parent] + 1, "subtables")?;
-        let wanted = format!("{prefix}{}", subtable.name.to_str_lossy());
-        let name = unique(&wanted, |name| tables.iter().any(|other| other.name == name));
-        let content = subtable.open_admitted(options, admits).map(|table| Box::new(table) as Box<Content>);
-        if let Err(error) = &content
-            && error.leads_elsewhere()
-        {
-            let stored = subtable.stored.to_str_lossy().into_owned();
-            refused.push(RefusedTable { name, parent, stored, error: error.clone() });
-            // each keyword that names it is answered
-            seen.remove(&path);
-            continue;
-        }
-        tables.push(SourceTable { name, parent: Some(parent), path: Some(path), group: None, content });
-        depth.push(depth[parent] + 1);
+        Ok(())
     }
-    Ok(refused)
+
+    /// Opens the tables in the directory of a table that no keyword names, such as the ephemerides
+    /// of FIELD. One that is damaged is left out.
+    fn open_unnamed(&mut self, parent: usize, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<()> {
+        for subtable in self.table(parent).map(Table::tables_inside).unwrap_or_default() {
+            let Some(path) = self.met(&subtable) else { continue };
+            let name = self.place(parent, &subtable)?;
+            match subtable.open_admitted(options, admits) {
+                Ok(table) => {
+                    let content: Result<Box<Content>> = Ok(Box::new(table));
+                    let (parent, path) = (Some(parent), Some(path));
+                    self.add(SourceTable { name, parent, is_named: false, path, group: None, content });
+                }
+                Err(error) if error.kind() == ErrorKind::Locked => return Err(error),
+                Err(error) => self.unopened.push((name, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self, number: usize) -> Option<&Table> {
+        self.tables[number].content.as_ref().ok().and_then(|content| content.as_table())
+    }
+
+    /// The path of a subtable; `None` if it has been met before.
+    fn met(&mut self, subtable: &Subtable) -> Option<PathBuf> {
+        let path = canonical(subtable.paths.first()?);
+        self.seen.insert(path.clone()).then_some(path)
+    }
+
+    /// The name of a subtable in the tree.
+    fn place(&self, parent: usize, subtable: &Subtable) -> Result<String> {
+        limits::depth(self.depth[parent] + 1, "subtables")?;
+        let own = subtable.name.to_str_lossy();
+        let wanted = match self.tables[parent].name.as_str() {
+            MAIN_TABLE => own.into_owned(),
+            above => format!("{above}/{own}"),
+        };
+        Ok(unique(&wanted, |name| self.tables.iter().any(|other| other.name == name)))
+    }
+
+    fn add(&mut self, table: SourceTable) {
+        let above = table.parent.map_or(0, |parent| self.depth[parent]);
+        self.tables.push(table);
+        self.depth.push(above + 1);
+    }
 }
 
 /// Proposes a similar name or lists the existing ones.

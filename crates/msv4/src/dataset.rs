@@ -76,6 +76,16 @@ pub enum Attribute {
     Dictionary(Vec<(String, Attribute)>),
 }
 
+impl Attribute {
+    /// The text; `None` for other values.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Attribute::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 impl From<&str> for Attribute {
     fn from(text: &str) -> Self {
         Attribute::Text(text.to_owned())
@@ -129,7 +139,7 @@ impl Variable {
     /// A variable with all its elements, last axis fastest.
     ///
     /// # Panics
-    /// If there are not as many elements as the axes have places.
+    /// If elements are missing, or too many for the axes.
     pub(crate) fn new(name: &str, axes: &[(&str, usize)], values: Values) -> Self {
         let places: usize = axes.iter().map(|(_, extent)| extent).product();
         assert_eq!(places, values.len(), "{name}: elements of {axes:?}");

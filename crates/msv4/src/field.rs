@@ -4,13 +4,11 @@ use bstr::ByteSlice;
 use ctds::Result;
 
 use crate::dataset::{Attribute, Dataset, Variable, attributes, quantity};
+use crate::ephemeris::{self, OfTimes};
 use crate::measures::frame;
 use crate::partition::Part;
-use crate::place::Place;
+use crate::place::{FIELDS, Place};
 use crate::tables::{Subtable, Tables};
-
-/// Name of the dataset, which every data group refers to.
-pub(crate) const NAME: &str = "field_and_source_base_xds";
 
 /// The fields of a partition.
 pub(crate) struct Fields {
@@ -75,6 +73,12 @@ impl Fields {
         fields.iter().map(name).collect()
     }
 
+    /// The centre of a field, given by its row in FIELD, in radians: 0 if it is unknown.
+    fn direction(&self, field: i64) -> [f64; 2] {
+        let direction = self.ids.binary_search(&field).map_or([f64::NAN; 2], |place| self.directions[place]);
+        if direction.iter().any(|angle| angle.is_nan()) { [0.0; 2] } else { direction }
+    }
+
     /// Frame of UVW, which is that of the centres.
     pub(crate) fn frame_of_uvw(&self) -> &str {
         match self.reference.as_str() {
@@ -88,7 +92,20 @@ impl Fields {
     ///
     /// # Errors
     /// Those of reading SOURCE.
-    pub(crate) fn dataset(&self, place: &Place<'_>) -> Result<Dataset> {
+    pub(crate) fn dataset(&self, place: &Place<'_>, warnings: &mut Vec<String>) -> Result<Dataset> {
+        let sources = Sources::read(place, &self.ids)?;
+        let source_of =
+            |field: &i64| self.ids.binary_search(field).map(|place| sources.names[place].clone()).unwrap_or_default();
+        let of_times = OfTimes {
+            fields: self.names_of(&place.part.fields),
+            sources: place.part.fields.iter().map(source_of).collect(),
+            offsets: place.part.fields.iter().map(|field| self.direction(*field)).collect(),
+        };
+        match ephemeris::dataset(place, of_times, warnings) {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => {}
+            Err(error) => warnings.push(format!("directions are offsets from an ephemeris: {error}")),
+        }
         let of_field = ("field_name", self.ids.len());
         let name =
             if place.is_single_dish { "FIELD_REFERENCE_CENTER_DIRECTION" } else { "FIELD_PHASE_CENTER_DIRECTION" };
@@ -98,7 +115,6 @@ impl Fields {
         let names = self.names.iter().map(String::as_str);
         let mut coordinates =
             vec![Variable::texts("field_name", &[of_field], names), Variable::labels("sky_dir_label", &["ra", "dec"])];
-        let sources = Sources::read(place, &self.ids)?;
         coordinates.push(Variable::texts("source_name", &[of_field], sources.names.iter().map(String::as_str)));
         if let Some((directions, frame)) = sources.directions {
             variables.push(Variable::doubles("SOURCE_DIRECTION", &axes, directions).with(sky(&frame)));
@@ -119,7 +135,7 @@ impl Fields {
                 variables.push(velocities.with(quantity("m/s")));
             }
         }
-        Ok(place.dataset(NAME, "field_and_source", coordinates, variables))
+        Ok(place.dataset(FIELDS, "field_and_source", coordinates, variables))
     }
 }
 
@@ -128,11 +144,11 @@ fn sky(frame: &str) -> Vec<(String, Attribute)> {
     attributes([("type", "sky_coord".into()), ("units", "rad".into()), ("frame", frame.into())])
 }
 
-/// What SOURCE has of the fields, for a spectral window.
+/// The sources of fields in a spectral window.
 #[derive(Default)]
 struct Sources {
     names: Vec<String>,
-    /// With the frame; `None` without SOURCE.
+    /// Directions of the sources, and their frame; `None` without SOURCE.
     directions: Option<(Vec<f64>, String)>,
     /// Most lines of a source.
     lines: usize,

@@ -17,9 +17,9 @@ pub struct Grid {
     pub baselines: Vec<(i32, i32)>,
     /// Number of rows that have a place.
     pub rows: u64,
-    /// By the first place; places and rows are consecutive in each.
+    /// Runs ordered by their first place; places and rows are consecutive in each.
     across: Vec<Run>,
-    /// By baseline and time: rows are consecutive, times as well.
+    /// Runs ordered by baseline and time; times and rows are consecutive in each.
     along: Vec<Along>,
 }
 
@@ -112,7 +112,7 @@ impl Grid {
 pub(crate) struct GridBuilder {
     times: HashMap<u64, u32>,
     baselines: HashMap<(i32, i32), u32>,
-    /// In the order in which they were met.
+    /// Times in the order in which they were met.
     met_times: Vec<f64>,
     met_baselines: Vec<(i32, i32)>,
     last: Option<(u32, u32)>,

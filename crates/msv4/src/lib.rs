@@ -4,10 +4,23 @@
 //!
 //! | to                                                 | start with               |
 //! |----------------------------------------------------|--------------------------|
-//! | give access to the tables of a MeasurementSet       | implement [`Tables`]     |
+//! | open a MeasurementSet in a directory                | [`MeasurementSet::open`] |
+//! | give access to the tables of another one            | implement [`Tables`]     |
 //! | partition it, with all datasets of each partition   | [`ProcessingSet::read`]  |
 //! | find the rows of a partition                        | [`Grid::rows_at`]        |
 //! | read a part of a variable                           | [`Partition::read`]      |
+//!
+//! ```
+//! use msv4::{MeasurementSet, Options, ProcessingSet};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/demo/demo.ms");
+//! let tables = MeasurementSet::open(path)?;
+//! let set = ProcessingSet::read(&tables, &Options { name: "my".to_owned(), ..Options::default() })?;
+//! let partition = &set.partitions[0];
+//! assert_eq!(partition.datasets[0].path, "my_0");
+//! assert_eq!(partition.grid.places(), partition.grid.rows);
+//! # Ok::<(), ctds::Error>(())
+//! ```
 //!
 //! # Map
 //!
@@ -20,11 +33,14 @@
 
 mod antenna;
 mod dataset;
+mod directory;
+mod ephemeris;
 mod field;
 mod gain_curve;
 mod grid;
 mod measures;
 mod observation;
+mod options;
 mod partition;
 mod phase_calibration;
 mod phased_array;
@@ -42,7 +58,14 @@ mod visibility;
 mod weather;
 
 pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
+pub use directory::MeasurementSet;
 pub use grid::Grid;
+pub use options::Options;
 pub use read::Part;
-pub use set::{Options, Partition, ProcessingSet};
+pub use set::{Partition, ProcessingSet};
 pub use tables::{MAIN, Tables};
+
+// the Rust in this document is compiled
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,6 +2,9 @@
 
 use ctds::value::Record;
 
+/// Seconds from the beginning of MJD to 1970-01-01.
+pub(crate) const UNIX_EPOCH: f64 = 3_506_716_800.0;
+
 /// Names of correlations by casacore's Stokes number, from 1 on.
 const STOKES: [&str; 32] = [
     "I",

@@ -4,7 +4,7 @@ use ctds::Result;
 use ctds::calendar::Moment;
 
 use crate::dataset::{Attribute, attributes};
-use crate::place::UNIX_EPOCH;
+use crate::measures::UNIX_EPOCH;
 use crate::tables::{Subtable, Tables};
 
 /// ASDM tables that importasdm keeps, their columns, and what these become.

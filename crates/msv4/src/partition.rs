@@ -44,7 +44,7 @@ pub(crate) enum Key {
     Interval,
 }
 
-/// What can be asked for, by name.
+/// Keys that users may ask for, by name.
 const ASKED: [(&str, Key); 8] = [
     ("FIELD_ID", Key::Field),
     ("SCAN_NUMBER", Key::Scan),
@@ -115,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) observation: i64,
     pub(crate) processor: i64,
     pub(crate) mode: Option<String>,
+    /// EPHEMERIS_ID of FIELD, -1 without one.
+    pub(crate) ephemeris: i64,
 }
 
 /// The index columns of a block of rows.
@@ -160,7 +162,7 @@ impl<'a> Index<'a> {
         let has = |name: &str| tables.columns(MAIN).iter().any(|info| info.desc.name == name);
         for name in ["TIME", "ANTENNA1", "ANTENNA2"] {
             if !has(name) {
-                return Err(Error::usage(format!("not a MeasurementSet: the main table has no column {name}")));
+                return Err(Error::unsupported(format!("not a MeasurementSet: the main table has no column {name}")));
             }
         }
         let mut asked = Vec::new();
@@ -269,7 +271,7 @@ fn wrong_type(column: &Column<'_>, found: DataType, expected: DataType) -> Error
     Error::format(format!("column {name} of the main table is of type {found}; expected is {expected}"))
 }
 
-/// What separates rows, before subtables are asked.
+/// Values that separate rows, before subtables are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Raw {
     ids: [i64; STORED.len()],
@@ -303,7 +305,8 @@ struct Growing {
 /// The partitions of a MeasurementSet, in the order of their keys.
 ///
 /// # Errors
-/// `Usage` if the table is no MeasurementSet, or `schema` has an unknown name; those of reading.
+/// `Unsupported` if the table is not a MeasurementSet; `Usage` if `schema` has an unknown name;
+/// those of reading.
 pub(crate) fn partitions(tables: &dyn Tables, schema: &[String]) -> Result<Vec<Part>> {
     let index = Index::open(tables, schema)?;
     let mut splits: HashMap<Name, Split> = HashMap::new();
@@ -443,6 +446,7 @@ impl Growing {
                 data_desc: index.value(raw, Key::DataDesc),
                 observation: index.value(raw, Key::Observation),
                 processor: index.value(raw, Key::Processor),
+                ephemeris: index.value(raw, Key::Ephemeris),
                 mode: usize::try_from(mode).ok().and_then(|mode| index.modes.get(mode)).cloned(),
             },
             fields: order.iter().map(|number| self.fields_and_scans[*number].0).collect(),

@@ -3,11 +3,12 @@
 use ctds::Result;
 
 use crate::dataset::{Attribute, Dataset, Variable, attributes};
+use crate::measures::UNIX_EPOCH;
 use crate::partition::Part;
 use crate::tables::{Subtable, Tables};
 
-/// Seconds from the beginning of MJD to 1970-01-01.
-pub(crate) const UNIX_EPOCH: f64 = 3_506_716_800.0;
+/// Name of the dataset of fields, which every data group refers to.
+pub(crate) const FIELDS: &str = "field_and_source_base_xds";
 
 /// A partition, and what is known of it when its subtables are read.
 pub(crate) struct Place<'a> {
@@ -17,8 +18,6 @@ pub(crate) struct Place<'a> {
     pub(crate) path: String,
     /// Row of SPECTRAL_WINDOW.
     pub(crate) window: u64,
-    /// CHAN_FREQ in Hz, in the order of the variables.
-    pub(crate) channels: Vec<f64>,
     /// Names of the correlations, such as `XX`.
     pub(crate) correlations: Vec<String>,
     pub(crate) is_single_dish: bool,

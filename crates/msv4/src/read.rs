@@ -6,7 +6,7 @@ use ctds::{Column, Error, Result};
 
 use crate::dataset::{CellsOf, Content, Variable};
 use crate::grid::Grid;
-use crate::place::UNIX_EPOCH;
+use crate::measures::UNIX_EPOCH;
 use crate::set::Partition;
 use crate::tables::{MAIN, Tables};
 
@@ -36,7 +36,7 @@ impl Part<'_> {
             && ends.zip(rest).all(|(end, extent)| end.is_some_and(|end| end <= *extent))
             && self.times.iter().all(|time| (*time as u64) < variable.shape[0])
             && self.baselines.iter().all(|baseline| (*baseline as u64) < variable.shape[1]);
-        if is_inside { Ok(()) } else { Err(Error::usage(format!("{}: a part outside the variable", variable.name))) }
+        if is_inside { Ok(()) } else { Err(Error::usage(format!("the part leaves the variable {}", variable.name))) }
     }
 }
 
@@ -67,7 +67,10 @@ impl Partition {
             DataType::Double => wanted.read(f64::NAN),
             DataType::Complex => wanted.read(Complex32::new(f32::NAN, f32::NAN)),
             DataType::DComplex => wanted.read(Complex64::new(f64::NAN, f64::NAN)),
-            other => Err(Error::unsupported(format!("column {} of type {other} in MSv4", of.column))),
+            other => Err(Error::unsupported(format!(
+                "column {} is of type {other}, which MSv4 does not have on its grid",
+                of.column
+            ))),
         }
     }
 }
@@ -84,7 +87,7 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     fn read<T: Element + Copy + Shift>(&self, missing: T) -> Result<Values> {
         let Part { start, extent, .. } = self.part;
-        // of what is repeated for each channel, the cells have no such axis
+        // cells that are repeated for each channel have no such axis
         let (start, extent) = if self.of.is_repeated { (&start[1..], &extent[1..]) } else { (start, extent) };
         let mut start = start.to_vec();
         if self.of.is_reversed {
@@ -93,7 +96,8 @@ impl Wanted<'_> {
         let region = (!start.is_empty()).then(|| Region::c_order(&start, extent));
         let cell = extent.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
         let len = cell.and_then(|cell| cell.checked_mul(self.part.places() as u64));
-        let len = len.ok_or_else(|| Error::limit(format!("column {}: a part of too many elements", self.of.column)))?;
+        let len =
+            len.ok_or_else(|| Error::limit(format!("the part of column {} has too many elements", self.of.column)))?;
         let cell = cell.unwrap_or(0) as usize;
         let mut out = self.column.buffer::<T>(len)?;
         if !out.is_empty() {
@@ -108,8 +112,8 @@ impl Wanted<'_> {
         if self.of.is_repeated {
             let times = self.part.extent[0] as usize;
             let len = (out.len() as u64).checked_mul(times as u64);
-            let len =
-                len.ok_or_else(|| Error::limit(format!("column {}: a part of too many elements", self.of.column)))?;
+            let len = len
+                .ok_or_else(|| Error::limit(format!("the part of column {} has too many elements", self.of.column)))?;
             let mut repeated = self.column.buffer::<T>(len)?;
             if cell > 0 && times > 0 {
                 for (cell, places) in out.chunks(cell).zip(repeated.chunks_mut(cell * times)) {

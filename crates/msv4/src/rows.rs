@@ -317,7 +317,8 @@ impl<'a> Slots<'a> {
             longest = longest.max(shape.get(axis).copied().unwrap_or(1));
             Ok(())
         })?;
-        usize::try_from(longest).map_err(|_| Error::limit(format!("{column} of {}: too large", self.table.name)))
+        usize::try_from(longest)
+            .map_err(|_| Error::limit(format!("{column} of {} has cells that are too large", self.table.name)))
     }
 
     fn fill<T: Copy>(

@@ -8,29 +8,18 @@ use crate::field::Fields;
 use crate::grid::Grid;
 use crate::measures::correlation;
 use crate::observation::telescope;
+use crate::options::Options;
 use crate::partition::{Part, partitions};
 use crate::place::Place;
 use crate::subtables;
 use crate::tables::{MAIN, Subtable, Tables};
 use crate::visibility::{self, Window, is_single_dish, time_scale};
 
-/// What a processing set is made with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Beginning of the partitions' names, such as `my`.
-    pub name: String,
-    /// Columns by which rows are separated besides those that always separate them, such as
-    /// `FIELD_ID` and `SCAN_NUMBER`.
-    pub partition_schema: Vec<String>,
-    /// Date of creation in ISO 8601, for the attributes.
-    pub date: String,
-}
-
 /// A MeasurementSet in the schema MSv4.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ProcessingSet {
-    /// In the order of the columns that separate them; none if there are no rows.
+    /// The partitions in the order of the columns that separate them; empty without rows.
     pub partitions: Vec<Partition>,
     /// Sentences on what was left out or could not be said in the schema.
     pub warnings: Vec<String>,
@@ -55,9 +44,9 @@ impl ProcessingSet {
     /// Reads the index columns of the main table and the subtables.
     ///
     /// # Errors
-    /// `Usage` if the tables are no MeasurementSet or a name in the partition schema is unknown;
-    /// `Unsupported` if the cells of a column differ in shape in a partition, or a column is
-    /// missing that the schema needs; those of reading.
+    /// `Unsupported` if the tables are not a MeasurementSet, the cells of a column differ in shape in a
+    /// partition, or a column is missing that the schema needs; `Usage` if a name in the partition
+    /// schema is unknown; those of reading.
     pub fn read(tables: &dyn Tables, options: &Options) -> Result<Self> {
         let parts = partitions(tables, &options.partition_schema)?;
         let width = parts.len().saturating_sub(1).to_string().len();
@@ -105,7 +94,6 @@ fn datasets(
         part,
         path: name.to_owned(),
         window: row,
-        channels: window.channels.clone(),
         correlations,
         is_single_dish,
         antennas,
@@ -115,7 +103,7 @@ fn datasets(
     let fields = Fields::read(tables, part, is_single_dish, warnings)?;
     let mut found = vec![visibility::dataset(&place, &window, &fields, options, warnings)?];
     found.push(antenna::dataset(&place)?);
-    found.push(fields.dataset(&place)?);
+    found.push(fields.dataset(&place, warnings)?);
     found.extend(subtables::read_all(&place, warnings));
     Ok(found)
 }

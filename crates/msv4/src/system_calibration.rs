@@ -79,7 +79,7 @@ fn frequencies(place: &Place<'_>, channels: usize) -> Result<Variable> {
         && let Some(stored) = table.cell_doubles("CHAN_FREQ", place.window)?
         && stored.len() == channels
     {
-        let row = usize::try_from(place.window).map_err(|_| Error::limit("SPECTRAL_WINDOW: too many rows"))?;
+        let row = usize::try_from(place.window).map_err(|_| Error::limit("SPECTRAL_WINDOW has too many rows"))?;
         let frame = table.integers("MEAS_FREQ_REF")?.and_then(|codes| codes.get(row).copied()).unwrap_or(-1);
         let values = stored.iter().map(|frequency| frequency.round() as i64).collect();
         let attributes = attributes([

@@ -1,4 +1,4 @@
-//! What is asked of a MeasurementSet: its main table and its subtables by name.
+//! Access to a MeasurementSet: its main table and its subtables by name.
 
 use std::ops::Range;
 
@@ -26,10 +26,16 @@ pub trait Tables: Sync {
     /// Columns of a table; none if it is missing or unreadable.
     fn columns(&self, table: &str) -> &[ColumnInfo];
 
+    /// Names of all tables: of those in the directory of FIELD, `FIELD/NAME`.
+    fn names(&self) -> Vec<&str>;
+
+    /// Keywords of a table; `None` if it is missing or unreadable.
+    fn keywords(&self, table: &str) -> Option<&Record>;
+
     /// Opens a column of a table.
     ///
     /// # Errors
-    /// `NotFound` if there is no such table or column; those of opening the column.
+    /// `NotFound` if the table or column is missing; those of opening the column.
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>>;
 }
 
@@ -64,8 +70,8 @@ impl<'a> Subtable<'a> {
         self.info(column)?.desc.keywords.record("MEASINFO")
     }
 
-    /// The reference of a measure in a row: that of the row if another column has it, as a name or a
-    /// code.
+    /// The reference of a measure in a row: that of the row if another column has it, as a name or
+    /// a code.
     ///
     /// # Errors
     /// Those of reading that column.
@@ -128,7 +134,7 @@ impl<'a> Subtable<'a> {
         }
         let opened = self.tables.column(self.name, column)?;
         if self.rows > MAX_ELEMENTS {
-            return Err(Error::limit(format!("{column} of {}: more than {MAX_ELEMENTS} rows", self.name)));
+            return Err(Error::limit(format!("{column} of {} has more than {MAX_ELEMENTS} rows", self.name)));
         }
         opened.values(0..self.rows).map(Some)
     }
@@ -144,7 +150,10 @@ impl<'a> Subtable<'a> {
         let opened = self.tables.column(self.name, column)?;
         let Some(shape) = opened.cell_shape(row)? else { return Ok(None) };
         if shape.elements()? > MAX_ELEMENTS {
-            return Err(Error::limit(format!("{column} of {}, row {row}: a cell of {shape} elements", self.name)));
+            return Err(Error::limit(format!(
+                "{column} of {} has a cell of shape {shape} in row {row}, which is absurdly large",
+                self.name
+            )));
         }
         opened.values(row..row + 1).map(|values| Some((shape, values)))
     }
@@ -184,7 +193,7 @@ impl<'a> Subtable<'a> {
         mut each: impl FnMut(u64, &[Values; N]) -> Result<()>,
     ) -> Result<()> {
         if self.rows > MAX_BLOCK_ROWS {
-            return Err(Error::limit(format!("{}: more than {MAX_BLOCK_ROWS} rows", self.name)));
+            return Err(Error::limit(format!("{} has more than {MAX_BLOCK_ROWS} rows", self.name)));
         }
         let mut opened = Vec::with_capacity(N);
         for column in columns {
@@ -225,7 +234,10 @@ impl<'a> Subtable<'a> {
             0 => Ok(()),
             elements if elements > MAX_ELEMENTS => {
                 let row = rows.get(places.start).copied().unwrap_or_default();
-                Err(Error::limit(format!("{column} of {}, row {row}: a cell of {shape} elements", self.name)))
+                Err(Error::limit(format!(
+                    "{column} of {} has a cell of shape {shape} in row {row}, which is absurdly large",
+                    self.name
+                )))
             }
             _ => each(places, shape),
         };

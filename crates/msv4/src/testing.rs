@@ -9,8 +9,9 @@ use tempfile::TempDir;
 
 use crate::dataset::{Attribute, Content, Dataset, Variable};
 use crate::grid::GridBuilder;
+use crate::measures::UNIX_EPOCH;
 use crate::partition::{Part, Shared};
-use crate::place::{Antennas, Place, Receptors, UNIX_EPOCH};
+use crate::place::{Antennas, Place, Receptors};
 use crate::tables::Tables;
 
 /// The tables of a MeasurementSet.
@@ -113,6 +114,14 @@ impl Tables for Made {
         self.tables.get(table).map_or(&[], Table::columns)
     }
 
+    fn names(&self) -> Vec<&str> {
+        self.tables.keys().map(String::as_str).collect()
+    }
+
+    fn keywords(&self, table: &str) -> Option<&Record> {
+        self.tables.get(table).map(Table::keywords)
+    }
+
     fn column(&self, table: &str, column: &str) -> Result<Column<'_>> {
         self.tables.get(table).ok_or_else(|| Error::not_found(format!("no table {table}")))?.column(column)
     }
@@ -126,7 +135,7 @@ pub(crate) fn part() -> Part {
     grid.add(1, 110.0, (1, 3));
     Part {
         grid: grid.finish().unwrap(),
-        shared: Shared { data_desc: 0, observation: 0, processor: 0, mode: None },
+        shared: Shared { data_desc: 0, observation: 0, processor: 0, mode: None, ephemeris: -1 },
         fields: vec![0; 2],
         scans: vec![1; 2],
         interval: Some(10.0),
@@ -142,7 +151,6 @@ pub(crate) fn place<'a>(tables: &'a Made, part: &'a Part) -> Place<'a> {
         part,
         path: "my_0".to_owned(),
         window: 2,
-        channels: vec![10.0, 20.0],
         correlations: strings(["XX", "YY"]),
         is_single_dish: false,
         antennas: Antennas {

@@ -4,12 +4,12 @@ use ctds::value::{DataType, Shape};
 use ctds::{Column, Error, ErrorKind, Result};
 
 use crate::dataset::{Attribute, CellsOf, Content, Dataset, Variable, attributes, measured, quantity};
-use crate::field::{self, Fields};
+use crate::field::Fields;
 use crate::grid::Grid;
 use crate::measures::{observer, scale};
 use crate::observation::{observation, processor};
-use crate::place::Place;
-use crate::set::Options;
+use crate::options::Options;
+use crate::place::{FIELDS, Place};
 use crate::tables::{MAIN, Subtable};
 
 /// Version of the schema.
@@ -25,7 +25,7 @@ const VISIBILITIES: [(&str, &str, &str); 3] = [
 /// The same of single dishes.
 const SPECTRA: [(&str, &str, &str); 1] = [("FLOAT_DATA", "SPECTRUM", "base")];
 
-/// What SPECTRAL_WINDOW has of a partition.
+/// The spectral window of a partition.
 pub(crate) struct Window<'a> {
     table: Subtable<'a>,
     row: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// # Errors
-    /// `Format` if there is no such row, or it has no channels; those of reading.
+    /// `Format` if the row or its channels are missing; those of reading.
     pub(crate) fn read(table: Option<Subtable<'a>>, row: u64) -> Result<Self> {
         let table = table.filter(|table| row < table.rows);
         let table = table.ok_or_else(|| Error::format(format!("SPECTRAL_WINDOW has no row {row}")))?;
@@ -93,7 +93,7 @@ pub(crate) fn is_single_dish(columns: &[ctds::ColumnInfo], grid: &Grid) -> bool 
 /// The dataset.
 ///
 /// # Errors
-/// `Unsupported` if the cells of a column differ in shape, or there is no data; those of reading.
+/// `Unsupported` if the cells of a column differ in shape, or data are missing; those of reading.
 pub(crate) fn dataset(
     place: &Place<'_>,
     window: &Window<'_>,
@@ -151,9 +151,7 @@ pub(crate) fn dataset(
         let interval = main.gridded("INTERVAL", "INTEGRATION_TIME", &[])?;
         variables.extend(interval.map(|interval| interval.with(quantity("s"))));
     }
-    let mut rows = main.variable("_row", &[], DataType::Int64, Content::Rows);
-    rows.attributes = attributes([("long_name", "row of the main table, -1 where there is none".into())]);
-    variables.push(rows);
+    variables.push(main.variable("_row", &[], DataType::Int64, Content::Rows));
 
     let mut time = place.times("time", &place.part.grid.times);
     let integration = place.part.interval.unwrap_or(f64::NAN);
@@ -290,7 +288,7 @@ impl Main<'_, '_> {
             of_group.push(("uvw".to_owned(), "UVW".into()));
         }
         of_group.extend(attributes([
-            ("field_and_source", field::NAME.into()),
+            ("field_and_source", FIELDS.into()),
             ("description", format!("Data group of {variable}, from a MeasurementSet of version 2").into()),
             ("date", date.into()),
         ]));

@@ -4,6 +4,7 @@ mod attention;
 mod columns;
 mod details;
 mod image;
+mod msv4;
 mod observation;
 mod other;
 mod overview;
@@ -39,6 +40,7 @@ const LONG: u64 = 10_000;
   h5bridge info my.ms --table FIELD
   h5bridge info my.h5 --storage
   h5bridge info my.h5 --json
+  h5bridge info my.ms --msv4
   h5bridge info run.sion/TASK3
   h5bridge info s3://bucket/my.h5")]
 pub(crate) struct Args {
@@ -53,6 +55,9 @@ pub(crate) struct Args {
     /// List the keywords of tables and columns
     #[arg(long)]
     keywords: bool,
+    /// List the partitions of a MeasurementSet as MSv4: their axes, and what they are split by
+    #[arg(long, conflicts_with_all = ["columns", "storage", "keywords", "table"])]
+    msv4: bool,
     /// Show only this table, whole: MAIN, ANTENNA, A/B; may be repeated
     #[arg(long, value_name = "NAME")]
     table: Vec<String>,
@@ -82,6 +87,10 @@ pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Resu
     // before this process opens it
     let others = attention::use_by_others(&args.source, global.no_lock);
     let source = Source::open_with(&args.source, args.external.open_options(global))?;
+    if args.msv4 {
+        msv4::print(&args.source, &source, global.json, screen::width(), out)?;
+        return Ok(Status::Done);
+    }
     let chosen = args.chosen(&source)?;
     if global.json {
         return print_json(&facts(&args.source, &source, others, true)?, out);

@@ -274,6 +274,9 @@ impl Plan {
             let group = plan.new_group(Some(refused.parent), &refused.name, &groups);
             plan.refused_tables.push((group, refused.stored.clone()));
         }
+        if !options.restorable && options.tables.is_empty() {
+            plan.warnings.append(&mut source.left_outside());
+        }
         plan.warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
         if !plan.missing_tables.is_empty() {
             let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));

@@ -432,6 +432,7 @@ impl<'a> Writer<'a> {
             TableDocument::new(&table.name, &table.row, content.info(), content.keywords(), &table_names);
         document.rows = Some(table.rows.end - table.rows.start);
         document.first_row = table.rows.start;
+        document.unnamed = !self.source.tables[table.source].is_named;
         if let Some(table) = content.as_table() {
             document.describe_storage(table, &table_names);
         }

@@ -80,6 +80,7 @@ pub(super) fn plan(
 ) -> Result<Vec<TableBlueprint>> {
     let directories = directories(source, warnings)?;
     warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
+    warnings.append(&mut source.left_outside());
     let planner = Planner { source, options, target: std::path::absolute(target)?, directories: &directories };
     warnings.append(&mut source.edits(&|number| directories[number].is_some())?);
     let mut plans = Vec::new();
@@ -168,7 +169,8 @@ impl Planner<'_> {
     /// refers.
     fn add_unnamed_tables(&self, table: usize, directory: &Path, keywords: &mut Record, columns: &[(BString, Record)]) {
         for (child, below) in self.source.tables.iter().zip(self.directories) {
-            let Some(below) = below.as_ref().filter(|_| child.parent == Some(table)) else { continue };
+            let is_child = child.parent == Some(table) && child.is_named;
+            let Some(below) = below.as_ref().filter(|_| is_child) else { continue };
             let stored = stored_name(&self.target.join(below), &self.target.join(directory));
             let is_named =
                 names_table(keywords, &stored) || columns.iter().any(|(_, keywords)| names_table(keywords, &stored));

@@ -70,6 +70,7 @@ impl FoundTables {
             return Ok(found);
         }
         let (mut spec, absent) = Followed::declare(name, plain)?;
+        spec.is_named = table.is_named;
         if is_main(name) {
             spec.coordinates = coordinates(source);
         }

@@ -39,6 +39,8 @@ pub(crate) struct NativeEntry {
     pub(crate) name: String,
     /// Index in the list of the file's tables; `None` for the main table.
     pub(crate) parent: Option<usize>,
+    /// Whether a keyword names it, or is to name it in a table made from the file.
+    pub(crate) is_named: bool,
     /// Path in the file.
     pub(crate) group: String,
     pub(crate) table: Result<NativeTable>,
@@ -81,14 +83,14 @@ fn add_described(
     let path = &described.path;
     // the group's name differs where the table's was taken; a damaged document shows when the table
     // is opened
-    let name = described.name().unwrap_or_else(|| table_of_path(path).to_owned());
+    let (name, is_named) = described.name().unwrap_or_else(|| (table_of_path(path).to_owned(), true));
     let parent = match name.rsplit_once('/') {
         _ if name == MAIN_TABLE => None,
         Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
         None => Some(0),
     };
     let table = NativeTable::open(root, described, known, source.clone()).with_context(|| format!("group {path}"));
-    tables.push(NativeEntry { name, parent, group: path.clone(), table });
+    tables.push(NativeEntry { name, parent, is_named, group: path.clone(), table });
 }
 
 /// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does not
@@ -106,7 +108,7 @@ fn find_more_tables(
         // a file needs its main table
         let table = table.map_err(Error::not_left_out).with_context(|| format!("group {main}"));
         let name = table_of_path(&main).to_owned();
-        tables.push(NativeEntry { name, parent: None, group: main, table });
+        tables.push(NativeEntry { name, parent: None, is_named: true, group: main, table });
     }
     let mut next = 0;
     while next < tables.len() {
@@ -143,6 +145,7 @@ fn find_more_tables(
                 table => tables.push(NativeEntry {
                     name,
                     parent: Some(next),
+                    is_named: true,
                     group: path.clone(),
                     table: table.with_context(|| format!("group {path}")),
                 }),

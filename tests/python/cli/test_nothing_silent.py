@@ -253,6 +253,78 @@ def test_tiles_in_a_file_that_is_cut_off_are_salvaged(tmp_path):
         assert file['MAIN/D__defined'][:].tolist() == [True] * 80 + [False] * 220
 
 
+def with_ephemeris(folder):
+    """A copy of the demo with a table in the directory of FIELD that no keyword names, as CASA keeps ephemerides."""
+    whole = folder / 'e.ms'
+    shutil.copytree(os.path.join(support.TESTDATA, 'demo', 'demo.ms'), whole)
+    path = whole / 'FIELD' / 'EPHEM0_Mars_57034.9.tab'
+    with table(str(path), maketabdesc([makescacoldesc('MJD', 1.0), makescacoldesc('RA', 1.0)]), nrow=5, ack=False) as made:
+        made.putcol('MJD', np.arange(5) + 57034.0)
+        made.putcol('RA', np.arange(5) * 0.25)
+        made.putkeyword('NAME', 'Mars')
+    return whole
+
+
+def check_ephemeris(path, original):
+    """The ephemeris is in the directory of FIELD, whose keywords are as they were."""
+    with table(str(path / 'FIELD' / 'EPHEM0_Mars_57034.9.tab'), ack=False) as made:
+        assert made.getcol('MJD').tolist() == [57034.0 + row for row in range(5)] and made.getkeyword('NAME') == 'Mars'
+    with table(str(path / 'FIELD'), ack=False) as field, table(str(original / 'FIELD'), ack=False) as before:
+        assert field.getkeywords() == before.getkeywords()
+
+
+@pytest.mark.parametrize('home', ['directory', 'container', 'selected', 'live'])
+def test_tables_that_no_keyword_names_travel(home, tmp_path):
+    whole = with_ephemeris(tmp_path)
+    native, back, source = tmp_path / 'e.h5', tmp_path / 'back.ms', whole
+    if home == 'container':
+        source = tmp_path / 'e.mf'
+        h5bridge('pack', whole, source)
+    if home == 'live':
+        h5bridge('follow', whole, native, '--until-closed')
+    else:
+        h5bridge('to-hdf5', source, native, *(['--where', 'ANTENNA1 < 2'] if home == 'selected' else []))
+    with h5py.File(native) as file:
+        assert file['FIELD/EPHEM0_Mars_57034.9.tab/RA'][()].tolist() == [0, 0.25, 0.5, 0.75, 1]
+    h5bridge('to-ms', native, back)
+    check_ephemeris(back, whole)
+    if home in ('directory', 'container'):
+        h5bridge('verify', whole, back)
+        h5bridge('verify', source, native)
+    copy = tmp_path / 'copy.ms'
+    h5bridge('to-ms', source, copy)
+    check_ephemeris(copy, whole)
+
+
+def test_a_missing_unnamed_table_is_a_difference(tmp_path):
+    whole, native = with_ephemeris(tmp_path), tmp_path / 'e.h5'
+    h5bridge('to-hdf5', whole, native)
+    shutil.rmtree(whole / 'FIELD' / 'EPHEM0_Mars_57034.9.tab')
+    assert 'EPHEM0_Mars' in h5bridge('verify', whole, native, code=support.DIFFERENT).stdout
+
+
+def test_files_of_no_table_are_named(tmp_path):
+    """Files beside those of a table, and a directory that looks like a table and is none."""
+    whole = with_ephemeris(tmp_path)
+    (whole / 'notes.txt').write_text('observed in rain')
+    (whole / 'FIELD' / 'plots').mkdir()
+    (whole / 'FIELD' / 'plots' / 'field.png').write_bytes(b'png')
+    (whole / '.hidden').write_text('no')
+    damaged = whole / 'OLD'
+    damaged.mkdir()
+    (damaged / 'table.dat').write_bytes(b'no table')
+    for verb, target in ('to-hdf5', 'e.h5'), ('to-ms', 'copy.ms'):
+        said = ' '.join(document(verb, whole, tmp_path / target)['warnings'])
+        assert 'files that belong to no table are left out: 2: notes.txt, FIELD/plots' in said
+        assert 'table OLD, which no keyword names, is left out' in said and '.hidden' not in said
+    h5bridge('to-hdf5', '--strict', whole, tmp_path / 'strict.h5', code=support.WARNINGS)
+    # the bytes of all of it
+    kept = document('to-hdf5', '--restorable', whole, tmp_path / 'kept.h5')['warnings']
+    assert 'notes.txt' not in ' '.join(kept)
+    h5bridge('to-ms', '--exact', tmp_path / 'kept.h5', tmp_path / 'exact.ms')
+    assert support.tree(tmp_path / 'exact.ms') == support.tree(whole)
+
+
 # ---- every verb -----------------------------------------------------------------------------------------------------
 
 # What each verb is given that it cannot take whole, and what its warnings name. {t}: a table whose columns V, B, S and W TaQL

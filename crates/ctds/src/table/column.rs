@@ -277,7 +277,7 @@ impl<'a> Column<'a> {
         self.typed(self.values(rows)?)
     }
 
-    /// The elements of the cells of `rows` (half-open, from 0), one cell after another, of the type
+    /// The elements of the cells of `rows`, half-open, one cell after another, of the type
     /// that the column has.
     ///
     /// # Errors

@@ -78,6 +78,8 @@ pub struct Table {
     /// Container or directory with the managers' files; those that casacore does not pack are in
     /// the table's directory.
     storage: Option<Arc<dyn Container>>,
+    /// Directory of the table, which may be in a container; `None` of a view.
+    home: Option<Arc<dyn Container>>,
 }
 
 /// Where a table has its cells from: its own data managers, or other tables.
@@ -368,6 +370,19 @@ impl Table {
     /// including keywords in nested records.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)
+    }
+
+    /// The tables in the directory of this one, in the order of their names, whether a keyword
+    /// refers to them or not: the ephemerides of FIELD are found by their names alone. None if this
+    /// table is not in a directory of its own.
+    pub fn tables_inside(&self) -> Vec<Subtable> {
+        subtable::inside(self)
+    }
+
+    /// Names in the directory of this table that are neither its files nor tables, sorted.
+    #[doc(hidden)]
+    pub fn others_inside(&self) -> Vec<String> {
+        subtable::others(self)
     }
 }
 

@@ -110,6 +110,7 @@ fn open_plain(plain: PlainTable, chain: &OpenChain<'_>) -> Result<Table> {
         columns,
         bindings,
         managers,
+        home: Some(files.clone()),
         storage: Some(packed.unwrap_or(files)),
     })
 }

@@ -1,11 +1,14 @@
 //! Finds and opens subtables: the tables that the keywords of a table refer to.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
+use super::open::is_table;
 use super::open_chain::{Admits, admit};
 use super::{Locking, OpenOptions, Table, TableKind};
+use crate::container::{Container, Directory};
 use crate::error::Result;
 use crate::value::{Record, Value};
 
@@ -62,6 +65,38 @@ pub(super) fn find(table: &Table) -> Vec<Subtable> {
         collect(table, &column.keywords, &mut found);
     }
     found
+}
+
+/// Tables in the directory of a table, sorted by name.
+pub(super) fn inside(table: &Table) -> Vec<Subtable> {
+    let Some(home) = home(table) else { return Vec::new() };
+    let subtable = |name: String| Subtable {
+        paths: vec![table.path().join(&name)],
+        stored: format!("././{name}").into(),
+        name: name.into(),
+    };
+    home.nested().unwrap_or_default().into_iter().filter(|name| holds_table(&*home, name)).map(subtable).collect()
+}
+
+/// Neither files of the table, nor tables; hidden ones do not count.
+pub(super) fn others(table: &Table) -> Vec<String> {
+    let Some(home) = home(table) else { return Vec::new() };
+    let files = home.names().unwrap_or_default().into_iter();
+    let folders = home.nested().unwrap_or_default().into_iter().filter(|name| !holds_table(&*home, name));
+    let mut others: Vec<_> =
+        files.chain(folders).filter(|name| !name.starts_with("table.") && !name.starts_with('.')).collect();
+    others.sort();
+    others
+}
+
+/// The directory of a table; `None` if it has none of its own.
+fn home(table: &Table) -> Option<Arc<dyn Container>> {
+    let of_view = || -> Arc<dyn Container> { Arc::new(Directory::new(table.path())) };
+    table.home.clone().or_else(|| is_table(table.path()).then(of_view))
+}
+
+fn holds_table(home: &dyn Container, name: &str) -> bool {
+    home.enter(name).is_ok_and(|nested| nested.open("table.dat").is_ok())
 }
 
 fn collect(table: &Table, record: &Record, found: &mut Vec<Subtable>) {

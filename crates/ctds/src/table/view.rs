@@ -281,6 +281,7 @@ fn assemble(
         bindings,
         managers,
         storage: None,
+        home: None,
     }
 }
 
