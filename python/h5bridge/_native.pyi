@@ -115,22 +115,6 @@ class LiveReader:
     def cell(self, table: int, column: str, row: int) -> npt.NDArray[Any] | None: ...
 
 @final
-class Msv4:
-    def __new__(cls, source: Source, name: str, partition_schema: list[str], date: str) -> Msv4: ...
-    def warnings(self) -> list[str]: ...
-    def datasets(self) -> list[dict[str, Any]]: ...
-    def read(
-        self,
-        partition: int,
-        dataset: int,
-        variable: int,
-        times: list[int],
-        baselines: list[int],
-        start: list[int],
-        extent: list[int],
-    ) -> npt.NDArray[Any]: ...
-
-@final
 class NewTableWriter:
     @staticmethod
     def create(path: str | PathLike[str], description: dict[str, Any], overwrite: bool) -> NewTableWriter: ...

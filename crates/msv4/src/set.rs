@@ -44,8 +44,8 @@ impl ProcessingSet {
     /// Reads the index columns of the main table and the subtables.
     ///
     /// # Errors
-    /// `Unsupported` if the tables are not a MeasurementSet, the cells of a column differ in shape in a
-    /// partition, or a column is missing that the schema needs; `Usage` if a name in the partition
+    /// `Unsupported` if the tables are not a MeasurementSet, the cells of a column differ in shape in
+    /// a partition, or a column is missing that the schema needs; `Usage` if a name in the partition
     /// schema is unknown; those of reading.
     pub fn read(tables: &dyn Tables, options: &Options) -> Result<Self> {
         let parts = partitions(tables, &options.partition_schema)?;
