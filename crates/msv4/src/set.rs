@@ -44,9 +44,9 @@ impl ProcessingSet {
     /// Reads the index columns of the main table and the subtables.
     ///
     /// # Errors
-    /// `Unsupported` if the tables are not a MeasurementSet, the cells of a column differ in shape in
-    /// a partition, or a column is missing that the schema needs; `Usage` if a name in the partition
-    /// schema is unknown; those of reading.
+    /// `Unsupported` if the tables are not a MeasurementSet, the cells of a column differ in shape
+    /// in a partition, or a column is missing that the schema needs; `Usage` if a name in the
+    /// partition schema is unknown; those of reading.
     pub fn read(tables: &dyn Tables, options: &Options) -> Result<Self> {
         let parts = partitions(tables, &options.partition_schema)?;
         let width = parts.len().saturating_sub(1).to_string().len();
