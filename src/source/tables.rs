@@ -494,7 +494,11 @@ impl Opening {
     /// Opens the tables in the directory of a table that no keyword names, such as the ephemerides
     /// of FIELD. One that is damaged is left out.
     fn open_unnamed(&mut self, parent: usize, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<()> {
-        for subtable in self.table(parent).map(Table::tables_inside).unwrap_or_default() {
+        let inside = self.table(parent).map(Table::tables_inside).unwrap_or_default();
+        if !inside.is_empty() {
+            self.meet_tables_of_values(parent);
+        }
+        for subtable in inside {
             let Some(path) = self.met(&subtable) else { continue };
             let name = self.place(parent, &subtable)?;
             match subtable.open_admitted(options, admits) {
@@ -508,6 +512,20 @@ impl Opening {
             }
         }
         Ok(())
+    }
+
+    /// Counts as met the tables that hold rows or cells of a table: they are no subtables, also where
+    /// `pack --follow-references` has put them into its directory.
+    fn meet_tables_of_values(&mut self, number: usize) {
+        let mut pending = self.table(number).map(Table::tables_of_values).unwrap_or_default();
+        let unlocked = OpenOptions { locking: Locking::None, formats: FORMATS, ..OpenOptions::default() };
+        while let Some(path) = pending.pop() {
+            if self.seen.insert(canonical(&path))
+                && let Ok(table) = Table::open_with(&path, unlocked)
+            {
+                pending.extend(table.tables_of_values());
+            }
+        }
     }
 
     fn table(&self, number: usize) -> Option<&Table> {

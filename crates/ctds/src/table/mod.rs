@@ -379,6 +379,13 @@ impl Table {
         subtable::inside(self)
     }
 
+    /// Absolute paths of other tables that hold rows or cells of this one: those of a view, and
+    /// those to which columns are forwarded.
+    #[doc(hidden)]
+    pub fn tables_of_values(&self) -> Vec<PathBuf> {
+        subtable::of_values(self)
+    }
+
     /// Names in the directory of this table that are neither its files nor tables, sorted.
     #[doc(hidden)]
     pub fn others_inside(&self) -> Vec<String> {

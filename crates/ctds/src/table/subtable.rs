@@ -10,6 +10,7 @@ use super::open_chain::{Admits, admit};
 use super::{Locking, OpenOptions, Table, TableKind};
 use crate::container::{Container, Directory};
 use crate::error::Result;
+use crate::stman::FORWARD_TABLES;
 use crate::value::{Record, Value};
 
 /// A subtable: a table that a keyword of another one names.
@@ -76,6 +77,19 @@ pub(super) fn inside(table: &Table) -> Vec<Subtable> {
         name: name.into(),
     };
     home.nested().unwrap_or_default().into_iter().filter(|name| holds_table(&*home, name)).map(subtable).collect()
+}
+
+/// Tables that hold rows or cells of a table.
+pub(super) fn of_values(table: &Table) -> Vec<PathBuf> {
+    let columns = table.desc.columns.iter();
+    let stored = columns.flat_map(|column| FORWARD_TABLES.iter().filter_map(|key| column.keywords.string(key)));
+    let mut found: Vec<_> = stored.map(|stored| table.resolve(stored)).collect();
+    match &table.kind {
+        TableKind::Plain => {}
+        TableKind::Reference { root } => found.push(root.clone()),
+        TableKind::Concatenation { parts } => found.extend(parts.iter().cloned()),
+    }
+    found
 }
 
 /// Neither files of the table, nor tables; hidden ones do not count.
