@@ -133,8 +133,12 @@ def test_edited_attributes(tmp_path, counts):
 def test_engine_is_named():
     engine = xarray.backends.list_engines()['h5bridge']
     assert not engine.guess_can_open(DEMO) and engine.supports_groups
-    with pytest.raises(ValueError, match='engine'):
-        xarray.open_dataset(DEMO)
+    try:
+        # xradio's, if it is installed, claims MeasurementSets
+        chosen = xarray.backends.plugins.guess_engine(DEMO)
+    except ValueError:
+        chosen = None
+    assert chosen != 'h5bridge' and not isinstance(chosen, type(engine))
 
 
 def test_groups():
