@@ -514,8 +514,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Counts as met the tables that hold rows or cells of a table: they are no subtables, also where
-    /// `pack --follow-references` has put them into its directory.
+    /// Counts as met the tables that hold rows or cells of a table. They are not subtables, also
+    /// where `pack --follow-references` has put them into its directory.
     fn meet_tables_of_values(&mut self, number: usize) {
         let mut pending = self.table(number).map(Table::tables_of_values).unwrap_or_default();
         let unlocked = OpenOptions { locking: Locking::None, formats: FORMATS, ..OpenOptions::default() };
