@@ -203,7 +203,9 @@ def test_wheel_has_the_server(installed):
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
         address = json.loads(server.stdout.readline())['url']
-        with urllib.request.urlopen(address, timeout=30) as answer:
+        # the token of the address becomes a cookie
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(address, timeout=30) as answer:
             page = answer.read()
         assert answer.status == 200 and b'<html' in page.lower()
     finally:
