@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['ctds/error'],
-    ['ctds/calendar', 'ctds/clock', 'ctds/hex', 'ctds/limits', 'ctds/os', 'ctds/suggest', 'ctds/sync'],
+    ['ctds/calendar', 'ctds/clock', 'ctds/hex', 'ctds/limits', 'ctds/measures', 'ctds/os', 'ctds/suggest', 'ctds/sync'],
     ['ctds/value'],
     ['ctds/io'],
     ['ctds/grid', 'ctds/lfs', 'ctds/progress', 'ctds/thin'],

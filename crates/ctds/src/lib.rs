@@ -53,6 +53,8 @@ pub mod lfs;
 #[doc(hidden)]
 pub mod limits;
 #[doc(hidden)]
+pub mod measures;
+#[doc(hidden)]
 pub mod os;
 #[doc(hidden)]
 pub mod progress;

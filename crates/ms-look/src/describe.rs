@@ -3,12 +3,13 @@
 
 use bstr::ByteSlice;
 use ctds::error::{Error, Result};
+use ctds::measures::correlation;
 use ctds::table::ColumnInfo;
 use ctds::value::{DataType, Values};
 use ctds_hdf5::Source;
 
 use crate::rows::Rows;
-use crate::subtables::{MAX_CHANNELS, cells, correlation, doubles, integers, label, rows, strings};
+use crate::subtables::{MAX_CHANNELS, cells, doubles, integers, label, rows, strings};
 
 /// Columns with visibilities or calibration solutions; the first of them that a table has is
 /// plotted by default.

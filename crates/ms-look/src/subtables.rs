@@ -11,49 +11,6 @@ pub(crate) const MAX_ROWS: u64 = 10_000;
 /// Most channels that are read, of all spectral windows together.
 pub(crate) const MAX_CHANNELS: usize = 1 << 22;
 
-/// Names of correlations by casacore's Stokes number, from 1 on.
-const STOKES: [&str; 32] = [
-    "I",
-    "Q",
-    "U",
-    "V",
-    "RR",
-    "RL",
-    "LR",
-    "LL",
-    "XX",
-    "XY",
-    "YX",
-    "YY",
-    "RX",
-    "RY",
-    "LX",
-    "LY",
-    "XR",
-    "XL",
-    "YR",
-    "YL",
-    "PP",
-    "PQ",
-    "QP",
-    "QQ",
-    "RCircular",
-    "LCircular",
-    "Linear",
-    "Ptotal",
-    "Plinear",
-    "PFtotal",
-    "PFlinear",
-    "Pangle",
-];
-
-/// Name of the correlation with this Stokes number; the number itself if casacore has no name for
-/// it.
-pub(crate) fn correlation(code: i64) -> String {
-    let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
-    name.map_or_else(|| code.to_string(), ToString::to_string)
-}
-
 /// Text by which people see a row of a subtable: its name, or `#5` if the name of row 5 is empty.
 pub fn label(name: &str, row: usize) -> String {
     if name.is_empty() { format!("#{row}") } else { name.to_owned() }

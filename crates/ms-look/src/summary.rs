@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bstr::ByteSlice;
 use ctds::error::Error;
+use ctds::measures::{FREQUENCY_FRAMES, correlation};
 use ctds::stman::ColumnCells;
 use ctds::table::ColumnInfo;
 use ctds::value::{DataType, Values};
@@ -14,7 +15,7 @@ use ctds_hdf5::Source;
 use ctds_hdf5::internals::{self, RowBlocks};
 
 use crate::describe::{Antenna, antennas};
-use crate::subtables::{cells, correlation, doubles, each, integers, rows, strings};
+use crate::subtables::{cells, doubles, each, integers, rows, strings};
 
 /// Most rows of the main table that are read for its scans. A longer table is sampled: blocks at
 /// equal distances, with this number of rows together.
@@ -37,9 +38,6 @@ const MAX_SCANS: usize = 100_000;
 
 const COLUMNS: [&str; 7] =
     ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
-
-/// The codes of casacore are the indices.
-const FREQUENCY_FRAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOPO", "GALACTO", "LGROUP", "CMB"];
 
 /// Summary of a MeasurementSet or calibration table. Times are seconds of MJD.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

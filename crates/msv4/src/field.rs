@@ -5,7 +5,7 @@ use ctds::Result;
 
 use crate::dataset::{Attribute, Dataset, Variable, attributes, quantity};
 use crate::ephemeris::{self, OfTimes};
-use crate::measures::frame;
+use crate::measures::{frame, observer_named};
 use crate::partition::Part;
 use crate::place::{FIELDS, Place};
 use crate::tables::{Subtable, Tables};
@@ -223,7 +223,7 @@ impl Sources {
         }
         self.velocities = has_velocities.then_some(of_fields);
         let reference = table.measure("REST_FREQUENCY").and_then(|measure| measure.string("Ref"));
-        self.observer = crate::measures::observer_named(reference.map_or("REST", |text| text.to_str().unwrap_or("")));
+        self.observer = observer_named(reference.map_or("REST", |text| text.to_str().unwrap_or("")));
         Ok(())
     }
 }

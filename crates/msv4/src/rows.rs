@@ -388,8 +388,8 @@ fn too_large(table: &Subtable<'_>, slots: usize, cell: usize) -> Error {
 /// The coordinate of times of a subtable, in the scale that it records.
 pub(crate) fn times(place: &Place<'_>, table: &Subtable<'_>, name: &str, times: &[f64]) -> Variable {
     let mut variable = place.times(name, times);
-    if let Some(measure) = table.measure("TIME") {
-        set(&mut variable, "scale", measures::scale(Some(measure)).into());
+    if let Some(scale) = table.measure("TIME").and_then(|measure| measures::scale(Some(measure))) {
+        set(&mut variable, "scale", scale.into());
     }
     variable
 }

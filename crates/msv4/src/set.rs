@@ -1,12 +1,12 @@
 //! A MeasurementSet as a processing set: partitions, and the datasets of each.
 
+use ctds::measures::correlation;
 use ctds::{Error, Result};
 
 use crate::antenna;
 use crate::dataset::Dataset;
 use crate::field::Fields;
 use crate::grid::Grid;
-use crate::measures::correlation;
 use crate::observation::telescope;
 use crate::options::Options;
 use crate::partition::{Part, partitions};
@@ -98,7 +98,7 @@ fn datasets(
         is_single_dish,
         antennas,
         receptors,
-        scale: time_scale(tables.columns(MAIN)),
+        scale: time_scale(tables.columns(MAIN), warnings),
     };
     let fields = Fields::read(tables, part, is_single_dish, warnings)?;
     let mut found = vec![visibility::dataset(&place, &window, &fields, options, warnings)?];

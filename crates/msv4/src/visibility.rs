@@ -351,7 +351,11 @@ fn common_shape(column: &Column<'_>, grid: &Grid) -> Result<Shape> {
 }
 
 /// Time scale of the column TIME.
-pub(crate) fn time_scale(columns: &[ctds::ColumnInfo]) -> String {
+pub(crate) fn time_scale(columns: &[ctds::ColumnInfo], warnings: &mut Vec<String>) -> String {
     let time = columns.iter().find(|info| info.desc.name == "TIME");
-    scale(time.and_then(|info| info.desc.keywords.record("MEASINFO")))
+    let found = scale(time.and_then(|info| info.desc.keywords.record("MEASINFO")));
+    if found.is_none() {
+        warnings.push("the schema has no scale for the reference of TIME; utc is given".to_owned());
+    }
+    found.unwrap_or("utc").to_owned()
 }
