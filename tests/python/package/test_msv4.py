@@ -546,3 +546,122 @@ def test_missing_ephemeris_is_said(tmp_path):
     shutil.rmtree(path + '/FIELD/EPHEM0_Jupiter_57034.9.tab')
     with pytest.warns(UserWarning, match='directions are offsets from an ephemeris: no table is called FIELD/EPHEM0_'):
         xarray.open_datatree(path, engine='h5bridge', schema='msv4').close()
+
+
+# ---- subtables of a made MeasurementSet ------------------------------------------------------------------------------
+
+def add_subtable(path, name, columns):
+    """A subtable of {column: array over rows, or list of cells}."""
+    described = []
+    for column, cells in columns.items():
+        first = np.asarray(cells[0])
+        if isinstance(cells, np.ndarray) and first.ndim == 0 or isinstance(cells[0], str):
+            described.append(tables.makescacoldesc(column, cells[0] if isinstance(cells[0], str) else first.item()))
+        else:
+            described.append(tables.makearrcoldesc(column, first.ravel()[0].item(), ndim=first.ndim))
+    rows = len(next(iter(columns.values())))
+    with tables.table('%s/%s' % (path, name), tables.maketabdesc(described), nrow=rows, ack=False) as made:
+        for column, cells in columns.items():
+            for row in range(rows):
+                made.putcell(column, row, cells[row].item() if isinstance(cells[row], np.generic) else cells[row])
+    with tables.table(path, readonly=False, ack=False) as table:
+        table.putkeyword(name, 'Table: %s/%s' % (path, name))
+
+
+def equipped(tmp_path):
+    """The demo with what an observatory records beside visibilities; returns the path, antennas, times and the columns."""
+    path = changed(tmp_path, lambda table: table.removekeyword('POINTING') if 'POINTING' in table.keywordnames() else None, name='equipped.ms')
+    shutil.rmtree(path + '/POINTING', ignore_errors=True)
+    with tables.table(path, ack=False) as table:
+        times = np.unique(table.getcol('TIME'))[:3]
+    with tables.table(path + '/SPECTRAL_WINDOW', ack=False) as windows:
+        channels = windows.getcell('NUM_CHAN', 0)
+    rng = np.random.default_rng(3)
+    at = [(antenna, time) for time in times for antenna in (0, 1, 2)]
+    antenna, time = np.array([a for a, _ in at], np.int32), np.array([t for _, t in at])
+    rows, window = len(at), np.zeros(len(at), np.int32)
+    made = {
+        'WEATHER': {'ANTENNA_ID': antenna, 'TIME': time, 'INTERVAL': np.ones(rows), 'PRESSURE': rng.normal(1000, 5, rows),
+                    'TEMPERATURE': rng.normal(280, 5, rows), 'WIND_SPEED': rng.normal(5, 1, rows)},
+        'SYSCAL': {'ANTENNA_ID': antenna, 'FEED_ID': window, 'SPECTRAL_WINDOW_ID': window, 'TIME': time, 'INTERVAL': np.ones(rows),
+                   'TSYS': list(rng.normal(50, 5, (rows, 2))), 'TRX_SPECTRUM': list(rng.normal(40, 5, (rows, channels, 2)))},
+        'POINTING': {'ANTENNA_ID': antenna, 'TIME': time, 'INTERVAL': np.ones(rows), 'NUM_POLY': window,
+                     'DIRECTION': list(rng.normal(1, 0.1, (rows, 1, 2))), 'ENCODER': list(rng.normal(1, 0.1, (rows, 2)))},
+        'GAIN_CURVE': {'ANTENNA_ID': np.arange(3, dtype=np.int32), 'FEED_ID': window[:3], 'SPECTRAL_WINDOW_ID': window[:3], 'TIME': time[:3],
+                       'INTERVAL': np.full(3, 9.0), 'TYPE': ['POWER(EL)'] * 3, 'NUM_POLY': np.full(3, 4, np.int32),
+                       'GAIN': list(rng.normal(1, 0.1, (3, 4, 2))), 'SENSITIVITY': list(rng.normal(0.1, 0.01, (3, 2)))},
+        'PHASE_CAL': {'ANTENNA_ID': antenna, 'FEED_ID': window, 'SPECTRAL_WINDOW_ID': window, 'TIME': time, 'INTERVAL': np.ones(rows),
+                      'NUM_TONES': np.full(rows, 5, np.int32), 'TONE_FREQUENCY': list(rng.normal(1e9, 1e6, (rows, 5, 2))),
+                      'PHASE_CAL': list(rng.normal(size=(rows, 5, 2)).astype(np.complex64)), 'CABLE_CAL': rng.normal(1e-9, 1e-10, rows)},
+    }
+    for name, columns in made.items():
+        shutil.rmtree('%s/%s' % (path, name), ignore_errors=True)
+        add_subtable(path, name, columns)
+    return path, times, made
+
+
+def by_antenna(values, times, last):
+    """(antenna, time, …) of cells in the order of time and antenna, NaN for antennas without rows."""
+    cells = np.asarray(values).reshape(len(times), 3, *np.shape(values[0]))
+    found = np.full((last, len(times), *np.shape(values[0])), np.nan, np.result_type(cells, np.float32))
+    found[:3] = cells.swapaxes(0, 1)
+    return found
+
+
+def same(found, expected):
+    assert found.dims and np.array_equal(found.values, expected, equal_nan=True), found.name
+
+
+@pytest.mark.parametrize('home', ['directory', 'native'])
+def test_subtables_of_times_and_antennas(home, tmp_path):
+    path, times, made = equipped(tmp_path)
+    opened = path
+    if home == 'native':
+        opened = tmp_path / 'equipped.h5'
+        support.h5bridge('to-hdf5', path, opened)
+    check_set(opened, judge=path)
+    with open_set(opened) as tree:
+        part = next(iter(tree.children.values()))
+        names = [str(name) for name in part['antenna_xds'].antenna_name.values]
+        count = len(names)
+        with tables.table(path + '/ANTENNA', ack=False) as antennas:
+            assert names == antennas.getcol('NAME')[:count]
+
+        weather, columns = part['weather_xds'], made['WEATHER']
+        assert (weather.time_weather.values == times - UNIX).all() and weather.sizes['station_name'] == 3
+        same(weather.PRESSURE, by_antenna(columns['PRESSURE'], times, 3) * 100)
+        same(weather.TEMPERATURE, by_antenna(columns['TEMPERATURE'], times, 3))
+
+        system, columns = part['system_calibration_xds'], made['SYSCAL']
+        assert (system.time_system_cal.values == times - UNIX).all()
+        same(system.TSYS, by_antenna(columns['TSYS'], times, count))
+        same(system.TRX.transpose('antenna_name', 'time_system_cal', 'frequency_system_cal', 'receptor_label'),
+             by_antenna(columns['TRX_SPECTRUM'], times, count))
+
+        pointing, columns = part['pointing_xds'], made['POINTING']
+        assert (pointing.time_pointing.values == times - UNIX).all()
+        same(pointing.POINTING_BEAM.transpose('antenna_name', 'time_pointing', 'local_sky_dir_label'),
+             by_antenna([cell[0] for cell in columns['DIRECTION']], times, count))
+        same(pointing.POINTING_DISH_MEASURED.transpose('antenna_name', 'time_pointing', 'local_sky_dir_label'),
+             by_antenna(columns['ENCODER'], times, count))
+
+        gain, columns = part['gain_curve_xds'], made['GAIN_CURVE']
+        expected = np.full((count, 4, 2), np.nan)
+        expected[:3] = columns['GAIN']
+        same(gain.GAIN_CURVE, expected)
+        same(gain.GAIN_CURVE_SENSITIVITY[:3], np.array(columns['SENSITIVITY']))
+
+        phase, columns = part['phase_calibration_xds'], made['PHASE_CAL']
+        axes = 'antenna_name', 'time_phase_cal', 'tone_label', 'receptor_label'
+        same(phase.PHASE_CAL.transpose(*axes), by_antenna(columns['PHASE_CAL'], times, count))
+        same(phase.PHASE_CAL_TONE_FREQUENCY.transpose(*axes), by_antenna(columns['TONE_FREQUENCY'], times, count))
+        same(phase.PHASE_CAL_CABLE_CAL, by_antenna(columns['CABLE_CAL'], times, count))
+
+
+def test_damaged_subtable_is_left_out_and_said(tmp_path):
+    path, _, _ = equipped(tmp_path)
+    os.truncate(path + '/WEATHER/table.f0', 100)
+    with pytest.warns(UserWarning, match='weather_xds is left out: '), \
+            xarray.open_datatree(path, engine='h5bridge', schema='msv4') as tree:
+        part = next(iter(tree.children.values()))
+        assert 'weather_xds' not in part.children and 'pointing_xds' in part.children
