@@ -330,13 +330,15 @@ def test_zarr_in_chunks(dask, kept, tmp_path, monkeypatch, counts):
     """Chunks of several times that blocks do not fit, which are kept or read once more."""
     monkeypatch.setattr(_to_ms, '_BLOCK_BYTES', 60_000)
     monkeypatch.setattr(_to_ms, '_CHUNKS_BYTES', kept)
+    all_kept = _to_ms._Kept()
+    monkeypatch.setattr(_to_ms, '_Kept', lambda: all_kept)
     with open_set(TWO) as tree:
         chunked = tree.map_over_datasets(lambda part: part.chunk({name: size for name, size in (('time', 4), ('baseline_id', 5)) if name in part.dims}))
         chunked.to_zarr(tmp_path / 'two.zarr')
     with xarray.open_datatree(tmp_path / 'two.zarr', engine='zarr', chunks={} if dask else None) as tree:
         back(tree, tmp_path / 'back.ms')
     counts.update(compare(TWO, tmp_path / 'back.ms'))
-    assert _to_ms._Chunks.kept_bytes == 0
+    assert all_kept.bytes == 0
 
 
 def test_one_partition(tmp_path, counts):
