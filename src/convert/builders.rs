@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use super::conversion::{ToHdf5Summary, to_hdf5};
 use super::exact::{self, ToOriginalSummary};
 use super::shard::{self, ShardPlanSummary};
-use super::to_hdf5::{ColumnPlan, Compress, Hdf5Version, Plan, Prediction, Profile, Sharing, TablePlan, ToHdf5Options};
+use super::to_hdf5::{
+    ColumnPlan, Compress, Hdf5Version, Plan, Prediction, Profile, Schema, Sharing, TablePlan, ToHdf5Options,
+};
 use super::to_table::{ToTableOptions, ToTableSummary, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -171,6 +173,25 @@ impl<'a> ToHdf5<'a> {
     /// default) or an object store. It decides how large chunks are and where metadata are stored.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.options.profile = profile;
+        self
+    }
+
+    /// Sets in which form the large columns of a MeasurementSet are stored; by default as in the
+    /// table.
+    ///
+    /// ```
+    /// use ctds_hdf5::convert::{Schema, ToHdf5};
+    ///
+    /// # fn main() -> ctds_hdf5::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let out = folder.path().join("demo.h5");
+    /// let summary = ToHdf5::new("testdata/demo/demo.ms").schema(Schema::Msv4).write(&out)?;
+    /// assert_eq!(summary.warnings, Vec::<String>::new());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.options.schema = schema;
         self
     }
 

@@ -66,7 +66,7 @@ pub use shard::{
 pub use thin::{LinkSummary, LinkTable, Materialize, ReplaceSummary, ReplaceTable, ThinTable};
 pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, Hdf5Version,
-    MissingColumn, Outline, Prediction, Profile, ReadStrategy, Sharing, TableOutline, TablePlan,
+    MissingColumn, Outline, Prediction, Profile, ReadStrategy, Schema, Sharing, TableOutline, TablePlan,
 };
 pub(crate) use to_hdf5::{Place, Plan, ToHdf5Options, Unwritten};
 pub use to_table::ToTableSummary;

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::attributes::taql_of;
-use super::form::{FormKind, StoredForm};
+use super::form::{FormKind, StoredForm, StoredGrid};
 use super::json::{self, JsonRecord, JsonString};
 use super::names::{CTDS, MAIN_TABLE, table_path};
 use super::raw_strings::text_attribute;
@@ -386,6 +386,9 @@ pub(crate) struct ColumnDocument {
     /// recorded, `NAME__taql`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     taql: Option<String>,
+    /// Variables of MSv4 that are the hypercubes of the column.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    grids: Vec<StoredGrid>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -421,6 +424,7 @@ impl ColumnDocument {
             reason: (form.kind == FormKind::Missing).then(|| JsonString(form.reason.as_str().into())),
             defined: form.flags.clone(),
             taql: form.expression.clone(),
+            grids: form.grids.clone(),
         }
     }
 
@@ -482,7 +486,9 @@ impl ColumnDocument {
                 let usual = || info.expression().map(|_| taql_of(&info.desc.name.to_str_lossy()));
                 StoredForm::missing(link, reason, self.taql.or_else(usual))
             }
-            kind => StoredForm::new(kind, link).with_flags(self.defined.filter(|_| kind == FormKind::Dense)),
+            kind => StoredForm::new(kind, link)
+                .with_flags(self.defined.filter(|_| kind == FormKind::Dense))
+                .with_grids(if kind == FormKind::Cubes { self.grids } else { Vec::new() }),
         };
         Ok(DescribedColumn { info, form, manager: self.manager_number.flatten() })
     }

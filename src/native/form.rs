@@ -69,6 +69,18 @@ pub(crate) struct StoredForm {
     pub(crate) reason: String,
     /// Attribute with the TaQL expression of a column without cells.
     pub(crate) expression: Option<String>,
+    /// Hypercubes that are variables of MSv4, in their order; empty if the column's group has them.
+    pub(crate) grids: Vec<StoredGrid>,
+}
+
+/// A hypercube whose positions are times and baselines, the two slowest axes of its dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredGrid {
+    /// Path of the dataset from the root.
+    pub(crate) path: String,
+    /// Whether the channels are in the opposite order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) reversed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,22 +188,26 @@ impl FormKind {
 
 impl StoredForm {
     pub(crate) fn new(kind: FormKind, link: impl Into<String>) -> Self {
-        StoredForm { kind, link: link.into(), flags: None, reason: String::new(), expression: None }
+        StoredForm { kind, link: link.into(), flags: None, reason: String::new(), expression: None, grids: Vec::new() }
     }
 
     pub(crate) fn with_flags(self, flags: Option<String>) -> Self {
         StoredForm { flags, ..self }
     }
 
+    pub(crate) fn with_grids(self, grids: Vec<StoredGrid>) -> Self {
+        StoredForm { grids, ..self }
+    }
+
     /// Cells are not in the file; `reason` is for the user.
     pub(crate) fn missing(link: String, reason: String, expression: Option<String>) -> Self {
-        StoredForm { kind: FormKind::Missing, link, flags: None, reason, expression }
+        StoredForm { reason, expression, ..StoredForm::new(FormKind::Missing, link) }
     }
 
     /// 0 unless the column is stored as hypercubes; `table` is the group of its table.
     pub(crate) fn cubes(&self, table: &Group) -> Result<usize> {
-        if self.kind != FormKind::Cubes {
-            return Ok(0);
+        if self.kind != FormKind::Cubes || !self.grids.is_empty() {
+            return Ok(self.grids.len());
         }
         let group = table.group(&self.link)?;
         Ok((0..).take_while(|&number| group.has(&cube_name(number))).count())
@@ -206,7 +222,8 @@ impl StoredForm {
         }
     }
 
-    /// Calls `open` with the path, below the table's group, of each dataset.
+    /// Calls `open` with the path, below the table's group or with a slash from the root, of each
+    /// dataset.
     ///
     /// # Errors
     /// `Unsupported` if the column is missing, and those of `open`.
@@ -219,7 +236,10 @@ impl StoredForm {
                 Members::Dense { data, flags: self.flags.as_deref().map(open).transpose()? }
             }
             FormKind::Cubes => Members::Cubes {
-                cubes: (0..cubes).map(|number| open(&path(&cube_name(number)))).collect::<Result<_>>()?,
+                cubes: match &self.grids[..] {
+                    [] => (0..cubes).map(|number| open(&path(&cube_name(number)))).collect::<Result<_>>()?,
+                    grids => grids.iter().map(|grid| open(&grid.path)).collect::<Result<_>>()?,
+                },
                 row_cube: open(&path(ROW_CUBE))?,
                 row_index: open(&path(ROW_INDEX))?,
             },
@@ -234,6 +254,9 @@ impl StoredForm {
 
     /// Path of the elements, or of the hypercube `cube`; `table` is that of the table's group.
     pub(crate) fn elements_path(&self, table: &str, cube: usize) -> String {
+        if let Some(grid) = self.grids.get(cube) {
+            return grid.path.clone();
+        }
         let path = format!("{table}/{}", self.link);
         match self.kind {
             FormKind::Cubes => format!("{path}/{}", cube_name(cube)),

@@ -28,12 +28,14 @@ pub(crate) use document::{
 pub(crate) use document::{documents_of, read_any};
 pub use form::Part;
 pub(crate) use form::{
-    FormKind, Growth, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, growth, row_map, stored_size,
+    FormKind, Growth, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, StoredGrid, growth, row_map,
+    stored_size,
 };
 pub use names::display_name;
 pub(crate) use names::{
-    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, QUICKLOOK, QUICKLOOK_VERSION, RESTORE, defined_flags, is_main,
-    is_position, last_part, missing_link, restore_path, row_name, source_name, split_name, table_path, unique,
+    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, OF_PROCESSING_SET, PROCESSING_SET, QUICKLOOK, QUICKLOOK_VERSION, RESTORE,
+    defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name, split_name,
+    table_path, unique,
 };
 pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;

@@ -8,6 +8,10 @@ pub(crate) const MAIN_TABLE: &str = ".";
 const MAIN: &str = "MAIN";
 /// Group with the exact descriptions of tables and columns.
 pub(crate) const CTDS: &str = "_ctds";
+/// Group of a processing set of MSv4.
+pub(crate) const PROCESSING_SET: &str = "msv4";
+/// Marks the group of a processing set, as the schema has it.
+pub(crate) const OF_PROCESSING_SET: (&str, &str) = ("type", "processing_set");
 /// In [`CTDS`]: data that rebuild the original files.
 pub(crate) const RESTORE: &str = "restore";
 /// Usual group of quicklooks; `__2` is appended while the name is taken.
@@ -100,9 +104,9 @@ const RAW_STRINGS: &str = "strings.";
 pub(crate) struct Names(BTreeMap<String, BTreeSet<String>>);
 
 impl Names {
-    /// `MAIN` and `_ctds`.
+    /// `MAIN`, `_ctds` and `msv4`.
     pub(crate) fn reserve_root(&mut self) {
-        self.reserve("", &[MAIN, CTDS]);
+        self.reserve("", &[MAIN, CTDS, PROCESSING_SET]);
     }
 
     /// `row`, the table's scale, and the constant `row`: a netCDF dimension `row` of an outer group

@@ -12,7 +12,9 @@ use super::attributes::{
 use super::axes::role_of_scale;
 use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{CTDS, QUICKLOOK_VERSION, ROW, defined_flags, flags_of, last_part};
+use super::names::{
+    CTDS, OF_PROCESSING_SET, PROCESSING_SET, QUICKLOOK_VERSION, ROW, defined_flags, flags_of, last_part,
+};
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -94,7 +96,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
 }
 
 /// Names of groups in `group`, or to which soft links in it lead, that are tables: all except
-/// `_ctds`, groups of columns, and quicklooks.
+/// `_ctds`, groups of columns, quicklooks, and processing sets of MSv4.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.members()? {
@@ -107,7 +109,9 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
         }
         let is_table = || -> Result<bool> {
             let inside = group.group(&name)?;
-            Ok(FormKind::of_group(&inside).is_none() && inside.attribute(QUICKLOOK_VERSION)?.is_none())
+            Ok(FormKind::of_group(&inside).is_none()
+                && inside.attribute(QUICKLOOK_VERSION)?.is_none()
+                && !(name == PROCESSING_SET && is_processing_set(&inside)?))
         };
         match is_table() {
             Ok(false) => {}
@@ -118,6 +122,11 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+fn is_processing_set(group: &Group) -> Result<bool> {
+    let (name, value) = OF_PROCESSING_SET;
+    Ok(group.attribute(name)?.as_ref().and_then(text).is_some_and(|text| text == value))
 }
 
 /// Members that belong to no table. `tables` are groups that are tables, whatever they contain.

@@ -23,6 +23,18 @@ pub struct Grid {
     along: Vec<Along>,
 }
 
+/// Rows that follow each other, at places of equal distance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedRun {
+    /// Numbers of the rows.
+    pub rows: Range<u64>,
+    /// Place of the first row, `time * baselines + baseline`.
+    pub place: u64,
+    /// Distance between the places of two rows: 1, or the number of baselines.
+    pub step: u64,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     place: u64,
@@ -98,6 +110,19 @@ impl Grid {
         let run = self.along[..after].last()?;
         let inside = (run.baseline == key.0).then(|| key.1 - run.time)?;
         (inside < run.len).then(|| run.row + u64::from(inside))
+    }
+
+    /// The rows of the grid with their places, run by run, in no order.
+    pub fn placed_runs(&self) -> impl Iterator<Item = PlacedRun> + '_ {
+        let width = self.baselines.len() as u64;
+        let across =
+            self.across.iter().map(|run| PlacedRun { rows: run.row..run.row + run.len, place: run.place, step: 1 });
+        let along = self.along.iter().map(move |run| PlacedRun {
+            rows: run.row..run.row + u64::from(run.len),
+            place: u64::from(run.time) * width + u64::from(run.baseline),
+            step: width,
+        });
+        across.chain(along)
     }
 
     /// The rows of the grid, a range for each run, in no order.
@@ -305,6 +330,8 @@ mod tests {
         let rows: Vec<_> = (0..30).map(|row| (f64::from(row % 10), 0, row / 10)).collect();
         let grid = built(&rows).unwrap();
         assert_eq!(grid.runs().count(), 3);
+        let runs: Vec<_> = grid.placed_runs().map(|run| (run.rows, run.place, run.step)).collect();
+        assert_eq!(runs, [(0..10, 0, 3), (10..20, 1, 3), (20..30, 2, 3)]);
         assert_eq!(grid.rows_at(&[4], &[0, 1, 2]), [4, 14, 24]);
     }
 
@@ -337,6 +364,11 @@ mod tests {
             assert_eq!(unique.len(), rows.len());
             let found = all(&grid);
             assert_eq!(found.iter().filter(|row| **row >= 0).count(), rows.len());
+            let placed = grid.placed_runs().flat_map(|run| run.rows.zip((run.place..).step_by(run.step as usize)));
+            let mut placed: Vec<_> = placed.collect();
+            placed.sort_unstable();
+            assert!((0..rows.len() as u64).eq(placed.iter().map(|(row, _)| *row)));
+            assert!(placed.iter().all(|(row, place)| found[*place as usize] == *row as i64));
             for (place, &row) in found.iter().enumerate().filter(|(_, row)| **row >= 0) {
                 let (time, baseline) = (place / grid.baselines.len(), place % grid.baselines.len());
                 let (first, second) = grid.baselines[baseline];

@@ -59,7 +59,7 @@ mod weather;
 
 pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
 pub use directory::MeasurementSet;
-pub use grid::Grid;
+pub use grid::{Grid, PlacedRun};
 pub use options::Options;
 pub use read::Part;
 pub use set::{Partition, ProcessingSet};

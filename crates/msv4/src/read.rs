@@ -49,18 +49,31 @@ impl Partition {
     /// `Usage` if the part leaves the variable; `Limit` if it exceeds the memory; those of reading
     /// the column.
     pub fn read(&self, tables: &dyn Tables, variable: &Variable, part: Part<'_>) -> Result<Values> {
-        let of = match &variable.content {
-            Content::Values(values) => return Ok(values.clone()),
+        match &variable.content {
+            Content::Values(values) => Ok(values.clone()),
             Content::Rows => {
                 part.check(variable)?;
-                return Ok(Values::Int64(self.grid.rows_at(part.times, part.baselines)));
+                Ok(Values::Int64(self.grid.rows_at(part.times, part.baselines)))
             }
-            Content::Cells(of) => of,
-        };
+            Content::Cells(of) => self.read_column(&tables.column(MAIN, &of.column)?, variable, of, part),
+        }
+    }
+
+    /// As [`read`](Self::read), of the open column that `of` names, which keeps what it has decoded
+    /// for the next part.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_column(
+        &self,
+        column: &Column<'_>,
+        variable: &Variable,
+        of: &CellsOf,
+        part: Part<'_>,
+    ) -> Result<Values> {
         part.check(variable)?;
-        let column = tables.column(MAIN, &of.column)?;
         let channels = variable.shape.get(2).copied().unwrap_or(0);
-        let wanted = Wanted { column: &column, grid: &self.grid, of, channels, part };
+        let wanted = Wanted { column, grid: &self.grid, of, channels, part };
         match column.info().data_type() {
             DataType::Bool => wanted.read(true),
             DataType::Float => wanted.read(f32::NAN),

@@ -13,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
     Averaging, Compress, Compression, DigestPolicy, HashKind, Hdf5Version, Predicate, Prediction, Profile, Reflink,
-    ToHdf5, ToHdf5Plan,
+    Schema, ToHdf5, ToHdf5Plan,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use ctds_hdf5::{Context, documents};
@@ -50,6 +50,10 @@ pub(crate) struct Args {
     /// a baseline in bins of time, neighbouring channels, or both
     #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
     average: Option<Averaging>,
+    /// Store the large columns of a MeasurementSet as rows of a table (native), or by the axes of
+    /// MSv4: time, baseline, frequency, polarization (msv4), as xarray and xradio have them
+    #[arg(long, value_enum, default_value_t = SchemaName::Native, hide_possible_values = true, value_name = "native|msv4", conflicts_with = "replace")]
+    schema: SchemaName,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
     /// With --compress shared: share bytes with the source by reflinks where possible (auto), fail
@@ -168,6 +172,22 @@ fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
 enum ProfileName {
     Default,
     Cloud,
+}
+
+/// Values of `to-hdf5 --schema`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SchemaName {
+    Native,
+    Msv4,
+}
+
+impl From<SchemaName> for Schema {
+    fn from(name: SchemaName) -> Self {
+        match name {
+            SchemaName::Native => Schema::Native,
+            SchemaName::Msv4 => Schema::Msv4,
+        }
+    }
 }
 
 impl From<ProfileName> for Profile {
@@ -300,6 +320,7 @@ impl Args {
             (!self.chosen.tables.is_empty(), "--tables"),
             (self.profile != ProfileName::Default, "--profile"),
             (self.hdf5 != Hdf5Version::V110, "--hdf5"),
+            (self.schema != SchemaName::Native, "--schema"),
             (self.appendable, "--appendable"),
             (self.restorable, "--restorable"),
             (self.quicklook, "--quicklook"),
@@ -327,6 +348,7 @@ impl Args {
             .reflink(self.reflink)
             .profile(self.profile.into())
             .hdf5(self.hdf5)
+            .schema(self.schema.into())
             .appendable(self.appendable)
             .restorable(self.restorable)
             .checksum(self.checksum)

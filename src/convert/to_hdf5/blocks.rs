@@ -371,7 +371,7 @@ impl ColumnForm {
         match self {
             ColumnForm::Dense { shape, chunk, .. } => vec![grid(shape, chunk)],
             ColumnForm::Cubes { cubes } => cubes.iter().map(|(shape, chunk)| grid(shape, chunk)).collect(),
-            ColumnForm::Ragged { .. } => Vec::new(),
+            ColumnForm::Grids { .. } | ColumnForm::Ragged { .. } => Vec::new(),
         }
     }
 }

@@ -6,8 +6,9 @@ use std::ops::Range;
 use bstr::BString;
 
 use super::lanes::{Appender, DatasetSink, Lane};
-use super::layout_choice::{ReadStrategy, grid};
+use super::layout_choice::{ColumnForm, ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
+use super::processing_set::VariableWriter;
 use crate::error::{Error, Result};
 use crate::grid::{read_chunks, read_chunks_in, unravel};
 use crate::io::ByteOrder;
@@ -58,6 +59,8 @@ pub(super) struct ColumnWriter<'a> {
     /// False if elements of hypercubes and ragged cells are copied as blocks of tiles, are virtual,
     /// or are left to other processes.
     writes_cubes: bool,
+    /// Writes the hypercubes that are variables of MSv4.
+    variables: Option<VariableWriter<'a>>,
     progress: &'a dyn Progress,
     /// Strings that HDF5 cannot represent, if one dataset holds the strings.
     pub(super) raw: RawStrings,
@@ -74,7 +77,12 @@ impl<'a> ColumnWriter<'a> {
         let cells = content.cells(plan.index)?;
         let info = &content.columns()[plan.index];
         let (rows, raw) = (table.rows.clone(), RawStrings::default());
-        Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
+        let (writes_cubes, variables) = (true, None);
+        Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes, variables, progress, raw })
+    }
+
+    pub(super) fn variables(self, variables: Option<VariableWriter<'a>>) -> Self {
+        ColumnWriter { variables, ..self }
     }
 
     /// If false, only the datasets that locate the cell of each row are written.
@@ -94,7 +102,12 @@ impl<'a> ColumnWriter<'a> {
                 ReadStrategy::Parts => self.write_parts(data, flags.as_ref(), lane),
                 ReadStrategy::Rows => self.write_rows(data, flags.as_ref(), lane),
             },
-            Members::Cubes { cubes, row_cube, row_index } => self.write_cubes(cubes, row_cube, row_index, lane),
+            Members::Cubes { cubes, row_cube, row_index } => match &self.variables {
+                Some(variables) if matches!(self.plan.form, ColumnForm::Grids { .. }) => {
+                    self.write_grids(variables, cubes, [row_cube, row_index], lane)
+                }
+                _ => self.write_cubes(cubes, row_cube, row_index, lane),
+            },
             Members::Ragged { values, offset, shape, defined } => {
                 self.write_ragged(RaggedSinks::new(values, offset, shape, defined), lane)
             }
@@ -186,6 +199,41 @@ impl<'a> ColumnWriter<'a> {
         cube.finish(lane)?;
         index.finish(lane)?;
         self.digest()
+    }
+
+    /// The row map, then the variables.
+    fn write_grids(
+        &self,
+        variables: &VariableWriter<'_>,
+        grids: &[DatasetSink],
+        map: [&DatasetSink; 2],
+        lane: &mut Lane<'_, ColumnResult>,
+    ) -> Result<Result<CellsDigest>> {
+        let [mut cube, mut index] = map.map(Appender::new);
+        for (number, run) in variables.plan.rows() {
+            for place in (run.place..).step_by(run.step as usize).take((run.rows.end - run.rows.start) as usize) {
+                cube.push(lane, &(number as i32).to_le_bytes())?;
+                index.push(lane, &place.to_le_bytes())?;
+            }
+        }
+        cube.finish(lane)?;
+        index.finish(lane)?;
+        let name = &self.plan.name;
+        let in_order = variables.plan.is_in_order(name, self.rows.end);
+        let mut stream = match self.digest {
+            CellDigest::Wanted(kind) if in_order => Some(ColumnStream::new(kind, self.content)),
+            _ => None,
+        };
+        let cell = variables.plan.cell_of(name);
+        let size = self.plan.data_type.size();
+        variables.write_column(name, grids, lane, |cells, bytes| match &mut stream {
+            Some(stream) => stream.update_same(&cell, cells, bytes, size),
+            None => Ok(()),
+        })?;
+        match stream {
+            Some(stream) => Ok(stream.finish()),
+            None => self.digest(),
+        }
     }
 
     fn write_rows(
@@ -458,7 +506,7 @@ fn tiles_to_chunks(
 }
 
 /// Little-endian bytes, padded with zeros.
-fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
+pub(super) fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
     let zero = vec![0; shape.len()];
     let mut whole = Values::new(values.data_type());
     whole.extend_default(padded.elements()? as usize);

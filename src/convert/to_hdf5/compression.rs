@@ -90,6 +90,17 @@ impl Compress {
     }
 }
 
+impl Compress {
+    /// Compression of what repeats other parts of the file, so that it takes little space.
+    pub(super) fn of_derived(self, bytes: u64) -> Compression {
+        match self {
+            Compress::With(compression) if !compression.is_none() => compression,
+            _ if bytes < SMALL_DATASET_BYTES => Compression::NONE,
+            _ => Compression::portable(Effort::Balanced),
+        }
+    }
+}
+
 impl FromStr for Compress {
     type Err = Error;
 

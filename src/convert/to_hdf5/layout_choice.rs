@@ -53,6 +53,12 @@ pub enum ColumnForm {
         /// Shape and chunk shape of each hypercube's dataset, fastest axis first.
         cubes: Vec<(Shape, Shape)>,
     },
+    /// The cells are on grids of times and baselines, which are variables of MSv4.
+    Grids {
+        /// Shape and chunk shape of the variable of each partition, fastest axis first; the two
+        /// slowest axes are baselines and times.
+        grids: Vec<(Shape, Shape)>,
+    },
     /// The column is a group with cells of differing shapes, one after the other.
     Ragged {
         /// Largest number of axes of a cell of the ragged column.
@@ -90,6 +96,10 @@ impl fmt::Display for ColumnForm {
                 let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
                 write!(f, "hypercubes {}, tile by tile", shapes.join(" "))
             }
+            ColumnForm::Grids { grids } => {
+                let shapes: Vec<_> = grids.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
+                write!(f, "times and baselines {}", shapes.join(" "))
+            }
             ColumnForm::Ragged { axes, elements } => {
                 write!(f, "cells of differing shapes, up to {axes} axes, {elements} elements")
             }
@@ -103,6 +113,7 @@ impl ColumnForm {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len() - 1,
             ColumnForm::Cubes { cubes } => cubes.first().map_or(0, |(shape, _)| shape.len() - 1),
+            ColumnForm::Grids { grids } => grids.first().map_or(0, |(shape, _)| shape.len() - 2),
             ColumnForm::Ragged { axes, .. } => *axes,
         };
         9 + 8 * axes as u64
@@ -114,7 +125,7 @@ impl ColumnForm {
         match self {
             ColumnForm::Dense { undefined: 0, .. } => 0,
             ColumnForm::Dense { .. } => 1,
-            ColumnForm::Cubes { .. } => 12,
+            ColumnForm::Cubes { .. } | ColumnForm::Grids { .. } => 12,
             ColumnForm::Ragged { axes, .. } => 9 + 4 * *axes as u64,
         }
     }
@@ -124,7 +135,9 @@ impl ColumnForm {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
         match self {
             ColumnForm::Dense { chunk, .. } => bytes(chunk),
-            ColumnForm::Cubes { cubes } => cubes.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0),
+            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
+                several.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0)
+            }
             ColumnForm::Ragged { .. } => CHUNK_BYTES,
         }
     }
@@ -135,8 +148,7 @@ impl ColumnForm {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
 
-    /// How cells of a dense column are read. For [`Cubes`](Self::Cubes) and
-    /// [`Ragged`](Self::Ragged) always [`ReadStrategy::Rows`].
+    /// How cells of a dense column are read. For other forms always [`ReadStrategy::Rows`].
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
@@ -164,7 +176,9 @@ impl ColumnForm {
         };
         match self {
             ColumnForm::Dense { shape, chunk, .. } => of(shape, chunk),
-            ColumnForm::Cubes { cubes } => cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk)),
+            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
+                several.first().map_or("none", |(shape, chunk)| of(shape, chunk))
+            }
             ColumnForm::Ragged { elements: 0, .. } => "extensible_array",
             ColumnForm::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
             ColumnForm::Ragged { .. } => "fixed_array",
@@ -175,7 +189,9 @@ impl ColumnForm {
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),
-            ColumnForm::Cubes { cubes } => cubes.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default(),
+            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
+                several.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default()
+            }
             ColumnForm::Ragged { axes, .. } => axes + 1,
         };
         if axes > h5::MAX_AXES {
@@ -200,8 +216,8 @@ impl ColumnForm {
     pub(super) fn elements(&self) -> Result<u64> {
         match self {
             ColumnForm::Dense { shape, .. } => shape.elements(),
-            ColumnForm::Cubes { cubes } => {
-                cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
+            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
+                several.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
             }
             ColumnForm::Ragged { elements, .. } => Ok(*elements),
         }
@@ -218,7 +234,9 @@ impl ColumnForm {
         };
         let padded = match self {
             ColumnForm::Dense { shape, chunk, .. } => of_chunks(shape, chunk),
-            ColumnForm::Cubes { cubes } => cubes.iter().map(|(shape, chunk)| of_chunks(shape, chunk)).sum(),
+            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
+                several.iter().map(|(shape, chunk)| of_chunks(shape, chunk)).sum()
+            }
             ColumnForm::Ragged { .. } => return 1.0,
         };
         let elements = self.elements().unwrap_or(0) as f64;
@@ -419,7 +437,7 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
 
 /// Parts of about `bytes` bytes of a large cell: as many whole axes as fit, fastest first, and a
 /// range of the next.
-fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
+pub(super) fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()
         .map(|&extent| {

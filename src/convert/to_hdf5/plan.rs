@@ -8,6 +8,7 @@ use bstr::ByteSlice;
 use super::compression::{Choice, Compress, Sample};
 use super::hdf5_version::Hdf5Version;
 use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
+use super::processing_set::SetPlan;
 use super::profile::Profile;
 use crate::container::thin;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
@@ -26,6 +27,18 @@ use crate::value::{DataType, Region, Shape, Values};
 
 /// Memory of averaging for sums, and for samples, flags and weights.
 const AVERAGING_BYTES: u64 = 12 << 20;
+
+/// The form of the large columns of a MeasurementSet in the HDF5 file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Schema {
+    /// Rows are the slowest axis, as in the table.
+    #[default]
+    Native,
+    /// The axes are times, baselines, frequencies and polarizations: the datasets of MSv4, below
+    /// the group `/msv4`.
+    Msv4,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
@@ -49,6 +62,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) hdf5: Hdf5Version,
     /// Whether datasets can be extended along the row axis.
     pub(crate) appendable: bool,
+    pub(crate) schema: Schema,
     /// 0 for one on each processor.
     pub(crate) threads: usize,
     /// Bytes that the conversion may hold at a time.
@@ -93,6 +107,28 @@ impl ToHdf5Options {
         }
     }
 
+    /// Refuses options that files by the schema MSv4 cannot have.
+    pub(super) fn check_msv4(&self) -> Result<()> {
+        let refused = [
+            (self.appendable, "--appendable", "its axes of times do not grow"),
+            (self.restorable, "--restorable", "tiles are not kept as chunks; the native schema keeps them"),
+            (self.compress == Compress::Shared, "--compress shared", "tiles are not kept as chunks"),
+            (self.hdf5 == Hdf5Version::V18, "--hdf5 1.8", "its attributes are too large for HDF5 1.8"),
+            (self.rows.is_some(), "--rows", "select rows by --where, such as TIME or SCAN_NUMBER"),
+            (
+                !self.tables.is_empty() && !self.tables.iter().any(|name| is_named(name, MAIN_TABLE)),
+                "--tables without MAIN",
+                "the main table has the visibilities",
+            ),
+        ];
+        match refused.iter().find(|(given, ..)| *given) {
+            Some((_, option, reason)) => {
+                Err(Error::usage(format!("--schema msv4 does not go with {option}: {reason}")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// With [`Compress::Shared`] smaller tiles become chunks, so that more bytes are shared with
     /// the source.
     fn tiles(&self) -> TileUse {
@@ -130,6 +166,7 @@ impl Default for ToHdf5Options {
             profile: Profile::Disk,
             hdf5: Hdf5Version::V110,
             appendable: false,
+            schema: Schema::Native,
             threads: 0,
             max_memory: 256 << 20,
             digest: true,
@@ -159,6 +196,8 @@ pub(crate) struct Plan {
     pub(crate) names: Names,
     /// Memory of a column while it is averaged.
     pub(super) averaging_bytes: u64,
+    /// `None` unless the file is by the schema MSv4.
+    pub(super) set: Option<SetPlan>,
 }
 
 /// Plan of a table that becomes a group of the HDF5 file.
@@ -251,6 +290,7 @@ impl Plan {
             tree: None,
             names: Names::default(),
             averaging_bytes: if options.average.is_some() { AVERAGING_BYTES } else { 0 },
+            set: None,
         };
         if options.compress == Compress::Shared && options.appendable {
             return Err(Error::usage("datasets that can grow do not share bytes: --appendable or --compress shared"));
@@ -263,6 +303,11 @@ impl Plan {
         }
         options.check_hdf5()?;
         plan.find_tree(source, options)?;
+        if options.schema == Schema::Msv4 {
+            let set = SetPlan::new(source, options)?;
+            plan.warnings.extend_from_slice(set.warnings());
+            plan.set = Some(set);
+        }
         // the path of the group of each table of the source, if it is taken
         let mut groups: Vec<Option<String>> = Vec::new();
         for index in 0..source.tables.len() {
@@ -353,7 +398,9 @@ impl Plan {
         if !options.takes(&table.name, &name) {
             return Ok(());
         }
-        let planned = ColumnPlan::new(content, index, &table.rows, &mut self.names, &table.group, options);
+        let of_set = self.set.as_ref().filter(|_| table.source == 0);
+        let grids = of_set.map_or_else(Vec::new, |set| set.grids_of(&name));
+        let planned = ColumnPlan::new(content, index, &table.rows, grids, &mut self.names, &table.group, options);
         content.forget(index);
         match planned {
             Ok(column) => table.columns.push(column),
@@ -459,9 +506,17 @@ impl Plan {
         self.tree.as_ref().map(Tree::size).transpose()
     }
 
-    /// All elements, uncompressed.
+    /// All elements of columns, uncompressed.
     pub(crate) fn bytes(&self) -> u64 {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
+    }
+
+    /// Form and name of the dataset or group of a column, as JSON documents record them.
+    pub(super) fn stored_form(&self, column: &ColumnPlan) -> StoredForm {
+        match (&column.form, &self.set) {
+            (ColumnForm::Grids { .. }, Some(set)) => column.stored_form().with_grids(set.stored_grids(&column.name)),
+            _ => column.stored_form(),
+        }
     }
 
     pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnPlan> {
@@ -485,7 +540,7 @@ impl ColumnPlan {
     fn datasets_of_rows(&self) -> usize {
         match &self.form {
             ColumnForm::Dense { .. } => 1 + usize::from(self.defined_link.is_some()),
-            ColumnForm::Cubes { .. } | ColumnForm::Ragged { .. } => 2,
+            ColumnForm::Cubes { .. } | ColumnForm::Grids { .. } | ColumnForm::Ragged { .. } => 2,
         }
     }
 
@@ -494,7 +549,7 @@ impl ColumnPlan {
         let kind = match (&self.form, self.data_type) {
             (_, DataType::Record) => FormKind::Record,
             (ColumnForm::Dense { .. }, _) => FormKind::Dense,
-            (ColumnForm::Cubes { .. }, _) => FormKind::Cubes,
+            (ColumnForm::Cubes { .. } | ColumnForm::Grids { .. }, _) => FormKind::Cubes,
             (ColumnForm::Ragged { .. }, _) => FormKind::Ragged,
         };
         StoredForm::new(kind, self.link.as_str()).with_flags(self.defined_link.clone())
@@ -504,6 +559,7 @@ impl ColumnPlan {
         content: &Content,
         index: usize,
         rows: &Range<u64>,
+        grids: Vec<(Shape, Shape)>,
         names: &mut Names,
         group: &str,
         options: &ToHdf5Options,
@@ -517,7 +573,7 @@ impl ColumnPlan {
         }
         let (growth, tiles, profile) = (options.growth(), options.tiles(), options.profile);
         let survey = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile };
-        let (form, survey_seconds) = survey.form()?;
+        let (form, survey_seconds) = if grids.is_empty() { survey.form()? } else { (ColumnForm::Grids { grids }, 0.0) };
         form.check_axes()?;
         form.check_cells(info.shape.as_ref().filter(|_| info.data_type() != DataType::Record))?;
         let link = names.unique(group, &name);

@@ -4,7 +4,7 @@
 //! scales. Then the columns run through [`lanes`](super::lanes), and at last come the digests that
 //! only the data gives.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -19,6 +19,7 @@ use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
+use super::processing_set::{SetWriter, VariableWriter};
 use super::stored::Place;
 use crate::call::pool::thread_pool;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
@@ -60,6 +61,8 @@ enum Job {
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
     /// The datasets of a column.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
+    /// A variable of MSv4 that is not of a column alone.
+    Variable { number: usize, target: Box<DatasetSink> },
 }
 
 /// Whether elements of cells are written with the datasets that locate them.
@@ -91,14 +94,23 @@ impl JobRunner<'_> {
             Job::Column { table, column, targets, cubes } => {
                 let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
                 let content = self.source.tables[table_plan.source].content()?;
+                let variables = self.variables().filter(|_| table_plan.source == 0);
                 let run = ColumnWriter::new(content, table_plan, column_plan, self.cells, self.progress)
-                    .map(|run| run.cubes_written(cubes == Cubes::Written))
+                    .map(|run| run.cubes_written(cubes == Cubes::Written).variables(variables))
                     .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
                 content.forget(column_plan.index);
                 let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                 lane.done(ColumnResult { table, column, digest, raw })
             }
+            Job::Variable { number, target } => match self.variables() {
+                Some(writer) => writer.write_variable(number, &target, lane),
+                None => Ok(()),
+            },
         }
+    }
+
+    fn variables(&self) -> Option<VariableWriter<'_>> {
+        self.plan.set.as_ref().map(|plan| VariableWriter { source: self.source, plan })
     }
 }
 
@@ -184,6 +196,33 @@ impl<'a> Writer<'a> {
             self.exact_groups.push(exact);
             self.datasets.settle();
         }
+        self.write_set()
+    }
+
+    /// Makes the processing set of MSv4, if there is one, and the jobs that fill it.
+    fn write_set(&mut self) -> Result<()> {
+        let Some(set) = &self.plan.set else { return Ok(()) };
+        let columns = self.plan.tables.iter().filter(|table| table.source == 0).flat_map(|table| &table.columns);
+        let of_columns: HashMap<&str, Compression> =
+            columns.map(|column| (column.name.as_str(), column.compression)).collect();
+        let compress = self.options.compress;
+        let compression = |column: Option<&str>, bytes| {
+            column.and_then(|column| of_columns.get(column).copied()).unwrap_or_else(|| compress.of_derived(bytes))
+        };
+        let mut writer = SetWriter { plan: set, datasets: &mut self.datasets, compression: &compression };
+        let sinks = writer.write(&self.root)?;
+        for (_, job) in &mut self.jobs {
+            let Job::Column { table, column, targets, .. } = job else { continue };
+            let table = &self.plan.tables[*table];
+            if table.source == 0
+                && let Members::Cubes { cubes, .. } = &mut **targets
+            {
+                cubes.extend(set.numbers_of(&table.columns[*column].name).iter().map(|&number| sinks[number].clone()));
+            }
+        }
+        for number in set.derived() {
+            self.jobs.push((set.bytes(number), Job::Variable { number, target: Box::new(sinks[number].clone()) }));
+        }
         Ok(())
     }
 
@@ -222,7 +261,7 @@ impl<'a> Writer<'a> {
         for (index, column) in table.columns.iter().enumerate() {
             let targets = self.write_column(table, column, group, row_scale, &mut scales, &mut axes);
             let targets = targets.with_context(|| Context::column(&column.name))?;
-            self.write_column_document(content, &column.stored_form(), column.index, exact)?;
+            self.write_column_document(content, &plan.stored_form(column), column.index, exact)?;
             if column.allocation == Allocation::Block {
                 self.add_blocks(number, index, &targets)?;
             }
@@ -422,6 +461,7 @@ impl<'a> Writer<'a> {
                 let place = |part| Place::Column { table: *table, column: *column, part };
                 targets.parts().into_iter().map(|(part, target)| (path(target), place(part))).collect()
             }
+            Job::Variable { .. } => Vec::new(),
         });
         places.collect()
     }

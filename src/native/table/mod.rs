@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use bstr::{BString, ByteSlice};
 
-use super::cells::{Cubes, Dense, Ragged, Records};
+use super::cells::{Cube, CubeGrid, Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{Layout, open_dataset};
 use super::form::{FormKind, Members, Part, StoredForm};
@@ -187,7 +187,7 @@ impl NativeTable {
 
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells>> {
         let form = &self.forms[index];
-        let open = |path: &str| open_dataset(&self.group, path);
+        let open = |path: &str| open_member(&self.group, path);
         let read = |part: Part, axes: usize, dataset: Dataset| self.part_reader(index, part, dataset)?.with_axes(axes);
         match form.open(form.cubes(&self.group)?, open)? {
             Members::Dense { data, flags } => self.dense(index, data, flags),
@@ -195,7 +195,11 @@ impl NativeTable {
                 let row_cube = self.rows_of(form, read(Part::RowCube, 1, row_cube)?)?;
                 let row_index = self.rows_of(form, read(Part::RowIndex, 1, row_index)?)?;
                 let added = row_cube.rows().min(row_index.rows())..self.rows;
-                let cube = |(number, cube)| self.part_reader(index, Part::Cube(number), cube);
+                let cube = |(number, cube)| {
+                    let reader = self.part_reader(index, Part::Cube(number), cube)?;
+                    let grid = form.grids.get(number).map(|grid| CubeGrid { is_reversed: grid.reversed });
+                    Ok(Cube { reader, grid })
+                };
                 let cubes = cubes.into_iter().enumerate().map(cube).collect::<Result<_>>()?;
                 Ok(Box::new(Cubes { cubes, row_cube, row_index, added }))
             }
@@ -275,6 +279,12 @@ impl NativeTable {
     }
 }
 
+/// Opens a dataset of a column by its path, below the group of the table or with a slash from the
+/// root.
+fn open_member(table: &Group, path: &str) -> Result<Dataset> {
+    if path.starts_with('/') { open_dataset(&table.root()?, path) } else { open_dataset(table, path) }
+}
+
 /// The number of rows of each dataset of a column that has an axis of rows, by its path in the
 /// group of the table; none for a column without cells in the file.
 fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
@@ -282,7 +292,8 @@ fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
         return Ok(Vec::new());
     }
     let members = form.open(0, |path| Ok(path.to_owned()))?;
-    let paths = members.parts().into_iter().filter(|(part, _)| !matches!(part, Part::Values | Part::Offset));
+    let has_rows = |part: &Part| !matches!(part, Part::Values | Part::Offset | Part::Cube(_));
+    let paths = members.parts().into_iter().filter(|(part, _)| has_rows(part));
     let count = |(_, path): (Part, &String)| {
         let shape = open_dataset(group, path)?.shape()?;
         Ok((path.clone(), shape.last().copied().unwrap_or_default()))

@@ -44,7 +44,9 @@ impl NativeTable {
         if form.kind == FormKind::Missing {
             return Ok(Vec::new());
         }
-        let path = |path: &str| Ok(format!("{}/{path}", self.group.path()));
+        let path = |path: &str| {
+            Ok(if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.group.path()) })
+        };
         let members = form.open(form.cubes(&self.group)?, path)?;
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
@@ -53,7 +55,7 @@ impl NativeTable {
     /// contiguous block of the file; else empty. A dense column counts as one hypercube.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
-        if self.live {
+        if self.live || !self.forms[index].grids.is_empty() {
             return Ok(blocks);
         }
         for (part, path) in self.dataset_paths(index)? {
@@ -122,7 +124,10 @@ impl NativeTable {
             return Ok(vec![whole(form.link.clone())]);
         }
         let paths = form.open(form.cubes(&self.group)?, |path| Ok(path.to_owned()))?.into_list();
-        let in_group = |path: String| match path.split_once('/') {
+        let in_group = |path: String| match path.rsplit_once('/') {
+            Some((group, name)) if path.starts_with('/') => {
+                Ok((self.group.root()?.group(&group[1..])?, name.to_owned(), path))
+            }
             Some((group, name)) => Ok((self.group.group(group)?, name.to_owned(), path)),
             None => Ok(whole(path)),
         };
