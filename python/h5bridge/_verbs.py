@@ -286,6 +286,7 @@ def to_hdf5(
     compress: str = "auto",
     average: str | None = None,
     profile: str = "default",
+    schema: Literal["native", "msv4"] = "native",
     hdf5: Literal["1.8", "1.10"] = "1.10",
     appendable: bool = False,
     restorable: bool = False,
@@ -310,6 +311,7 @@ def to_hdf5(
     `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of
     the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`.
     `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
+    `schema` `msv4` stores visibilities, flags and weights by time, baseline, frequency and polarization.
     `hdf5` is the oldest HDF5 that reads the file, `1.8` for readers such as pyfive and jsfive.
     `compress` is `auto`, `none`, `shared`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`; with
     `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs, with the
@@ -328,6 +330,7 @@ def to_hdf5(
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
     words += _option("--checksum", checksum)
     words += _option("--average", average) + _option("--profile", profile) + _option("--hdf5", hdf5)
+    words += _option("--schema", schema)
     words += _option("--dtype", dtype) + _option("--reflink", None if reflink == "auto" else reflink)
     words += _flag("--quicklook", quicklook) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
@@ -349,6 +352,7 @@ def plan(
     compress: str = "auto",
     average: str | None = None,
     profile: str = "default",
+    schema: Literal["native", "msv4"] = "native",
     hdf5: Literal["1.8", "1.10"] = "1.10",
     appendable: bool = False,
     restorable: bool = False,
@@ -362,6 +366,7 @@ def plan(
     """What `to_hdf5` with these options would do, and how much space, memory and time it would take; writes nothing."""
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, None)
     words += _option("--average", average) + _option("--profile", profile) + _option("--hdf5", hdf5)
+    words += _option("--schema", schema)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     document = call("to-hdf5", [*words, "--dry-run"], [source, "plan.h5"], None)

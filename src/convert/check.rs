@@ -49,6 +49,9 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
             all.cells = all.cells.saturating_add(if is_compared { content.rows() } else { 0 });
         }
     }
+    for change in source.set_changes()? {
+        all.differ(&change.path, None, "what the tables give", change.found());
+    }
     let has_digests = has_digests || !all.differences.is_empty();
     if !has_digests && path.is_dir() {
         let message = "a table directory, which has no digests of its own: name a second source to compare it with";

@@ -11,6 +11,7 @@ mod exact;
 mod form;
 pub(crate) mod json;
 mod names;
+mod processing_set;
 mod raw_strings;
 mod reader;
 mod table;
@@ -37,6 +38,7 @@ pub(crate) use names::{
     defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name, split_name,
     table_path, unique,
 };
+pub(crate) use processing_set::{attribute_of, changed_attributes, coordinates_attribute};
 pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;
 pub(crate) use table::open::{NativeEntry, is_native, open};

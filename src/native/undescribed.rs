@@ -12,9 +12,8 @@ use super::attributes::{
 use super::axes::role_of_scale;
 use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{
-    CTDS, OF_PROCESSING_SET, PROCESSING_SET, QUICKLOOK_VERSION, ROW, defined_flags, flags_of, last_part,
-};
+use super::names::{CTDS, PROCESSING_SET, QUICKLOOK_VERSION, ROW, defined_flags, flags_of, last_part};
+use super::processing_set;
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -111,7 +110,7 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
             let inside = group.group(&name)?;
             Ok(FormKind::of_group(&inside).is_none()
                 && inside.attribute(QUICKLOOK_VERSION)?.is_none()
-                && !(name == PROCESSING_SET && is_processing_set(&inside)?))
+                && !(name == PROCESSING_SET && processing_set::is_marked(&inside)?))
         };
         match is_table() {
             Ok(false) => {}
@@ -122,11 +121,6 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
         }
     }
     Ok(found)
-}
-
-fn is_processing_set(group: &Group) -> Result<bool> {
-    let (name, value) = OF_PROCESSING_SET;
-    Ok(group.attribute(name)?.as_ref().and_then(text).is_some_and(|text| text == value))
 }
 
 /// Members that belong to no table. `tables` are groups that are tables, whatever they contain.

@@ -1,5 +1,6 @@
 //! Changes that users have made in a native HDF5 file. docs/layout.md, "Edits".
 
+use super::processing_set::SetChange;
 use super::{Source, coordinates};
 use crate::error::Result;
 use crate::native::MAIN_TABLE;
@@ -17,6 +18,9 @@ impl Source {
             let is_main = table.name == MAIN_TABLE;
             let found = content.edits(&|| if is_main { coordinates(self) } else { Vec::new() })?.into_iter();
             notes.extend(found.map(|note| if is_main { note } else { format!("subtable {}: {note}", table.name) }));
+        }
+        if is_chosen(0) {
+            notes.extend(self.set_changes()?.iter().map(SetChange::note));
         }
         Ok(notes)
     }

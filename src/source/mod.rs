@@ -16,6 +16,7 @@ mod measurement_set;
 mod native_table;
 mod origin;
 mod predicate;
+mod processing_set;
 mod row_set;
 mod salvage;
 mod salvaged;

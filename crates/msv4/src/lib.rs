@@ -61,6 +61,7 @@ pub use dataset::{Attribute, CellsOf, Content, Dataset, Variable};
 pub use directory::MeasurementSet;
 pub use grid::{Grid, PlacedRun};
 pub use options::Options;
+pub use partition::PLACING;
 pub use read::Part;
 pub use set::{Partition, ProcessingSet};
 pub use tables::{MAIN, Tables};

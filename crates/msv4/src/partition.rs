@@ -24,6 +24,23 @@ const BASE: [Key; 5] = [Key::DataDesc, Key::Observation, Key::Processor, Key::Ob
 /// fields or scans.
 const FINER: [Key; 6] = [Key::Array, Key::Feed1, Key::Feed2, Key::Field, Key::Scan, Key::State];
 
+/// Columns of the main table that tell the partition of a row and its place on the grid.
+pub const PLACING: [&str; 13] = [
+    "TIME",
+    "ANTENNA1",
+    "ANTENNA2",
+    "DATA_DESC_ID",
+    "OBSERVATION_ID",
+    "PROCESSOR_ID",
+    "STATE_ID",
+    "FIELD_ID",
+    "SCAN_NUMBER",
+    "ARRAY_ID",
+    "FEED1",
+    "FEED2",
+    "INTERVAL",
+];
+
 /// A column by which rows can be separated, of the main table or by way of a subtable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {

@@ -115,11 +115,7 @@ impl ToHdf5Options {
             (self.compress == Compress::Shared, "--compress shared", "tiles are not kept as chunks"),
             (self.hdf5 == Hdf5Version::V18, "--hdf5 1.8", "its attributes are too large for HDF5 1.8"),
             (self.rows.is_some(), "--rows", "select rows by --where, such as TIME or SCAN_NUMBER"),
-            (
-                !self.tables.is_empty() && !self.tables.iter().any(|name| is_named(name, MAIN_TABLE)),
-                "--tables without MAIN",
-                "the main table has the visibilities",
-            ),
+            (!self.tables.is_empty(), "--tables", "its datasets are made of all tables"),
         ];
         match refused.iter().find(|(given, ..)| *given) {
             Some((_, option, reason)) => {
@@ -143,11 +139,13 @@ impl ToHdf5Options {
         }
     }
 
-    /// `table` is `.` for the main table, otherwise such as `ANTENNA`.
+    /// `table` is `.` for the main table, otherwise such as `ANTENNA`. Columns that place rows on the
+    /// grids of MSv4 need not be selected.
     pub(crate) fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
-        let chosen = !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
+        let is_placing = self.schema == Schema::Msv4 && table == MAIN_TABLE && msv4::PLACING.contains(&column);
+        let chosen = is_placing || !self.columns.iter().any(|name| of_table(&name)) || is_named(&self.columns);
         chosen && !is_named(&self.exclude)
     }
 }

@@ -46,21 +46,6 @@ struct VariablePlan {
     chunk: Shape,
 }
 
-/// Columns whose cells become variables.
-const ON_GRIDS: [&str; 11] = [
-    "DATA",
-    "CORRECTED_DATA",
-    "MODEL_DATA",
-    "FLOAT_DATA",
-    "FLAG",
-    "WEIGHT",
-    "WEIGHT_SPECTRUM",
-    "UVW",
-    "TIME_CENTROID",
-    "EXPOSURE",
-    "INTERVAL",
-];
-
 impl SetPlan {
     /// # Errors
     /// `Usage` for options that the schema does not have; `Unsupported` if the source is no
@@ -178,20 +163,19 @@ impl SetPlan {
     }
 }
 
-/// The tables of a source without columns that were not selected; those by which rows are
-/// partitioned are there in any case.
+/// The tables of a source without columns that were not selected, which the file does not have.
 struct Wanted<'a> {
     source: &'a Source,
-    main: Vec<ColumnInfo>,
+    columns: BTreeMap<&'a str, Vec<ColumnInfo>>,
 }
 
 impl<'a> Wanted<'a> {
     fn new(source: &'a Source, options: &ToHdf5Options) -> Self {
-        let is_wanted = |info: &&ColumnInfo| {
-            let name = info.desc.name.to_str_lossy();
-            !ON_GRIDS.contains(&&*name) || options.takes(MAIN_TABLE, &name)
+        let of_table = |table: &'a str| {
+            let is_wanted = |info: &&ColumnInfo| options.takes(table, &info.desc.name.to_str_lossy());
+            (table, source.columns(table).iter().filter(is_wanted).cloned().collect())
         };
-        Wanted { source, main: source.columns(MAIN_TABLE).iter().filter(is_wanted).cloned().collect() }
+        Wanted { source, columns: source.names().into_iter().map(of_table).collect() }
     }
 }
 
@@ -201,7 +185,7 @@ impl Tables for Wanted<'_> {
     }
 
     fn columns(&self, table: &str) -> &[ColumnInfo] {
-        if table == MAIN_TABLE { &self.main } else { self.source.columns(table) }
+        self.columns.get(table).map_or(&[], Vec::as_slice)
     }
 
     fn names(&self) -> Vec<&str> {
@@ -263,7 +247,8 @@ impl SetWriter<'_> {
         let others = of.coordinates.iter().filter(|coordinate| !is_index(coordinate));
         let others: Vec<&str> = others.map(|coordinate| coordinate.name.as_str()).collect();
         if !others.is_empty() {
-            group.set_attribute(COORDINATES, &Attribute::string(others.join(" ")))?;
+            let (name, value) = native::coordinates_attribute(&others);
+            group.set_attribute(name, &value)?;
         }
         let mut scales: HashMap<&str, Scale> = HashMap::new();
         for coordinate in of.coordinates.iter().filter(|coordinate| is_index(coordinate)) {
@@ -317,9 +302,6 @@ impl SetWriter<'_> {
     }
 }
 
-/// Attribute by which netCDF tells coordinates that are no axes.
-const COORDINATES: &str = "coordinates";
-
 /// A variable with all its elements.
 fn write_values(group: &Group, variable: &Variable) -> Result<h5::Dataset> {
     let Content::Values(values) = &variable.content else {
@@ -345,32 +327,11 @@ fn write_values(group: &Group, variable: &Variable) -> Result<h5::Dataset> {
     Ok(dataset)
 }
 
-/// Numbers and texts as they are; truth values, lists and dictionaries as JSON.
 fn write_attributes(
     attributes: &[(String, msv4::Attribute)],
     mut set: impl FnMut(&str, &Attribute) -> Result<()>,
 ) -> Result<()> {
-    for (name, value) in attributes {
-        let value = match value {
-            msv4::Attribute::Text(text) => native::text_attribute(text.as_bytes().as_bstr()),
-            msv4::Attribute::Float(value) => Attribute::Scalar(Values::Double(vec![*value])),
-            nested => native::text_attribute(json(nested).to_string().as_bytes().as_bstr()),
-        };
-        set(name, &value)?;
-    }
-    Ok(())
-}
-
-/// Numbers that JSON does not have are null.
-fn json(attribute: &msv4::Attribute) -> serde_json::Value {
-    match attribute {
-        msv4::Attribute::Bool(value) => (*value).into(),
-        msv4::Attribute::Float(value) => (*value).into(),
-        msv4::Attribute::Text(text) => text.as_str().into(),
-        msv4::Attribute::List(list) => list.iter().map(json).collect(),
-        msv4::Attribute::Dictionary(pairs) => pairs.iter().map(|(name, value)| (name.clone(), json(value))).collect(),
-        _ => serde_json::Value::Null,
-    }
+    attributes.iter().try_for_each(|(name, value)| set(name, &native::attribute_of(value)))
 }
 
 /// Writes the elements of variables.

@@ -8,7 +8,7 @@ mod edits;
 pub(super) mod open;
 pub(super) mod storage;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bstr::{BString, ByteSlice};
@@ -17,6 +17,7 @@ use super::cells::{Cube, CubeGrid, Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{Layout, open_dataset};
 use super::form::{FormKind, Members, Part, StoredForm};
+use super::processing_set;
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed::Notes;
@@ -134,6 +135,16 @@ impl NativeTable {
 impl NativeTable {
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The group of the file's processing set of MSv4; `None` if it has none.
+    pub(crate) fn processing_set(&self) -> Result<Option<Group>> {
+        processing_set::find(&self.group.root()?)
+    }
+
+    /// Paths of the hypercubes that are variables of the processing set.
+    pub(crate) fn grid_paths(&self) -> HashSet<String> {
+        self.forms.iter().flat_map(|form| &form.grids).map(|grid| grid.path.clone()).collect()
     }
 
     /// Attributes whose type this program cannot read are left out.

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -41,8 +42,19 @@ def open_set(path, **options):
 def check_set(path, judge=None, **options):
     """Opens PATH; the schema has no issues, each row of the table JUDGE is found once, and values are casacore's.
 
+    Without a JUDGE, the same of the file that `to-hdf5 --schema msv4` makes, which is the MeasurementSet still.
     Returns how many rows and variables were compared."""
     counts = collections.Counter()
+    if judge is None and not options:
+        with tempfile.TemporaryDirectory() as folder:
+            out, back = os.path.join(folder, os.path.splitext(os.path.basename(path))[0] + '.h5'), os.path.join(folder, 'back.ms')
+            support.h5bridge('to-hdf5', '--schema', 'msv4', path, out)
+            assert '/msv4' not in support.h5bridge('to-ms', out, back).stderr
+            for words in (path, out), (out,), (path, back):
+                support.h5bridge('verify', *words)
+            support.h5bridge('lint', out)
+            check_plain(out)
+            counts.update(check_set(out, judge=path))
     with open_set(path, **options) as tree, tables.table(str(judge or path), ack=False) as table:
         assert not list(check.check_datatree(tree))
         found = collections.Counter()
@@ -61,6 +73,27 @@ def check_set(path, judge=None, **options):
             assert len(tree.xr_ps.summary()) == len(tree.children)
         counts['rows'] += table.nrows()
     return counts
+
+
+def check_plain(path):
+    """What xarray reads of the file by HDF5 alone is what h5bridge makes of its tables."""
+    with open_set(path) as tree:
+        for engine, options in (('h5netcdf', {}), ('netcdf4', {'auto_complex': True})):
+            with xarray.open_datatree(path, engine=engine, group='msv4', **options) as plain:
+                assert list(plain.children) == list(tree.children)
+                for node in tree.subtree:
+                    check_dataset(plain[node.path].to_dataset(inherit=False), node.to_dataset(inherit=False))
+
+
+def check_dataset(found, expected):
+    assert set(found.variables) == set(expected.variables) and set(found.coords) == set(expected.coords)
+    for name, variable in expected.variables.items():
+        values, other = variable.values, found[name].values
+        assert found[name].dims == variable.dims and (other.dtype.kind in 'OU' if values.dtype.kind == 'U' else True), name
+        kept = other.astype(values.dtype)
+        assert kept.tobytes() == np.ascontiguousarray(values).tobytes() or np.array_equal(kept, values), name
+        units = variable.attrs.get('units')
+        assert isinstance(units, (str, type(None))) and found[name].attrs.get('units') == units, name
 
 
 def check_places(part, table, rows, has):
