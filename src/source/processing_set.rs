@@ -7,9 +7,9 @@ use bstr::ByteSlice;
 use msv4::{Content, Dataset, Options, Part, Partition, ProcessingSet, Variable};
 
 use super::Source;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Group;
-use crate::native::{changed_attributes, open_dataset, readable_text};
+use crate::native::{NativeTable, PROCESSING_SET, changed_attributes, open_dataset, readable_text};
 use crate::value::{Region, Shape, Values};
 
 /// Bytes of a variable that are compared at a time.
@@ -57,41 +57,18 @@ impl SetChange {
 
 impl Source {
     /// Empty for a source without a processing set. The elements of hypercubes are those of the
-    /// tables; of these only flags are compared, at places that have no row.
+    /// tables; of these only flags are compared, at places that have no row. What is damaged is a
+    /// change.
     ///
     /// # Errors
-    /// Those of reading the processing set.
+    /// Those of reading that are not damage, such as those of a server.
     pub(crate) fn set_changes(&self) -> Result<Vec<SetChange>> {
         let main = self.tables.first().map(|main| main.content()).transpose()?;
         let native = main.filter(|main| main.inner().is_none()).and_then(|main| main.as_native());
         let Some(native) = native else { return Ok(Vec::new()) };
-        let Some(group) = native.processing_set()? else { return Ok(Vec::new()) };
-        let partitions = group.link_names()?;
-        let name = partitions.first().and_then(|first| first.rsplit_once('_')).map_or("", |(name, _)| name);
-        let set = match ProcessingSet::read(self, &Options { name: name.to_owned(), ..Options::default() }) {
-            Ok(set) => set,
-            // the tables were edited, or are damaged
-            Err(error) if error.may_be_left_out() || error.is_damage() => {
-                return Ok(vec![SetChange { path: group.path().to_owned(), what: What::Unreadable(error.to_string()) }]);
-            }
-            Err(error) => return Err(error),
-        };
         let mut compared = Compared { source: self, grids: native.grid_paths(), changes: Vec::new() };
-        let mut expected: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for partition in &set.partitions {
-            for dataset in &partition.datasets {
-                let (above, own) = dataset.path.rsplit_once('/').unwrap_or(("", &dataset.path));
-                expected.entry(above.to_owned()).or_default().push(own);
-            }
-        }
-        compared.members(&group, expected.get("").map_or(&[][..], Vec::as_slice), &[])?;
-        for partition in &set.partitions {
-            for dataset in &partition.datasets {
-                let Ok(group) = group.group(&dataset.path) else { continue };
-                let below = expected.get(&dataset.path).map_or(&[][..], Vec::as_slice);
-                compared.dataset(&group, partition, dataset, below)?;
-            }
-        }
+        let found = compared.set(native);
+        compared.note(&format!("/{PROCESSING_SET}"), found)?;
         Ok(compared.changes)
     }
 }
@@ -104,6 +81,44 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
+    fn set(&mut self, native: &NativeTable) -> Result<()> {
+        let Some(group) = native.processing_set()? else { return Ok(()) };
+        let partitions = group.link_names()?;
+        let name = partitions.first().and_then(|first| first.rsplit_once('_')).map_or("", |(name, _)| name);
+        let set = ProcessingSet::read(self.source, &Options { name: name.to_owned(), ..Options::default() })?;
+        let mut expected: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for partition in &set.partitions {
+            for dataset in &partition.datasets {
+                let (above, own) = dataset.path.rsplit_once('/').unwrap_or(("", &dataset.path));
+                expected.entry(above.to_owned()).or_default().push(own);
+            }
+        }
+        self.members(&group, expected.get("").map_or(&[][..], Vec::as_slice), &[])?;
+        for partition in &set.partitions {
+            for dataset in &partition.datasets {
+                let below = expected.get(&dataset.path).map_or(&[][..], Vec::as_slice);
+                match group.group(&dataset.path) {
+                    Ok(group) => self.dataset(&group, partition, dataset, below)?,
+                    // it is missing, which its parent has said
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => self.note(&format!("{}/{}", group.path(), dataset.path), Err(error))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns damage of an object, and edits that make it unreadable, into a change.
+    fn note(&mut self, path: &str, found: Result<()>) -> Result<()> {
+        match found {
+            Err(error) if error.may_be_left_out() || error.is_damage() => {
+                self.differ(path.to_owned(), What::Unreadable(error.to_string()));
+                Ok(())
+            }
+            found => found,
+        }
+    }
+
     fn differ(&mut self, path: String, what: What) {
         self.changes.push(SetChange { path, what });
     }
@@ -130,16 +145,20 @@ impl Compared<'_> {
         let mut names: Vec<&str> = all.iter().map(|variable| variable.name.as_str()).chain(axes).collect();
         names.sort_unstable();
         names.dedup();
-        self.members(group, below, &names)?;
-        self.attributes(group, None, &of.attributes)?;
+        let found = self.members(group, below, &names).and_then(|()| self.attributes(group, None, &of.attributes));
+        self.note(group.path(), found)?;
         for variable in all.into_iter().filter(|variable| group.has(&variable.name)) {
-            self.attributes(group, Some(&variable.name), &variable.attributes)?;
             let path = format!("{}/{}", group.path(), variable.name);
-            match self.has_same_elements(group, partition, variable, &path) {
-                Ok(true) => {}
-                Ok(false) => self.differ(path, What::Values),
-                Err(error) => self.differ(path, What::Unreadable(error.to_string())),
-            }
+            let found = self.variable(group, partition, variable, &path);
+            self.note(&path, found)?;
+        }
+        Ok(())
+    }
+
+    fn variable(&mut self, group: &Group, partition: &Partition, variable: &Variable, path: &str) -> Result<()> {
+        self.attributes(group, Some(&variable.name), &variable.attributes)?;
+        if !self.has_same_elements(group, partition, variable, path)? {
+            self.differ(path.to_owned(), What::Values);
         }
         Ok(())
     }
@@ -158,7 +177,7 @@ impl Compared<'_> {
     }
 
     fn has_same_elements(
-        &mut self,
+        &self,
         group: &Group,
         partition: &Partition,
         variable: &Variable,
