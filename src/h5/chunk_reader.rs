@@ -179,6 +179,28 @@ pub(crate) fn with_decoded<T>(
     })
 }
 
+impl ChunkReader {
+    /// Takes the two slowest axes for one; returns the length of its part for each index of the
+    /// slowest axis, which includes the padding of chunks. `None`, with nothing changed, if chunks
+    /// do not allow that.
+    pub(crate) fn merge_slowest(&mut self) -> Option<u64> {
+        let Grid { shape, chunk } = &self.grid;
+        let (rest, &slowest) = (shape.len().checked_sub(2)?, shape.last()?);
+        let (&of_slowest, &of_next) = (chunk.last()?, chunk.get(rest)?);
+        let parts = shape[rest].div_ceil(of_next.max(1));
+        if parts != 1 && of_slowest != 1 {
+            return None;
+        }
+        let padded = parts.checked_mul(of_next)?;
+        let merged = |axes: &Shape, len: u64| Shape::from(&axes[..rest]).with_axis(len);
+        self.grid = Grid {
+            shape: merged(shape, slowest.checked_mul(padded)?),
+            chunk: merged(chunk, of_slowest.checked_mul(of_next)?),
+        };
+        Some(padded)
+    }
+}
+
 impl ChunkRead for ChunkReader {
     fn grid(&self) -> &Grid {
         &self.grid

@@ -5,6 +5,7 @@
 mod attributes;
 mod axes;
 mod cells;
+mod cubes;
 mod digests;
 mod document;
 mod exact;

@@ -84,6 +84,14 @@ impl Reader {
         out.extend_from(&values, 0..values.len())
     }
 
+    /// As [`ChunkReader::merge_slowest`]; `None` also for chunks that only libhdf5 reads.
+    pub(super) fn merge_slowest(&mut self) -> Option<u64> {
+        let chunks = self.chunks.as_mut().filter(|_| self.converts.is_none())?;
+        let padded = chunks.merge_slowest()?;
+        self.shape = chunks.grid().shape.clone();
+        Some(padded)
+    }
+
     /// Fails unless the dataset has this number of axes.
     pub(crate) fn with_axes(self, axes: usize) -> Result<Self> {
         if self.shape.len() == axes {

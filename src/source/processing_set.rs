@@ -176,13 +176,7 @@ impl Compared<'_> {
         Ok(())
     }
 
-    fn has_same_elements(
-        &self,
-        group: &Group,
-        partition: &Partition,
-        variable: &Variable,
-        path: &str,
-    ) -> Result<bool> {
+    fn has_same_elements(&self, group: &Group, partition: &Partition, variable: &Variable, path: &str) -> Result<bool> {
         let shape = Shape::from_reversed(&variable.shape);
         let dataset = open_dataset(group, &variable.name)?;
         let is_of_column = self.grids.contains(path);

@@ -190,6 +190,7 @@ impl<'a> ToManifest<'a> {
         if source.tables.first().is_some_and(|main| main.group.is_none()) {
             return Err(Error::usage("not a native HDF5 file: `h5bridge manifest` writes references to tables"));
         }
+        refuse_set(source)?;
         let plan = Plan::new(source, &self.options(Compress::With(Compression::NONE)))?;
         let outline = Outline::of_plan(source, &plan)?;
         let naming = Naming { base: None, directory: PathBuf::new() };
@@ -216,6 +217,7 @@ impl<'a> ToManifest<'a> {
     }
 
     fn write_from(&self, source: &Source, target: &Path, progress: &dyn Progress) -> Result<ManifestSummary> {
+        refuse_set(source)?;
         let options = self.options(Compress::With(Compression::NONE));
         let plan = Plan::new(source, &options)?;
         let outline = Outline::of_plan(source, &plan)?;
@@ -366,6 +368,18 @@ fn warnings(plan: &Plan) -> Vec<String> {
         missing.map(|(table, column)| format!("{} is not converted: ", column_context(table, column))).collect();
     let is_new = |text: &&String| !known.iter().any(|start| text.starts_with(start));
     plan.warnings.iter().filter(is_new).cloned().collect()
+}
+
+/// Refuses files whose columns are variables of MSv4.
+fn refuse_set(source: &Source) -> Result<()> {
+    let main = source.tables.first().map(|main| main.content()).transpose()?;
+    match main.and_then(|main| main.as_native()) {
+        Some(native) if !native.grid_paths().is_empty() => Err(Error::unsupported(
+            "a file by the schema MSv4, which needs no references: VirtualiZarr reads it, \
+             HDFParser(group=\"msv4/NAME_0\"); references of tables are those of a file by the native schema",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The caller sets the size of the manifest, and the path and size of its companion.

@@ -474,10 +474,13 @@ fn write_block(
         };
         let values = opened.read(part)?;
         let read = Shape::from(&extent[..]).with_axis(baselines.len() as u64).with_axis(times.len() as u64);
-        let bytes = if read == of.chunk {
-            values.le_bytes().map(Cow::into_owned).ok_or_else(|| Error::format("elements of no fixed size"))?
-        } else {
-            pad(&values, &read, &of.chunk)?
+        let bytes = match values.le_bytes() {
+            Some(found) if read == of.chunk => {
+                let mut bytes = lane.buffers.take(found.len());
+                bytes.copy_from_slice(&found);
+                bytes
+            }
+            _ => pad(&values, &read, &of.chunk)?,
         };
         seen((times.len() * baselines.len()) as u64, &bytes)?;
         let index = Shape::from(&index[..]).with_axis(place[1]).with_axis(place[0]);

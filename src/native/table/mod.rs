@@ -9,11 +9,12 @@ pub(super) mod open;
 pub(super) mod storage;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bstr::{BString, ByteSlice};
 
-use super::cells::{Cube, CubeGrid, Cubes, Dense, Ragged, Records};
+use super::cells::{Dense, Ragged, Records};
+use super::cubes::{Cube, Cubes};
 use super::digests::StoredDigests;
 use super::document::{Layout, open_dataset};
 use super::form::{FormKind, Members, Part, StoredForm};
@@ -208,11 +209,13 @@ impl NativeTable {
                 let added = row_cube.rows().min(row_index.rows())..self.rows;
                 let cube = |(number, cube)| {
                     let reader = self.part_reader(index, Part::Cube(number), cube)?;
-                    let grid = form.grids.get(number).map(|grid| CubeGrid { is_reversed: grid.reversed });
-                    Ok(Cube { reader, grid })
+                    match form.grids.get(number) {
+                        Some(grid) => Cube::on_grid(reader, grid.reversed),
+                        None => Ok(Cube::new(reader)),
+                    }
                 };
                 let cubes = cubes.into_iter().enumerate().map(cube).collect::<Result<_>>()?;
-                Ok(Box::new(Cubes { cubes, row_cube, row_index, added }))
+                Ok(Box::new(Cubes { cubes, row_cube, row_index, added, runs: OnceLock::new() }))
             }
             Members::Ragged { values, offset, shape, defined } => {
                 let offset = read(Part::Offset, 1, offset)?;

@@ -224,6 +224,35 @@ def test_axes_have_names_and_values(tmp_path):
         assert 'DATA' in file['MAIN'] and not set(file['MAIN/DATA']) - {'row_cube', 'row_index'}
 
 
+def test_virtualizarr(tmp_path):
+    """The parser of HDF5 files reads the variables on grids; references of tables are refused in words."""
+    virtualizarr = pytest.importorskip('virtualizarr')
+    from obspec_utils.registry import ObjectStoreRegistry
+    from obstore.store import LocalStore
+    out = converted(DEMO, tmp_path / 'demo.h5')
+    with h5py.File(out) as file:
+        part = file['msv4/demo_0']
+        dropped = [name for name, member in part.items() if isinstance(member, h5py.Group) or member.dtype.kind == 'O']
+    parser = virtualizarr.parsers.HDFParser(group='msv4/demo_0', drop_variables=dropped)
+    store = parser('file://%s' % out, ObjectStoreRegistry({'file://': LocalStore()}))
+    with xarray.open_zarr(store, consolidated=False, zarr_format=3) as dataset, open_set(DEMO) as tree:
+        assert set(dataset.data_vars) == set(tree['demo_0'].data_vars)
+        assert all(np.array_equal(dataset[name].values, values.values, equal_nan=True) for name, values in tree['demo_0'].data_vars.items())
+    for words in ('refs', out), ('manifest', out, tmp_path / 'my.json'):
+        stderr = support.h5bridge(*words, code=support.UNSUPPORTED).stderr
+        assert 'by the schema MSv4, which needs no references' in stderr
+    assert not (tmp_path / 'my.json').exists()
+
+
+@pytest.mark.parametrize('kind', ['waterfall', 'spectrum', 'uv'])
+def test_plots(kind, tmp_path):
+    """Plots are those of the table."""
+    out = converted(TWO, tmp_path / 'twospw.h5')
+    for source, image in ((TWO, 'table.png'), (out, 'file.png')):
+        support.h5bridge('plot', source, kind, '--out', tmp_path / image)
+    assert (tmp_path / 'table.png').read_bytes() == (tmp_path / 'file.png').read_bytes()
+
+
 def test_engine_of_tables(tmp_path):
     """The engine without a schema, and the package, read the columns as ever."""
     out = converted(DEMO, tmp_path / 'demo.h5')

@@ -360,6 +360,12 @@ pub trait ColumnCells: Send + Sync {
         None
     }
 
+    /// As [`tiling`](Self::tiling), for reading alone: rows may have positions in any order, and
+    /// positions may belong to no row.
+    fn tiling_to_read(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        self.tiling(max_cubes)
+    }
+
     /// Frees decoded data; later reads decode it again.
     fn forget(&self) {}
 

@@ -135,7 +135,7 @@ impl<'a> Wanted<'a> {
         if out.is_empty() {
             return Ok(());
         }
-        let tiling = self.cells.tiling(MAX_CUBES);
+        let tiling = self.cells.tiling_to_read(MAX_CUBES);
         let mut decoded_bytes = 0;
         let of_tiles = |tiling: &Tiling<'_>| match &self.rows {
             Rows::Range(rows) => self.pieces_of_tiles(rows, tiling),
