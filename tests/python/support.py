@@ -63,6 +63,14 @@ OF_TERMINALS = ('TERM', 'TERM_PROGRAM', 'LC_TERMINAL', 'KITTY_WINDOW_ID', 'KONSO
                 'CLICOLOR_FORCE', 'COLUMNS', 'LINES')
 
 
+def peer(name):
+    """The interpreter of a virtual environment that scripts/night makes (scripts/requirements-NAME.txt)."""
+    python = os.path.join(ROOT, '.venv', name, 'bin', 'python')
+    if not os.path.exists(python):
+        pytest.skip('no environment .venv/%s: scripts/night makes it' % name)
+    return python
+
+
 def on_terminal(*words, columns=80, lines=24, messages=False, **environment):
     """What h5bridge sends to a terminal of so many columns and lines: its output, with its MESSAGES if wished. It must end well."""
     ours, its = pty.openpty()

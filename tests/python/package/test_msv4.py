@@ -382,7 +382,7 @@ def test_any_rows(tmp_path, counts):
     path = str(tmp_path / 'any.ms')
     with tables.table(DEMO, ack=False) as table:
         table.selectrows(list(range(24))).copy(path, deep=True).close()
-    names = ('TIME', 'ANTENNA1', 'ANTENNA2', 'FIELD_ID', 'SCAN_NUMBER', 'FEED1')
+    names, examples = ('TIME', 'ANTENNA1', 'ANTENNA2', 'FIELD_ID', 'SCAN_NUMBER', 'FEED1'), []
 
     @hypothesis.given(strategies.lists(keys, min_size=24, max_size=24))
     @hypothesis.settings(max_examples=40 if not support.LONG else 1000, deadline=None, database=None, derandomize=not support.LONG)
@@ -391,7 +391,9 @@ def test_any_rows(tmp_path, counts):
             for number, name in enumerate(names):
                 values = np.array([row[number] for row in rows])
                 table.putcol(name, 5e9 + values if name == 'TIME' else values.astype(np.int32))
-        counts.update(check_set(path))
+        examples.append(rows)
+        # files of some: each is made, compared, and read by five programs
+        counts.update(check_set(path, judge=None if support.LONG or len(examples) % 8 == 1 else path))
     check_any()
 
 
