@@ -310,7 +310,7 @@ def test_newest_checker(path, tmp_path):
     support.h5bridge('to-hdf5', '--schema', 'msv4', path, out)
     code = ('import sys, warnings, xarray, h5bridge.xarray, xradio.measurement_set, xradio.schema.check as check; warnings.simplefilter("ignore"); '
             'tree = xarray.open_datatree(sys.argv[1], engine=h5bridge.xarray.H5bridgeBackend, schema="msv4"); '
-            'sys.exit(str(list(check.check_datatree(tree)) or ""))')
+            'sys.exit("; ".join(map(str, check.check_datatree(tree))) or 0)')
     environment = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(h5bridge.__file__)))
     for source in path, out:
         done = subprocess.run([support.peer('msv4-newest'), '-c', code, source], capture_output=True, text=True, env=environment)
