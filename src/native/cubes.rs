@@ -278,6 +278,16 @@ impl ColumnCells for Cubes {
         run.map_or(Ok(()), read)
     }
 
+    fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
+        let mut shapes = vec![None; rows.end.saturating_sub(rows.start) as usize];
+        let first = rows.start;
+        self.each_place(rows, |row, cube, index| {
+            shapes[(row - first) as usize] = Some(self.at(row, cube, index)?.0.cell());
+            Ok(())
+        })?;
+        Ok(shapes)
+    }
+
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let (first, others) = self.cubes.split_first()?;
         let cell = first.cell();

@@ -649,6 +649,13 @@ impl SourceTable {
         self.content()?.storage(column)
     }
 
+    /// Whether columns of the table are stored by the axes of MSv4: that of a native HDF5 file made
+    /// by [`Schema::Msv4`](crate::convert::Schema::Msv4).
+    pub fn is_by_msv4(&self) -> bool {
+        let native = self.content.as_ref().ok().and_then(|content| content.as_native());
+        native.is_some_and(|native| !native.grid_paths().is_empty())
+    }
+
     /// The casacore table, if the source is a table directory or a container; `None` for a native
     /// HDF5 file.
     ///

@@ -181,6 +181,7 @@ fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     document.thin = facts.thin.as_ref().map(Into::into);
     document.bytes = facts.usage.as_ref().map(Into::into);
     document.restorable = facts.usage.as_ref().map(|usage| usage.restorable);
+    document.schema = source.tables().first().filter(|main| main.is_by_msv4()).map(|_| "msv4".to_owned());
     report::write_document(&document, out)?;
     Ok(Status::Done)
 }

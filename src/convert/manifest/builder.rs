@@ -22,7 +22,7 @@ use crate::output::{COMPANION, Output};
 use crate::output::{IfExists, Publishing};
 use crate::progress::{Phase, Progress};
 use crate::remote;
-use crate::source::Source;
+use crate::source::{Source, SourceTable};
 use crate::table::OpenOptions;
 use crate::value::DataType;
 
@@ -372,14 +372,13 @@ fn warnings(plan: &Plan) -> Vec<String> {
 
 /// Refuses files whose columns are variables of MSv4.
 fn refuse_set(source: &Source) -> Result<()> {
-    let main = source.tables.first().map(|main| main.content()).transpose()?;
-    match main.and_then(|main| main.as_native()) {
-        Some(native) if !native.grid_paths().is_empty() => Err(Error::unsupported(
+    if source.tables.first().is_some_and(SourceTable::is_by_msv4) {
+        return Err(Error::unsupported(
             "a file by the schema MSv4, which needs no references: VirtualiZarr reads it, \
              HDFParser(group=\"msv4/NAME_0\"); references of tables are those of a file by the native schema",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 /// The caller sets the size of the manifest, and the path and size of its companion.

@@ -105,7 +105,9 @@ fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
 
 /// Directory, container or native file; whether it refers to other tables; byte order.
 fn stored(main: &SourceTable) -> String {
-    let Ok(Some(table)) = main.table() else { return "native HDF5 file".to_owned() };
+    let Ok(Some(table)) = main.table() else {
+        return if main.is_by_msv4() { "native HDF5 file by the schema MSv4" } else { "native HDF5 file" }.to_owned();
+    };
     let storage = match table.storage() {
         Some(storage) if storage.format == "directory" => "table directory".to_owned(),
         Some(storage) => format!("in {}", ls::describe(&storage)),
