@@ -62,27 +62,18 @@ impl SetPlan {
 
     fn find_variables(&mut self, options: &ToHdf5Options) {
         for (partition, of) in self.set.partitions.iter().enumerate() {
-            for (dataset, found) in of.datasets.iter().enumerate() {
-                for (variable, found_variable) in found.variables.iter().enumerate() {
-                    if matches!(found_variable.content, Content::Values(_)) {
-                        continue;
+            for (dataset, of) in of.datasets.iter().enumerate() {
+                for (variable, found) in of.variables.iter().enumerate() {
+                    match &found.content {
+                        Content::Values(_) => continue,
+                        Content::Cells(cells) if !cells.is_repeated && !cells.is_time => {
+                            self.columns.entry(cells.column.clone()).or_default().push(self.variables.len());
+                        }
+                        _ => {}
                     }
-                    if let Content::Cells(cells) = &found_variable.content
-                        && !cells.is_repeated
-                        && !cells.is_time
-                    {
-                        self.columns.entry(cells.column.clone()).or_default().push(self.variables.len());
-                    }
-                    let shape = Shape::from_reversed(&found_variable.shape);
-                    let size = found_variable.data_type.size() as u64;
-                    let chunk = part_of_cell(&shape, size, options.profile.chunk_bytes());
-                    // equal chunks, so that the last is not mostly padding
-                    let chunk = shape
-                        .iter()
-                        .zip(chunk.iter())
-                        .map(|(&extent, &part)| extent.max(1).div_ceil(extent.max(1).div_ceil(part.max(1))));
-                    let chunk = chunk.collect();
-                    let path = format!("/{PROCESSING_SET}/{}/{}", found.path, found_variable.name);
+                    let shape = Shape::from_reversed(&found.shape);
+                    let chunk = chunk_of(&shape, found.data_type.size() as u64, options.profile.chunk_bytes());
+                    let path = format!("/{PROCESSING_SET}/{}/{}", of.path, found.name);
                     self.variables.push(VariablePlan { partition, dataset, variable, path, shape, chunk });
                 }
             }
@@ -161,6 +152,14 @@ impl SetPlan {
         let cell = of.shape.len() - 2;
         !is_reversed && self.partition(of).grid.as_range() == Some(0..rows) && of.shape[..cell] == of.chunk[..cell]
     }
+}
+
+/// Chunks of about `bytes` bytes that cut the slowest axes first, into equal parts: the last is not
+/// mostly padding.
+fn chunk_of(shape: &Shape, size: u64, bytes: u64) -> Shape {
+    let most = part_of_cell(shape, size, bytes);
+    let extents = shape.iter().zip(most.iter());
+    extents.map(|(&extent, &most)| extent.max(1).div_ceil(extent.max(1).div_ceil(most.max(1)))).collect()
 }
 
 /// The tables of a source without columns that were not selected, which the file does not have.
