@@ -88,6 +88,10 @@ impl ColumnCells for Borrowed<'_> {
         self.0.tiling(max_cubes)
     }
 
+    fn tiling_to_read(&self, max_cubes: usize) -> Option<Tiling<'_>> {
+        self.0.tiling_to_read(max_cubes)
+    }
+
     fn forget(&self) {
         self.0.forget();
     }
