@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use bstr::BString;
 
-use super::lanes::{Appender, DatasetSink, Lane};
+use super::lanes::{Appender, DatasetSink, Lane, pad};
 use super::layout_choice::{ColumnForm, ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
-use super::processing_set::VariableWriter;
+use super::set_writer::VariableWriter;
 use crate::error::{Error, Result};
 use crate::grid::{read_chunks, read_chunks_in, unravel};
 use crate::io::ByteOrder;
@@ -503,15 +503,6 @@ fn tiles_to_chunks(
         lane.chunk(target, Shape::from(unravel(number, &chunks).as_slice()), bytes)?;
     }
     Ok(())
-}
-
-/// Little-endian bytes, padded with zeros.
-pub(super) fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
-    let zero = vec![0; shape.len()];
-    let mut whole = Values::new(values.data_type());
-    whole.extend_default(padded.elements()? as usize);
-    crate::grid::copy_box(values, shape, &zero, &mut whole, 0, padded, &zero, shape);
-    whole.le_bytes().map(|bytes| bytes.into_owned()).ok_or_else(changed)
 }
 
 fn changed() -> Error {

@@ -54,6 +54,18 @@ impl DatasetSink {
     }
 }
 
+/// Little-endian bytes, padded with zeros.
+pub(super) fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
+    let zero = vec![0; shape.len()];
+    let mut whole = Values::new(values.data_type());
+    whole.extend_default(padded.elements()? as usize);
+    crate::grid::copy_box(values, shape, &zero, &mut whole, 0, padded, &zero, shape);
+    whole
+        .le_bytes()
+        .map(|bytes| bytes.into_owned())
+        .ok_or_else(|| Error::format("elements of a column without a fixed size"))
+}
+
 /// Lanes without a permit wait.
 #[derive(Debug)]
 struct Permits {

@@ -16,6 +16,7 @@ mod prediction;
 mod processing_set;
 mod profile;
 mod quicklook;
+mod set_writer;
 mod stored;
 mod structure;
 mod unwritten;

@@ -302,7 +302,9 @@ impl Plan {
         options.check_hdf5()?;
         plan.find_tree(source, options)?;
         if options.schema == Schema::Msv4 {
-            let set = SetPlan::new(source, options)?;
+            options.check_msv4()?;
+            let takes = |table: &str, column: &str| options.takes(table, column);
+            let set = SetPlan::new(source, &takes, options.profile.chunk_bytes())?;
             plan.warnings.extend_from_slice(set.warnings());
             plan.set = Some(set);
         }

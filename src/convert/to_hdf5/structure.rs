@@ -19,7 +19,7 @@ use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
-use super::processing_set::{SetWriter, VariableWriter};
+use super::set_writer::{SetWriter, VariableWriter};
 use super::stored::Place;
 use crate::call::pool::thread_pool;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
