@@ -53,8 +53,8 @@ pub struct Info<S = Summary> {
     /// any other source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restorable: Option<bool>,
-    /// `msv4` for a native HDF5 file whose large columns are stored by the axes of MSv4; missing for
-    /// any other source.
+    /// `msv4` for a native HDF5 file whose large columns are stored by the axes of MSv4; missing
+    /// for any other source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
 }

@@ -127,7 +127,7 @@ pub(super) struct Cubes {
     pub(super) row_index: Reader,
     /// Rows that a user has added to the table, but not to this column: undefined.
     pub(super) added: Range<u64>,
-    /// Of hypercubes on grids, once they are known; `None` if there are too many.
+    /// Runs of hypercubes on grids, once they are known; `None` if the table has too many.
     pub(super) runs: OnceLock<Option<Runs>>,
 }
 
@@ -229,7 +229,7 @@ impl Cubes {
                 }
                 _ => runs.push(RowRun { rows: row..row + 1, cube, position }),
             }
-            if runs.len() <= most { Ok(()) } else { Err(Error::limit("too many runs of rows")) }
+            if runs.len() <= most { Ok(()) } else { Err(Error::limit("the rows of the column are in too many runs")) }
         })
         .ok()?;
         in_order &= self.cubes.iter().zip(&next).all(|(cube, next)| cube.grid.is_none() || cube.reader.rows() == *next);

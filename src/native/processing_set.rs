@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::h5::{Attribute, Group};
 use crate::value::Values;
 
-/// Attribute by which netCDF tells coordinates that are no axes.
+/// Attribute by which netCDF tells coordinates other than those of axes.
 const COORDINATES: &str = "coordinates";
 /// The attributes of a dataset that do not come from tables.
 const OF_WRITING: [&str; 3] = ["creator", "creation_date", COORDINATES];
@@ -51,13 +51,13 @@ fn json(attribute: &msv4::Attribute) -> serde_json::Value {
     }
 }
 
-/// The coordinates of a dataset that are no axes, for its attribute `coordinates`.
+/// The attribute `coordinates` of a dataset: those other than its axes.
 pub(crate) fn coordinates_attribute(names: &[&str]) -> (&'static str, Attribute) {
     (COORDINATES, Attribute::string(names.join(" ")))
 }
 
-/// Names of the attributes of a group, or of a dataset in it, that differ from the expected ones, or
-/// are not expected.
+/// Names of the attributes of a group, or of a dataset in it, that differ from the expected ones
+/// or are not expected.
 pub(crate) fn changed_attributes(
     group: &Group,
     dataset: Option<&str>,

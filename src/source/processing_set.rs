@@ -15,9 +15,9 @@ use crate::value::{Region, Shape, Values};
 /// Bytes of a variable that are compared at a time.
 const BLOCK_BYTES: u64 = 4 << 20;
 
-/// An object of the processing set that differs from what the tables give.
+/// An object of the processing set that is not as the tables have it.
 pub(crate) struct SetChange {
-    /// From the root.
+    /// Path from the root.
     pub(crate) path: String,
     what: What,
 }
@@ -31,7 +31,7 @@ enum What {
 }
 
 impl SetChange {
-    /// What is there, for a comparison.
+    /// The state of the object, for a comparison.
     pub(crate) fn found(&self) -> String {
         match &self.what {
             What::Missing => "it is missing".to_owned(),
@@ -57,7 +57,7 @@ impl SetChange {
 
 impl Source {
     /// Empty for a source without a processing set. The elements of hypercubes are those of the
-    /// tables; of these only flags are compared, at places that have no row. What is damaged is a
+    /// tables; of these only flags are compared, at places that have no row. Damage counts as a
     /// change.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Compared<'_> {
                 let below = expected.get(&dataset.path).map_or(&[][..], Vec::as_slice);
                 match group.group(&dataset.path) {
                     Ok(group) => self.dataset(&group, partition, dataset, below)?,
-                    // it is missing, which its parent has said
+                    // the members of its parent have told that
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => self.note(&format!("{}/{}", group.path(), dataset.path), Err(error))?,
                 }

@@ -18,7 +18,7 @@ mod inflate;
 
 /// Elements that are read of a dataset.
 const ELEMENTS: u64 = 1 << 16;
-/// Memory that a file of a few KB may take, with what the test itself needs.
+/// Memory of the whole test, whose files have a few KB.
 const MEMORY: u64 = 256 << 20;
 const LONGEST: Duration = Duration::from_secs(10);
 const SIGNATURES: [&[u8; 4]; 16] = [
@@ -83,7 +83,7 @@ impl Original {
             change(&mut bytes, place, random);
         }
         for (number, block) in self.blocks.iter().enumerate() {
-            // what was changed elsewhere may lie in a block as well
+            // a change of any place may lie in a block as well
             if touched.contains(&number) || bytes[block.clone()] != self.bytes[block.clone()] {
                 let checksum = lookup3(&bytes[block.clone()]).to_le_bytes();
                 bytes[block.end..block.end + 4].copy_from_slice(&checksum);

@@ -91,7 +91,7 @@ impl Compress {
 }
 
 impl Compress {
-    /// Compression of what repeats other parts of the file, so that it takes little space.
+    /// Compression of elements that repeat other parts of the file: they are to take little space.
     pub(super) fn of_derived(self, bytes: u64) -> Compression {
         match self {
             Compress::With(compression) if !compression.is_none() => compression,

@@ -63,7 +63,7 @@ pub(super) fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<
     whole
         .le_bytes()
         .map(|bytes| bytes.into_owned())
-        .ok_or_else(|| Error::format("elements of a column without a fixed size"))
+        .ok_or_else(|| Error::format("the elements of the column have no fixed size"))
 }
 
 /// Lanes without a permit wait.

@@ -139,8 +139,8 @@ impl ToHdf5Options {
         }
     }
 
-    /// `table` is `.` for the main table, otherwise such as `ANTENNA`. Columns that place rows on the
-    /// grids of MSv4 need not be selected.
+    /// `table` is `.` for the main table, otherwise such as `ANTENNA`. Columns that place rows on
+    /// the grids of MSv4 need not be selected.
     pub(crate) fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);

@@ -18,11 +18,11 @@ use crate::source::Source;
 use crate::table::{Column, ColumnInfo};
 use crate::value::{Record, Shape};
 
-/// What is written below `/msv4`.
+/// The groups and datasets below `/msv4`.
 #[derive(Debug)]
 pub(crate) struct SetPlan {
     pub(super) set: ProcessingSet,
-    /// In the order of partitions, datasets and variables.
+    /// Ordered by partition, dataset and variable.
     pub(super) variables: Vec<VariablePlan>,
     /// Numbers of the variables that are the hypercubes of each column.
     columns: BTreeMap<String, Vec<usize>>,
@@ -33,7 +33,7 @@ pub(super) struct VariablePlan {
     pub(super) partition: usize,
     pub(super) dataset: usize,
     pub(super) variable: usize,
-    /// From the root.
+    /// Path from the root.
     path: String,
     /// Fastest axis first, as is `chunk`.
     pub(super) shape: Shape,

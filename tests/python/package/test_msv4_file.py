@@ -174,7 +174,7 @@ def change(file, what):
 
 
 @pytest.mark.parametrize('what', ['new dataset', 'new group', 'new attribute', 'attribute', 'derived', 'coordinate', 'removed', 'row map'])
-def test_what_no_table_has_is_said(what, tmp_path):
+def test_changes_in_no_table_are_said(what, tmp_path):
     out, back = converted(DEMO, tmp_path / 'demo.h5'), tmp_path / 'back.ms'
     with h5py.File(out, 'a') as file:
         said = change(file, what)
