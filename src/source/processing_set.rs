@@ -63,7 +63,8 @@ impl Source {
     /// # Errors
     /// Those of reading that are not damage, such as those of a server.
     pub(crate) fn set_changes(&self) -> Result<Vec<SetChange>> {
-        let main = self.tables.first().map(|main| main.content()).transpose()?;
+        // a main table that cannot be opened is a difference by itself
+        let main = self.tables.first().and_then(|main| main.content().ok());
         let native = main.filter(|main| main.inner().is_none()).and_then(|main| main.as_native());
         let Some(native) = native else { return Ok(Vec::new()) };
         let mut compared = Compared { source: self, grids: native.grid_paths(), changes: Vec::new() };

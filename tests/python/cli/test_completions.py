@@ -142,7 +142,8 @@ def test_topics():
 def test_topic_of_the_environment_has_every_variable_that_is_read():
     read = set()
     for crate in ('crates', 'src', 'h5bridge/src'):
-        for root, _, names in os.walk(os.path.join(support.ROOT, crate)):
+        for root, folders, names in os.walk(os.path.join(support.ROOT, crate)):
+            folders[:] = [name for name in folders if name != 'tests']
             for name in names:
                 with open(os.path.join(root, name), 'rb') as file:
                     text = file.read().decode(errors='replace').split('#[cfg(test)]')[0]
