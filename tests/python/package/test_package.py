@@ -537,10 +537,14 @@ def test_opens_cost_nothing(tmp_path):
         del table
         gc.collect()
     use(150)
-    before, files = rss(), len(os.listdir('/proc/self/fd'))
-    use(500 if support.LONG else 150)
+    files, grown = len(os.listdir('/proc/self/fd')), []
+    for _ in range(3):
+        before = rss()
+        use(200 if support.LONG else 100)
+        grown.append(rss() - before)
     assert len(os.listdir('/proc/self/fd')) <= files
-    assert rss() < before + (8 << 20), f'{(rss() - before) >> 20} MiB more'
+    # what is lost is lost in every round; an allocator grows by megabytes at times
+    assert min(grown) < 1 << 20, f'{[size >> 10 for size in grown]} KiB more'
 
 
 # ---- beside others --------------------------------------------------------------------------------------------------
