@@ -10,10 +10,11 @@ use super::dataset::At;
 use super::elsewhere::{self, Admission as _};
 use super::existing::{Handle, Place};
 use super::{
-    Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, Link, LinkKind,
-    LiveSpec, Reach, VirtualSpec, library,
+    Allocation, Attribute, Bounds, ByteRows, Compression, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, Link,
+    LinkKind, LiveSpec, Reach, VirtualSpec, library,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::value::{Region, Shape, Values};
 
 /// Soft and external links on the way to an object; more may be a circle.
 const MAX_LINKS: usize = 16;
@@ -208,6 +209,15 @@ impl Group {
 
     pub(crate) fn create_dataset(&self, name: &str, spec: &DatasetSpec<'_>) -> Result<Dataset> {
         self.create_allocated(name, spec, Allocation::Chunks)
+    }
+
+    /// A contiguous dataset with all its elements; `shape` is fastest axis first.
+    pub(crate) fn create_filled(&self, name: &str, shape: &Shape, values: &Values) -> Result<Dataset> {
+        let element = values.data_type();
+        let spec = DatasetSpec { element, shape, chunk: None, appendable: false, compression: Compression::NONE };
+        let dataset = self.create_dataset(name, &spec)?;
+        dataset.write_region(&Region::whole(shape), values)?;
+        Ok(dataset)
     }
 
     /// `allocation` decides when chunks get space.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use super::attributes::{LONG_NAME, UNITS};
 use super::names::POSITION;
 use crate::error::{Error, Result};
-use crate::h5::{Attachments, Attribute, Compression, Dataset, DatasetSpec, Group, Scale};
-use crate::value::{Region, Shape, Values};
+use crate::h5::{Attachments, Attribute, Dataset, Group, Scale};
+use crate::value::{Shape, Values};
 
 /// `corr`, `chan`, `uvw` …, or `dim` if unknown; fastest axis first, without the row axis.
 pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
@@ -246,16 +246,7 @@ impl Scales {
         let Some(values) = scale.values else {
             return self.group.create_dimension(name, len);
         };
-        let shape = Shape::from([len]);
-        let spec = DatasetSpec {
-            element: values.data_type(),
-            shape: &shape,
-            chunk: None,
-            appendable: false,
-            compression: Compression::NONE,
-        };
-        let dataset = self.group.create_dataset(name, &spec)?;
-        dataset.write_region(&Region::whole(&shape), values)?;
+        let dataset = self.group.create_filled(name, &Shape::from([len]), values)?;
         for (name, value) in scale.attributes {
             dataset.set_attribute(name, &Attribute::string(*value))?;
         }

@@ -139,6 +139,8 @@ pub(super) struct Runs {
     in_order: bool,
 }
 
+/// Rows of `row_cube` and `row_index` read at a time.
+const MAP_ROWS: u64 = 1 << 16;
 /// More are not kept in memory: rows are then found as they are read.
 const MAX_RUNS: usize = 1 << 18;
 
@@ -169,12 +171,7 @@ impl Cubes {
             }
         }
     }
-}
 
-/// Rows of `row_cube` and `row_index` read at a time.
-const MAP_ROWS: u64 = 1 << 16;
-
-impl Cubes {
     /// Calls `each` with every row whose cell is defined, its hypercube and position, as they are
     /// stored.
     fn each_place(&self, rows: Range<u64>, mut each: impl FnMut(u64, i64, i64) -> Result<()>) -> Result<()> {

@@ -40,7 +40,7 @@ pub(crate) use names::{
     table_path, unique,
 };
 pub(crate) use processing_set::{attribute_of, changed_attributes, coordinates_attribute};
-pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
+pub(crate) use raw_strings::{RawStrings, can_hold, readable, text_attribute};
 pub(crate) use reader::Reader;
 pub(crate) use table::open::{NativeEntry, is_native, open};
 pub(crate) use table::storage::StoredBlock;

@@ -1,13 +1,14 @@
 //! Stores the exact bytes of column strings that HDF5 cannot hold, because they are not UTF-8 or
 //! contain a NUL. docs/layout.md, "Exact values".
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::names::raw_strings_group;
 use crate::error::{Error, Result, ResultExt};
-use crate::h5::{Attribute, Compression, DatasetSpec, Group};
+use crate::h5::{Attribute, Group};
 use crate::limits;
 use crate::value::{Element, Region, Shape, Values};
 
@@ -17,6 +18,16 @@ pub(crate) fn text(string: &BStr) -> (BString, bool) {
     match cut.to_str() {
         Ok(_) => (cut.to_owned(), cut.len() == string.len()),
         Err(_) => (cut.to_str_lossy().into_owned().into(), false),
+    }
+}
+
+/// Strings as [`text`] changes them; other values as they are.
+pub(crate) fn readable(values: &Values) -> Cow<'_, Values> {
+    match values {
+        Values::String(strings) => {
+            Cow::Owned(Values::String(strings.iter().map(|string| text(string.as_bstr()).0).collect()))
+        }
+        values => Cow::Borrowed(values),
     }
 }
 
@@ -59,15 +70,7 @@ impl RawStrings {
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;
         let write = |name: &str, values: Values| -> Result<()> {
-            let shape = Shape::from([values.len() as u64]);
-            let spec = DatasetSpec {
-                element: values.data_type(),
-                shape: &shape,
-                chunk: None,
-                appendable: false,
-                compression: Compression::NONE,
-            };
-            group.create_dataset(name, &spec)?.write_region(&Region::whole(&shape), &values)
+            group.create_filled(name, &Shape::from([values.len() as u64]), &values).map(drop)
         };
         let mut offsets = vec![0];
         let mut bytes = Vec::new();

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use bstr::ByteSlice;
 use msv4::{Content, Dataset, Options, Part, Partition, ProcessingSet, Variable};
 
 use super::Source;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Group;
-use crate::native::{NativeTable, PROCESSING_SET, changed_attributes, open_dataset, readable_text};
+use crate::native::{NativeTable, PROCESSING_SET, changed_attributes, open_dataset, readable};
 use crate::value::{Region, Shape, Values};
 
 /// Bytes of a variable that are compared at a time.
@@ -42,7 +41,7 @@ impl SetChange {
         }
     }
 
-    /// A sentence on what is not converted.
+    /// A sentence for the user: the change is not converted.
     pub(crate) fn note(&self) -> String {
         let path = &self.path;
         match &self.what {
@@ -191,12 +190,7 @@ impl Compared<'_> {
         if let Content::Values(values) = &variable.content {
             let mut found = Values::new(values.data_type());
             dataset.read_region(&Region::whole(&shape), &mut found)?;
-            return Ok(match values {
-                Values::String(texts) => {
-                    found == Values::String(texts.iter().map(|text| readable_text(text.as_bstr()).0).collect())
-                }
-                values => values.same_bits(&found),
-            });
+            return Ok(readable(values).same_bits(&found));
         }
         let is_padded = partition.grid.rows < partition.grid.places();
         if is_of_column && !(variable.name == "FLAG" && is_padded) {

@@ -193,10 +193,11 @@ fn seed() -> u64 {
     given.map(|text| text.parse().expect("H5BRIDGE_SEED is a number")).or_else(from_commit).unwrap_or(1)
 }
 
-fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// `None` where the system does not tell.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
-    peak.unwrap_or(0) * 1024
+    Some(peak.expect("Linux tells the peak in KiB") * 1024_u64)
 }
 
 #[test]
@@ -235,7 +236,8 @@ fn changed_files_end_in_values_or_errors() {
         case += 1;
     }
     let (tried, peak) = (case - seed, peak_memory());
-    println!("{tried} changed files from seed {seed}, {refused} refused as a whole, peak memory {} MiB", peak >> 20);
+    let shown = peak.map_or("unknown".to_owned(), |peak| format!("{} MiB", peak >> 20));
+    println!("{tried} changed files from seed {seed}, {refused} refused as a whole, peak memory {shown}");
     assert!(refused * 2 < tried, "most changes are met below the superblock");
-    assert!(peak < MEMORY, "{peak} bytes of memory");
+    assert!(peak.is_none_or(|peak| peak < MEMORY), "{peak:?} bytes of memory");
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bstr::BString;
 
 use super::lanes::{Appender, DatasetSink, Lane, pad};
-use super::layout_choice::{ColumnForm, ReadStrategy, grid};
+use super::layout_choice::{ReadStrategy, grid};
 use super::plan::{ColumnPlan, TablePlan};
 use super::set_writer::VariableWriter;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ pub(super) struct ColumnWriter<'a> {
     /// False if elements of hypercubes and ragged cells are copied as blocks of tiles, are virtual,
     /// or are left to other processes.
     writes_cubes: bool,
-    /// Writes the hypercubes that are variables of MSv4.
+    /// Writes the hypercubes if they are variables of MSv4.
     variables: Option<VariableWriter<'a>>,
     progress: &'a dyn Progress,
     /// Strings that HDF5 cannot represent, if one dataset holds the strings.
@@ -103,10 +103,8 @@ impl<'a> ColumnWriter<'a> {
                 ReadStrategy::Rows => self.write_rows(data, flags.as_ref(), lane),
             },
             Members::Cubes { cubes, row_cube, row_index } => match &self.variables {
-                Some(variables) if matches!(self.plan.form, ColumnForm::Grids { .. }) => {
-                    self.write_grids(variables, cubes, [row_cube, row_index], lane)
-                }
-                _ => self.write_cubes(cubes, row_cube, row_index, lane),
+                Some(variables) => self.write_grids(variables, cubes, [row_cube, row_index], lane),
+                None => self.write_cubes(cubes, row_cube, row_index, lane),
             },
             Members::Ragged { values, offset, shape, defined } => {
                 self.write_ragged(RaggedSinks::new(values, offset, shape, defined), lane)

@@ -80,23 +80,21 @@ impl Compress {
         Ok(Choice { compression, sample: Some(sample), decoding })
     }
 
-    /// Compression of row numbers, and of arrays that tell where cells are.
-    pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
-        match self {
-            Compress::With(compression) => compression,
-            Compress::Auto | Compress::Shared if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
-            Compress::Auto | Compress::Shared => Compression::NONE,
-        }
-    }
-}
-
-impl Compress {
     /// Compression of elements that repeat other parts of the file: they are to take little space.
     pub(super) fn of_derived(self, bytes: u64) -> Compression {
         match self {
             Compress::With(compression) if !compression.is_none() => compression,
             _ if bytes < SMALL_DATASET_BYTES => Compression::NONE,
             _ => Compression::portable(Effort::Balanced),
+        }
+    }
+
+    /// Compression of row numbers, and of arrays that tell where cells are.
+    pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
+        match self {
+            Compress::With(compression) => compression,
+            Compress::Auto | Compress::Shared if rows > MANY_ROWS => Compression::portable(Effort::Balanced),
+            Compress::Auto | Compress::Shared => Compression::NONE,
         }
     }
 }

@@ -57,7 +57,7 @@ pub enum ColumnForm {
     Grids {
         /// Shape and chunk shape of the variable of each partition, fastest axis first; the two
         /// slowest axes are baselines and times.
-        grids: Vec<(Shape, Shape)>,
+        cubes: Vec<(Shape, Shape)>,
     },
     /// The column is a group with cells of differing shapes, one after the other.
     Ragged {
@@ -96,8 +96,8 @@ impl fmt::Display for ColumnForm {
                 let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
                 write!(f, "hypercubes {}, tile by tile", shapes.join(" "))
             }
-            ColumnForm::Grids { grids } => {
-                let shapes: Vec<_> = grids.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
+            ColumnForm::Grids { cubes } => {
+                let shapes: Vec<_> = cubes.iter().map(|(shape, _)| format!("{:?}", shape.reversed())).collect();
                 write!(f, "times and baselines {}", shapes.join(" "))
             }
             ColumnForm::Ragged { axes, elements } => {
@@ -113,7 +113,7 @@ impl ColumnForm {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len() - 1,
             ColumnForm::Cubes { cubes } => cubes.first().map_or(0, |(shape, _)| shape.len() - 1),
-            ColumnForm::Grids { grids } => grids.first().map_or(0, |(shape, _)| shape.len() - 2),
+            ColumnForm::Grids { cubes } => cubes.first().map_or(0, |(shape, _)| shape.len() - 2),
             ColumnForm::Ragged { axes, .. } => *axes,
         };
         9 + 8 * axes as u64
@@ -135,8 +135,8 @@ impl ColumnForm {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
         match self {
             ColumnForm::Dense { chunk, .. } => bytes(chunk),
-            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
-                several.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0)
+            ColumnForm::Cubes { cubes } | ColumnForm::Grids { cubes } => {
+                cubes.iter().map(|(_, chunk)| bytes(chunk)).max().unwrap_or(0)
             }
             ColumnForm::Ragged { .. } => CHUNK_BYTES,
         }
@@ -176,8 +176,8 @@ impl ColumnForm {
         };
         match self {
             ColumnForm::Dense { shape, chunk, .. } => of(shape, chunk),
-            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
-                several.first().map_or("none", |(shape, chunk)| of(shape, chunk))
+            ColumnForm::Cubes { cubes } | ColumnForm::Grids { cubes } => {
+                cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk))
             }
             ColumnForm::Ragged { elements: 0, .. } => "extensible_array",
             ColumnForm::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
@@ -189,8 +189,8 @@ impl ColumnForm {
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),
-            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
-                several.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default()
+            ColumnForm::Cubes { cubes } | ColumnForm::Grids { cubes } => {
+                cubes.iter().map(|(shape, _)| shape.len()).max().unwrap_or_default()
             }
             ColumnForm::Ragged { axes, .. } => axes + 1,
         };
@@ -216,8 +216,8 @@ impl ColumnForm {
     pub(super) fn elements(&self) -> Result<u64> {
         match self {
             ColumnForm::Dense { shape, .. } => shape.elements(),
-            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
-                several.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
+            ColumnForm::Cubes { cubes } | ColumnForm::Grids { cubes } => {
+                cubes.iter().try_fold(0u64, |sum, (shape, _)| Ok(sum.saturating_add(shape.elements()?)))
             }
             ColumnForm::Ragged { elements, .. } => Ok(*elements),
         }
@@ -234,8 +234,8 @@ impl ColumnForm {
         };
         let padded = match self {
             ColumnForm::Dense { shape, chunk, .. } => of_chunks(shape, chunk),
-            ColumnForm::Cubes { cubes: several } | ColumnForm::Grids { grids: several } => {
-                several.iter().map(|(shape, chunk)| of_chunks(shape, chunk)).sum()
+            ColumnForm::Cubes { cubes } | ColumnForm::Grids { cubes } => {
+                cubes.iter().map(|(shape, chunk)| of_chunks(shape, chunk)).sum()
             }
             ColumnForm::Ragged { .. } => return 1.0,
         };

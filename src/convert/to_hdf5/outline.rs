@@ -13,7 +13,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::{ChunkCache, read_region};
 use crate::h5::{Attribute, Compression};
 use crate::native::{
-    AxisNames, Dimensions, MAX_CUBES, NewAxis, NewDataset, Part, TreeDimensions, json, readable_text, root_attributes,
+    AxisNames, Dimensions, MAX_CUBES, NewAxis, NewDataset, Part, TreeDimensions, json, readable, root_attributes,
 };
 use crate::source::{Content, Source};
 use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
@@ -326,14 +326,12 @@ impl Source {
 /// Strings are UTF-8 and end at a NUL, records are JSON.
 pub(super) fn stored_values(values: Values, content: &Content) -> Values {
     match values {
-        Values::String(strings) => {
-            Values::String(strings.iter().map(|string| readable_text(string.as_bstr()).0).collect())
-        }
         Values::Record(records) => {
             let table_name = |stored: &[u8]| content.table_name(stored);
             let texts = records.iter().map(|record| json::from_record(record, &table_name).to_string().into());
             Values::String(texts.collect())
         }
+        Values::String(_) => readable(&values).into_owned(),
         values => values,
     }
 }

@@ -108,7 +108,7 @@ impl ToHdf5Options {
     }
 
     /// Refuses options that files by the schema MSv4 cannot have.
-    pub(super) fn check_msv4(&self) -> Result<()> {
+    fn check_msv4(&self) -> Result<()> {
         let refused = [
             (self.appendable, "--appendable", "its axes of times do not grow"),
             (self.restorable, "--restorable", "tiles are not kept as chunks; the native schema keeps them"),
@@ -117,7 +117,7 @@ impl ToHdf5Options {
             (self.rows.is_some(), "--rows", "select rows by --where, such as TIME or SCAN_NUMBER"),
             (!self.tables.is_empty(), "--tables", "its datasets are made of all tables"),
         ];
-        match refused.iter().find(|(given, ..)| *given) {
+        match refused.iter().find(|(given, ..)| *given && self.schema == Schema::Msv4) {
             Some((_, option, reason)) => {
                 Err(Error::usage(format!("--schema msv4 does not go with {option}: {reason}")))
             }
@@ -300,9 +300,9 @@ impl Plan {
             return Err(Error::usage("averages do not share bytes with the source: --average or --compress shared"));
         }
         options.check_hdf5()?;
+        options.check_msv4()?;
         plan.find_tree(source, options)?;
         if options.schema == Schema::Msv4 {
-            options.check_msv4()?;
             let takes = |table: &str, column: &str| options.takes(table, column);
             let set = SetPlan::new(source, &takes, options.profile.chunk_bytes())?;
             plan.warnings.extend_from_slice(set.warnings());
@@ -399,8 +399,8 @@ impl Plan {
             return Ok(());
         }
         let of_set = self.set.as_ref().filter(|_| table.source == 0);
-        let grids = of_set.map_or_else(Vec::new, |set| set.grids_of(&name));
-        let planned = ColumnPlan::new(content, index, &table.rows, grids, &mut self.names, &table.group, options);
+        let cubes = of_set.map_or_else(Vec::new, |set| set.cubes_of(&name));
+        let planned = ColumnPlan::new(content, index, &table.rows, cubes, &mut self.names, &table.group, options);
         content.forget(index);
         match planned {
             Ok(column) => table.columns.push(column),
@@ -559,7 +559,7 @@ impl ColumnPlan {
         content: &Content,
         index: usize,
         rows: &Range<u64>,
-        grids: Vec<(Shape, Shape)>,
+        cubes: Vec<(Shape, Shape)>,
         names: &mut Names,
         group: &str,
         options: &ToHdf5Options,
@@ -573,7 +573,7 @@ impl ColumnPlan {
         }
         let (growth, tiles, profile) = (options.growth(), options.tiles(), options.profile);
         let survey = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile };
-        let (form, survey_seconds) = if grids.is_empty() { survey.form()? } else { (ColumnForm::Grids { grids }, 0.0) };
+        let (form, survey_seconds) = if cubes.is_empty() { survey.form()? } else { (ColumnForm::Grids { cubes }, 0.0) };
         form.check_axes()?;
         form.check_cells(info.shape.as_ref().filter(|_| info.data_type() != DataType::Record))?;
         let link = names.unique(group, &name);

@@ -7,6 +7,7 @@
 //! hypercubes of the column, which is stored nowhere else.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bstr::ByteSlice;
 use msv4::{Content, Options, Partition, PlacedRun, ProcessingSet, Tables, Variable};
@@ -46,9 +47,9 @@ impl SetPlan {
     /// # Errors
     /// `Unsupported` if the source is not a MeasurementSet; those of reading.
     pub(super) fn new(source: &Source, takes: &dyn Fn(&str, &str) -> bool, chunk_bytes: u64) -> Result<Self> {
-        let name = source.name.rsplit_once('.').map_or(source.name.as_str(), |(stem, _)| stem);
+        let name = Path::new(&source.name).file_stem().unwrap_or_default().to_string_lossy();
         let wanted = Wanted::new(source, takes);
-        let set = ProcessingSet::read(&wanted, &Options { name: name.to_owned(), ..Options::default() })?;
+        let set = ProcessingSet::read(&wanted, &Options { name: name.into_owned(), ..Options::default() })?;
         let mut plan = SetPlan { set, variables: Vec::new(), columns: BTreeMap::new() };
         plan.find_variables(chunk_bytes);
         Ok(plan)
@@ -82,7 +83,7 @@ impl SetPlan {
 
     /// Shapes and chunk shapes of the variables that are the hypercubes of a column; empty for
     /// other columns.
-    pub(super) fn grids_of(&self, column: &str) -> Vec<(Shape, Shape)> {
+    pub(super) fn cubes_of(&self, column: &str) -> Vec<(Shape, Shape)> {
         self.of_column(column).map(|of| (of.shape.clone(), of.chunk.clone())).collect()
     }
 
@@ -109,13 +110,6 @@ impl SetPlan {
 
     pub(super) fn variable(&self, of: &VariablePlan) -> &Variable {
         &self.partition(of).datasets[of.dataset].variables[of.variable]
-    }
-
-    /// Numbers of the variables that belong to no column's hypercubes.
-    pub(super) fn derived(&self) -> Vec<usize> {
-        let mut is_derived = vec![true; self.variables.len()];
-        self.columns.values().flatten().for_each(|&number| is_derived[number] = false);
-        (0..self.variables.len()).filter(|&number| is_derived[number]).collect()
     }
 
     /// Elements in bytes.

@@ -2,10 +2,8 @@
 //! datasets, then, chunk by chunk, the elements of the variables that lie on grids of times and
 //! baselines. docs/layout.md, "MSv4".
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
-use bstr::ByteSlice;
 use msv4::{Content, Dataset, Part, Partition, Tables, Variable};
 
 use super::datasets::Datasets;
@@ -15,17 +13,17 @@ use super::processing_set::{SetPlan, VariablePlan};
 use crate::error::{Error, Result};
 use crate::grid::unravel;
 use crate::h5::{self, Allocation, Attachments, Attribute, Compression, DatasetSpec, Group, Scale};
-use crate::native::{self, MAIN_TABLE, PROCESSING_SET, readable_text};
+use crate::native::{self, MAIN_TABLE, PROCESSING_SET, readable};
 use crate::source::Source;
 use crate::table::Column;
-use crate::value::{Region, Shape, Values};
+use crate::value::{Shape, Values};
 
 /// The datasets of a processing set in an HDF5 file.
 pub(super) struct SetWriter<'a> {
     pub(super) plan: &'a SetPlan,
     pub(super) datasets: &'a mut Datasets,
-    /// How a variable of a column with this name, or of none, is compressed.
-    pub(super) compression: &'a dyn Fn(Option<&str>, u64) -> Compression,
+    /// Of each variable of the plan.
+    pub(super) compression: &'a [Compression],
 }
 
 impl SetWriter<'_> {
@@ -104,14 +102,8 @@ impl SetWriter<'_> {
 
     fn create(&mut self, group: &Group, variable: &Variable, number: usize) -> Result<DatasetSink> {
         let of = &self.plan.variables[number];
-        let column = match &variable.content {
-            Content::Cells(cells) => {
-                Some(cells.column.as_str()).filter(|column| !self.plan.numbers_of(column).is_empty())
-            }
-            _ => None,
-        };
         let (element, size) = (variable.data_type, variable.data_type.size());
-        let compression = (self.compression)(column, self.plan.bytes(number));
+        let compression = self.compression[number];
         let spec =
             DatasetSpec { element, shape: &of.shape, chunk: Some(of.chunk.clone()), appendable: false, compression };
         let dataset = group.create_allocated(&variable.name, &spec, Allocation::Chunks)?;
@@ -127,21 +119,7 @@ fn write_values(group: &Group, variable: &Variable) -> Result<h5::Dataset> {
         return Err(Error::usage(format!("the coordinate {} has no values", variable.name)));
     };
     let shape = Shape::from_reversed(&variable.shape);
-    let spec = DatasetSpec {
-        element: values.data_type(),
-        shape: &shape,
-        chunk: None,
-        appendable: false,
-        compression: Compression::NONE,
-    };
-    let dataset = group.create_dataset(&variable.name, &spec)?;
-    let values = match values {
-        Values::String(texts) => {
-            Cow::Owned(Values::String(texts.iter().map(|text| readable_text(text.as_bstr()).0).collect()))
-        }
-        values => Cow::Borrowed(values),
-    };
-    dataset.write_region(&Region::whole(&shape), &values)?;
+    let dataset = group.create_filled(&variable.name, &shape, &readable(values))?;
     write_attributes(&variable.attributes, |name, value| dataset.set_attribute(name, value))?;
     Ok(dataset)
 }
@@ -207,9 +185,9 @@ impl VariableWriter<'_> {
         for block in self.blocks(listed) {
             let (number, target) = listed[block.target];
             let of = &self.plan.variables[number];
-            let (partition, variable) = (self.plan.partition(of), self.plan.variable(of));
-            let column = column.as_ref();
-            write_block(&Opened { partition, variable, of, column }, block.place, target, lane, seen)?;
+            let (source, partition, variable) = (self.source, self.plan.partition(of), self.plan.variable(of));
+            let opened = Opened { source, partition, variable, of, column: column.as_ref() };
+            write_block(&opened, block.place, target, lane, seen)?;
         }
         Ok(())
     }
@@ -241,8 +219,9 @@ impl VariableWriter<'_> {
     }
 }
 
-/// A variable, and the column it is read from.
+/// A variable, and the column it is read from; `None` if it has the rows themselves.
 struct Opened<'a> {
+    source: &'a Source,
     partition: &'a Partition,
     variable: &'a Variable,
     of: &'a VariablePlan,
@@ -253,7 +232,7 @@ impl Opened<'_> {
     fn read(&self, part: Part<'_>) -> Result<Values> {
         match (&self.variable.content, self.column) {
             (Content::Cells(cells), Some(column)) => self.partition.read_column(column, self.variable, cells, part),
-            _ => Ok(Values::Int64(self.partition.grid.rows_at(part.times, part.baselines))),
+            _ => self.partition.read(self.source, self.variable, part),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! scales. Then the columns run through [`lanes`](super::lanes), and at last come the digests that
 //! only the data gives.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -61,7 +61,7 @@ enum Job {
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
     /// The datasets of a column.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
-    /// A variable of MSv4 that is not of a column alone.
+    /// A variable of MSv4 that is not the hypercube of a column.
     Variable { number: usize, target: Box<DatasetSink> },
 }
 
@@ -94,7 +94,7 @@ impl JobRunner<'_> {
             Job::Column { table, column, targets, cubes } => {
                 let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
                 let content = self.source.tables[table_plan.source].content()?;
-                let variables = self.variables().filter(|_| table_plan.source == 0);
+                let variables = self.variables().filter(|_| matches!(column_plan.form, ColumnForm::Grids { .. }));
                 let run = ColumnWriter::new(content, table_plan, column_plan, self.cells, self.progress)
                     .map(|run| run.cubes_written(cubes == Cubes::Written).variables(variables))
                     .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
@@ -199,30 +199,36 @@ impl<'a> Writer<'a> {
         self.write_set()
     }
 
-    /// Makes the processing set of MSv4, if there is one, and the jobs that fill it.
+    /// Makes the processing set of MSv4, if there is one. Its variables are filled by the jobs of
+    /// the columns whose hypercubes they are, and the others by jobs of their own.
     fn write_set(&mut self) -> Result<()> {
         let Some(set) = &self.plan.set else { return Ok(()) };
-        let columns = self.plan.tables.iter().filter(|table| table.source == 0).flat_map(|table| &table.columns);
-        let of_columns: HashMap<&str, Compression> =
-            columns.map(|column| (column.name.as_str(), column.compression)).collect();
         let compress = self.options.compress;
-        let compression = |column: Option<&str>, bytes| {
-            column.and_then(|column| of_columns.get(column).copied()).unwrap_or_else(|| compress.of_derived(bytes))
-        };
-        let mut writer = SetWriter { plan: set, datasets: &mut self.datasets, compression: &compression };
-        let sinks = writer.write(&self.root)?;
+        let mut compression: Vec<_> =
+            (0..set.variables.len()).map(|number| compress.of_derived(set.bytes(number))).collect();
+        let mut is_of_column = vec![false; set.variables.len()];
+        let main = self.plan.tables.iter().filter(|table| table.source == 0);
+        for column in main.flat_map(|table| &table.columns) {
+            for &number in set.numbers_of(&column.name) {
+                compression[number] = column.compression;
+                is_of_column[number] = true;
+            }
+        }
+        let sinks =
+            SetWriter { plan: set, datasets: &mut self.datasets, compression: &compression }.write(&self.root)?;
         for (_, job) in &mut self.jobs {
-            let Job::Column { table, column, targets, .. } = job else { continue };
-            let table = &self.plan.tables[*table];
-            if table.source == 0
+            if let Job::Column { table, column, targets, .. } = job
+                && let table = &self.plan.tables[*table]
+                && table.source == 0
                 && let Members::Cubes { cubes, .. } = &mut **targets
             {
                 cubes.extend(set.numbers_of(&table.columns[*column].name).iter().map(|&number| sinks[number].clone()));
             }
         }
-        for number in set.derived() {
-            self.jobs.push((set.bytes(number), Job::Variable { number, target: Box::new(sinks[number].clone()) }));
-        }
+        let others = sinks.into_iter().enumerate().filter(|(number, _)| !is_of_column[*number]);
+        self.jobs.extend(
+            others.map(|(number, target)| (set.bytes(number), Job::Variable { number, target: Box::new(target) })),
+        );
         Ok(())
     }
 

@@ -53,6 +53,7 @@ def check_set(path, judge=None, **options):
             for words in (path, out), (out,), (path, back):
                 support.h5bridge('verify', *words)
             support.h5bridge('lint', out)
+            check_back(path, back)
             check_plain(out)
             counts.update(check_set(out, judge=path))
     with open_set(path, **options) as tree, tables.table(str(judge or path), ack=False) as table:
@@ -73,6 +74,22 @@ def check_set(path, judge=None, **options):
             assert len(tree.xr_ps.summary()) == len(tree.children)
         counts['rows'] += table.nrows()
     return counts
+
+
+def check_back(path, back):
+    """The main table of BACK has the cells of PATH, as casacore reads them."""
+    with tables.table(path, ack=False) as expected, tables.table(back, ack=False) as found:
+        assert found.colnames() == expected.colnames() and found.nrows() == expected.nrows()
+        for name in expected.colnames() if expected.nrows() else ():
+            is_defined = expected.isscalarcol(name) or all(expected.iscelldefined(name, row) for row in range(expected.nrows()))
+            if not is_defined:
+                continue
+            if expected.isscalarcol(name):
+                assert found.getcol(name).tolist() == expected.getcol(name).tolist(), name
+            else:
+                cells = expected.getvarcol(name)
+                for row, cell in found.getvarcol(name).items():
+                    assert cell.dtype == cells[row].dtype and np.array_equal(cell, cells[row], equal_nan=cell.dtype.kind in 'fc'), (name, row)
 
 
 def check_plain(path):
