@@ -196,8 +196,9 @@ fn seed() -> u64 {
 /// `None` where the system does not tell.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
-    Some(peak.expect("Linux tells the peak in KiB") * 1024_u64)
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+    Some(peak.expect("Linux tells the peak in KiB") * 1024)
 }
 
 #[test]
