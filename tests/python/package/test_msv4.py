@@ -320,11 +320,16 @@ def test_padding_is_said(tmp_path):
         xarray.open_datatree(path, engine='h5bridge', schema='msv4').close()
 
 
-def test_baseline_after_baseline(tmp_path):
-    """Rows in the order of baselines."""
+@pytest.mark.parametrize('is_one_tile', [False, True])
+def test_baseline_after_baseline(is_one_tile, tmp_path):
+    """Rows in the order of baselines; if a column is one tile, its chunk has the same shape, and other rows first."""
     path = str(tmp_path / 'sorted.ms')
     with tables.table(DEMO, ack=False) as table:
-        table.query('', sortlist='DATA_DESC_ID, ANTENNA1, ANTENNA2, TIME').copy(path, deep=True).close()
+        managers = table.getdminfo()
+        for manager in managers.values() if is_one_tile else ():
+            if manager['NAME'] in ('TiledDATA', 'TiledFLAG'):
+                manager['SPEC']['DEFAULTTILESHAPE'] = np.array([4, 16, table.nrows()], np.int32)
+        table.query('', sortlist='DATA_DESC_ID, ANTENNA1, ANTENNA2, TIME').copy(path, deep=True, dminfo=managers).close()
     check_set(path)
 
 
