@@ -325,11 +325,12 @@ def test_baseline_after_baseline(is_one_tile, tmp_path):
     """Rows in the order of baselines; if a column is one tile, its chunk has the same shape, and other rows first."""
     path = str(tmp_path / 'sorted.ms')
     with tables.table(DEMO, ack=False) as table:
+        rows = table.query('DATA_DESC_ID == 0' if is_one_tile else '', sortlist='DATA_DESC_ID, ANTENNA1, ANTENNA2, TIME')
         managers = table.getdminfo()
         for manager in managers.values() if is_one_tile else ():
             if manager['NAME'] in ('TiledDATA', 'TiledFLAG'):
-                manager['SPEC']['DEFAULTTILESHAPE'] = np.array([4, 16, table.nrows()], np.int32)
-        table.query('', sortlist='DATA_DESC_ID, ANTENNA1, ANTENNA2, TIME').copy(path, deep=True, dminfo=managers).close()
+                manager['SPEC']['DEFAULTTILESHAPE'] = np.array([4, 16, rows.nrows()], np.int32)
+        rows.copy(path, deep=True, dminfo=managers).close()
     check_set(path)
 
 
