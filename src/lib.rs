@@ -97,6 +97,11 @@ pub mod program {
     pub use ctds::hex::Hex;
     pub use ctds::sync::{LockUnpoisoned, Unpoisoned};
     pub use ctds::{instead, shown_path};
+
+    /// The version of the HDF5 library that writes files; `None` in builds that only read.
+    pub fn hdf5_version() -> Option<String> {
+        crate::h5::library_version()
+    }
 }
 
 /// Opens the table at `path`, also if its files are in a container that the crate `ctds` alone does

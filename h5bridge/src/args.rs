@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Arg, Args};
+use clap::{Arg, Args, ColorChoice};
 use ctds_hdf5::{HashKind, IfExists, Locking, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
@@ -31,16 +31,19 @@ pub(crate) struct Global {
     /// Print neither progress nor summary
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Print more diagnostics (-vv: still more)
+    /// Say what is done and why (-vv: more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// auto, always or never use colours
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) color: ColorChoice,
     /// Exit with status 6 if warnings were printed
     #[arg(long, global = true)]
     pub(crate) strict: bool,
-    /// Wait at most this long, in seconds, for a program that is writing to the table
+    /// Wait this long for writers of the table
     #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS", value_parser = seconds)]
     pub(crate) lock_timeout: f64,
-    /// Open tables without locks, for example on read-only media
+    /// Open tables without locks, as on read-only media
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
     /// End this process when its parent process, whose process id is given, ends
@@ -61,8 +64,9 @@ pub(crate) struct Global {
 /// read.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct External {
-    /// Read elements that a native HDF5 file keeps in other files below its own directory (external
-    /// storage, virtual datasets, external links)
+    /// Follow a native HDF5 file to files below its directory
+    ///
+    /// Elements that it keeps there (external storage, virtual datasets, external links) are read.
     #[arg(long)]
     follow_external: bool,
 }
@@ -81,9 +85,10 @@ pub(crate) struct Publishing {
     /// Replace OUT if it exists
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// When to flush the output to disk (fsync): "behind": while it is written and at the end;
-    /// "end": only at the end; "never": not at all, which is fastest, but a power failure in the
-    /// next half minute can damage the output
+    /// When to flush the output to disk (fsync)
+    ///
+    /// "behind": while it is written and at the end; "end": only at the end; "never": not at all,
+    /// which is fastest, but a power failure in the next half minute can damage the output.
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
     pub(crate) sync: SyncPolicy,
 }
@@ -122,6 +127,22 @@ impl Global {
         words
     }
 
+    /// Whether text has colours; `automatic`: without `--color` and `NO_COLOR`.
+    pub(crate) fn colours(&self, automatic: bool) -> bool {
+        match self.color {
+            ColorChoice::Auto => automatic && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            choice => choice == ColorChoice::Always,
+        }
+    }
+
+    /// `--color` holds for all text of this process.
+    pub(crate) fn choose_colours(&self) {
+        if self.color != ColorChoice::Auto {
+            console::set_colors_enabled(self.color == ColorChoice::Always);
+            console::set_colors_enabled_stderr(self.color == ColorChoice::Always);
+        }
+    }
+
     /// Warnings go to stderr, with `-v` also information, with `-vv` also debugging messages.
     pub(crate) fn start_logging(&self) {
         let level = match self.verbose {
@@ -129,14 +150,12 @@ impl Global {
             1 => tracing::Level::INFO,
             _ => tracing::Level::DEBUG,
         };
-        let colours =
-            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         tracing_subscriber::fmt()
             .with_max_level(level)
             .with_writer(std::io::stderr)
             .with_target(false)
             .without_time()
-            .with_ansi(colours)
+            .with_ansi(self.colours(std::io::stderr().is_terminal()))
             // the process may have a subscriber already
             .try_init()
             .ok();

@@ -14,19 +14,21 @@ use crate::command::{
     pack, plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
+use crate::version;
 
 /// Convert casacore tables (MeasurementSets) to HDF5 and back.
 #[derive(Debug, Parser)]
 #[command(
     name = "h5bridge",
     version,
+    long_version = version::long(),
     max_term_width = 100,
     arg_required_else_help = true,
     disable_help_subcommand = true
 )]
 #[command(before_help = "Examples:
-  h5bridge to-hdf5 my.ms my.h5
   h5bridge info my.ms
+  h5bridge to-hdf5 my.ms
   h5bridge verify my.ms my.h5")]
 pub(crate) struct Cli {
     /// Options that every verb accepts.
@@ -43,7 +45,7 @@ pub(crate) struct Cli {
 impl Cli {
     /// The command line as clap describes it, for completions, manual pages and help.
     pub(crate) fn full_command() -> Command {
-        help::with_words(Self::command())
+        help::with_groups(help::with_words(Self::command()))
     }
 
     /// The first word is the name of the program.
@@ -106,65 +108,89 @@ pub(crate) struct Ignored {
 /// The verbs of `h5bridge` (`to-hdf5`, `info` …) with their arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Convert a table and its subtables to a native HDF5 file
-    #[command(name = "to-hdf5")]
-    ToHdf5(to_hdf5::Args),
-    /// Write a casacore table from a native HDF5 file, or from another table
-    #[command(name = "to-ms")]
-    ToMs(to_ms::Args),
     /// Show tables, columns, storage managers, chunks
     Info(info::Args),
-    /// Print fingerprints (CTFP-2) of the content of tables, columns and keywords; they do not
-    /// depend on how it is stored
-    Digest(digest::Args),
-    /// Make a table directory whose files with large tiles are symbolic links to an HDF5 file: one
-    /// copy of the data for both
-    Link(link::Args),
-    /// Make a thin table (made by link) independent of its HDF5 file: copy the data from that file
-    /// into the table
-    Materialize(materialize::Args),
-    /// Write references (kerchunk JSON) by which xarray and zarr read a table that is not converted
-    Manifest(manifest::Args),
-    /// Print references (kerchunk JSON) by which xarray and zarr read a native HDF5 file, also one
-    /// in an object store
-    Refs(refs::Args),
-    /// Keep a live HDF5 file in step with a table that another program is writing
-    Follow(follow::Args),
-    /// Convert a live HDF5 file whose writer has ended to an archive file (compressed, with
-    /// digests)
-    Finalize(finalize::Args),
-    /// Repair a live HDF5 file whose writer was killed
-    Repair(repair::Args),
-    /// Compare two sources, value by value or byte by byte, or check one against its stored digests
-    /// and checksums
-    Verify(verify::Args),
-    /// Check a native HDF5 file against the rules of its layout (docs/layout.md), and report what
-    /// h5py, xarray, MATLAB and other readers cannot use
-    Lint(lint::Args),
-    /// Convert one huge table on many machines: plan, work, status, commit, verify
-    Shard(shard::Args),
-    /// Make one HDF5 file of several that have ranges of rows of a table; large columns stay in
-    /// those files (virtual datasets)
-    Join(join::Args),
-    /// Show how a live HDF5 file grows
-    Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet
     Plot(plot::Args),
-    /// Show HDF5 files and MeasurementSets in a browser, also while they are being written
+    /// Show files in a browser, also while they grow
     #[cfg(feature = "serve")]
     Serve(serve::Args),
     /// Fail with a message that names the builds of h5bridge that have the web server
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(Ignored),
-    /// Convert, verify or pack many tables, on one machine or many
-    Batch(batch::Args),
-    /// Pack the files of a table and of its subtables into containers
+    /// List the files in a container
+    Ls(ls::Args),
+    /// Show how a live HDF5 file grows
+    Watch(watch::Args),
+    /// Convert a table and its subtables to an HDF5 file
+    #[command(name = "to-hdf5")]
+    ToHdf5(to_hdf5::Args),
+    /// Write a table from an HDF5 file, or from another table
+    #[command(name = "to-ms")]
+    ToMs(to_ms::Args),
+    /// Compare two sources, or check one by its digests
+    ///
+    /// Values or, with --exact, bytes are compared. One source alone is checked against the digests
+    /// and checksums stored in it.
+    Verify(verify::Args),
+    /// Print fingerprints of tables, columns and keywords
+    ///
+    /// The fingerprints (CTFP-2) are of the content: they do not depend on how it is stored.
+    Digest(digest::Args),
+    /// Name what readers of an HDF5 file cannot use
+    ///
+    /// A native HDF5 file is checked against the rules of its layout (docs/layout.md), and what
+    /// h5py, xarray, MATLAB and other readers cannot use is reported.
+    Lint(lint::Args),
+    /// Keep a live HDF5 file in step with a growing table
+    ///
+    /// Another program is writing the table.
+    Follow(follow::Args),
+    /// Repair a live HDF5 file whose writer was killed
+    Repair(repair::Args),
+    /// Make an archive of a live HDF5 file that has ended
+    ///
+    /// The archive file is compressed and has digests.
+    Finalize(finalize::Args),
+    /// Pack the files of a table into containers
+    ///
+    /// Those of its subtables are packed as well.
     Pack(pack::Args),
     /// Extract the files of a table from its containers
     Unpack(unpack::Args),
-    /// List the files in a container
-    Ls(ls::Args),
+    /// Make a table of an HDF5 file: one copy for both
+    ///
+    /// The files with large tiles in the table directory are symbolic links to the HDF5 file.
+    Link(link::Args),
+    /// Make such a table independent of its HDF5 file
+    ///
+    /// The data of a thin table (made by link) is copied from that file into the table.
+    Materialize(materialize::Args),
+    /// Let xarray and zarr read a table as it is
+    ///
+    /// References (kerchunk JSON) are written, by which they read a table that is not converted.
+    Manifest(manifest::Args),
+    /// Let xarray and zarr read an HDF5 file in the cloud
+    ///
+    /// References (kerchunk JSON) to a native HDF5 file, also one in an object store, are printed.
+    Refs(refs::Args),
+    /// Convert, verify or pack many tables
+    ///
+    /// They are shared by any number of machines.
+    Batch(batch::Args),
+    /// Convert one huge table on many machines
+    ///
+    /// The steps are plan, work, status, commit and verify.
+    Shard(shard::Args),
+    /// Make one HDF5 file of several with ranges of rows
+    ///
+    /// Large columns stay in those files (virtual datasets).
+    Join(join::Args),
+    /// Show the help of a verb, or a page about a topic
+    ///
+    /// Topics are formats, layout, selecting, exit codes …
+    Help(help::Args),
     /// Print completions for bash, zsh or fish
     ///
     /// Shells load these files when they start; `mkdir -p` makes missing directories. bash needs
@@ -172,8 +198,6 @@ pub(crate) enum Verb {
     /// fpath+=(~/.zfunc). The wheel and the packages of Debian and conda have installed the files
     /// already.
     Completions(completions::Args),
-    /// Show the help of a verb, or a page about a topic: formats, layout, selecting, exit codes …
-    Help(help::Args),
     /// Write pages of the manual, or completions of a shell, for packages
     #[command(hide = true)]
     Generate(generate::Args),

@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod stderr;
 mod topics;
+mod version;
 
 use std::ffi::OsString;
 
@@ -39,6 +40,7 @@ pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) 
             return if error.use_stderr() { Status::Usage } else { Status::Done };
         }
     };
+    cli.global.choose_colours();
     cli.global.start_logging();
     cli.global.program = program;
     let (json, verb) = (cli.global.json, cli.verb_name.clone());

@@ -3,6 +3,8 @@ import os
 import re
 import subprocess
 
+KINDS = ('What', 'Layout', 'Safety', 'Speed')    # headings of options
+GROUP = 11      # columns of the names of groups
 HEADING = re.compile(r'[A-Z][^:]*:\Z')
 
 
@@ -81,7 +83,11 @@ def page(text, title, prefix=''):
                     usage = line[len('Usage: '):]
                 else:
                     said.append(plain(line))
-        elif heading.startswith(('Arguments', 'Commands')) or heading.endswith(('Options', 'options')):
+        elif heading == 'Commands' and not prefix:
+            for group, lines in groups(lines):
+                rest.append('\n## %s\n' % group)
+                rest += ['[`%s`](%s.md)\n\n:   %s\n' % (name, name, plain(' '.join(said))) for name, said in items(lines)]
+        elif heading.startswith(('Arguments', 'Commands')) or heading.endswith(('Options', 'options')) or heading in KINDS:
             rest.append('\n## %s\n' % heading)
             for name, paragraphs in items(lines):
                 if heading == 'Commands':
@@ -99,11 +105,22 @@ def page(text, title, prefix=''):
     return '# %s\n\n%s\n\n```text\n%s\n```\n%s\n' % (title, '\n'.join(said).strip(), usage, '\n'.join(rest))
 
 
+def groups(lines):
+    """[(group, lines)] of the list of the program's commands, which has the group before its first command."""
+    found = []
+    for line in filter(None, lines):
+        if line[2] != ' ':
+            found.append((line.split()[0], []))
+        found[-1][1].append(line[GROUP:])
+    return found
+
+
 def verbs(text):
     """The names of the commands in a help text."""
     for heading, lines in sections(text):
         if heading == 'Commands':
-            return [name for name, _ in items(lines)]
+            lists = [lines] if 'h5bridge [OPTIONS] <COMMAND>' not in text else [lines for _, lines in groups(lines)]
+            return [name for lines in lists for name, _ in items(lines)]
     return []
 
 

@@ -59,6 +59,14 @@ mod sys;
 mod virtual_dataset;
 mod wide;
 
+/// The version of libhdf5, where it is part of the build.
+pub(crate) fn library_version() -> Option<String> {
+    #[cfg(feature = "libhdf5")]
+    return Some(library::version());
+    #[cfg(not(feature = "libhdf5"))]
+    None
+}
+
 /// HDF5's limit.
 pub(crate) const MAX_AXES: usize = 32;
 

@@ -382,7 +382,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         write(path, &bytes(&panels, form, args.size), args.overwrite)?;
     }
     if let Some(show) = shown {
-        out.write_all(picture(&panels, show, args.size).as_bytes())?;
+        out.write_all(picture(&panels, show, args.size, global.colours(true)).as_bytes())?;
     }
     let mut warnings = Vec::new();
     if first.frame.is_stopped() {
@@ -431,7 +431,7 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
 
 /// Characters and control sequences for the terminal. `size`: width and height in pixels; a picture
 /// of Unicode characters has the size of the terminal instead.
-fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
+fn picture(panels: &[Panel], show: Show, size: (usize, usize), coloured: bool) -> String {
     match show {
         Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),
         Show::Iterm2 => terminal::iterm2(&png_of(&draw::scene(panels, size))),
@@ -439,7 +439,6 @@ fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
         Show::Unicode | Show::Auto => {
             let terminal = console::Term::stdout();
             let (lines, columns) = terminal.size_checked().unwrap_or((32, 100));
-            let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             unicode::text(panels, (columns.into(), lines.into()), coloured)
         }
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
@@ -30,77 +31,102 @@ use crate::report::{self, Ending, Salvaging};
 /// Command-line arguments of `h5bridge to-hdf5`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
-  h5bridge to-hdf5 my.ms my.h5
+  h5bridge to-hdf5 my.ms
   h5bridge to-hdf5 my.ms my.h5 --columns TIME,UVW,DATA --rows 0..10000
   h5bridge to-hdf5 my.ms my.h5 --where 'DATA_DESC_ID == 0 && TIME > \"2014-04-22T10:30:00\"'
   h5bridge to-hdf5 my.ms my.h5 --average time=10s,chan=4
   h5bridge to-hdf5 my.ms my.h5 --dry-run")]
+#[command(mut_args(heading))]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     source: PathBuf,
-    /// The HDF5 file to write
+    /// The HDF5 file to write; without it, my.h5 beside my.ms
+    #[arg(value_name = "OUT")]
+    given_out: Option<PathBuf>,
+    #[arg(skip)]
     out: PathBuf,
     #[command(flatten)]
     chosen: Chosen,
-    /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such
-    /// as 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
+    /// Convert only the rows that satisfy a condition
+    ///
+    /// The condition is on scalar columns of the main table, such as 'FIELD_ID == "3C286" &&
+    /// SCAN_NUMBER in 3..=5' (h5bridge help selecting).
     #[arg(long = "where", value_name = "CONDITION")]
     predicate: Option<Predicate>,
-    /// Average the visibilities of a MeasurementSet, weighted and without flagged samples: rows of
-    /// a baseline in bins of time, neighbouring channels, or both
+    /// Average visibilities in time, frequency, or both
+    ///
+    /// The average of a MeasurementSet is weighted and without flagged samples: of rows of a
+    /// baseline in bins of time, of neighbouring channels, or both.
     #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
     average: Option<Averaging>,
-    /// Store the large columns of a MeasurementSet as rows of a table (native), or by the axes of
-    /// MSv4: time, baseline, frequency, polarization (msv4), as xarray and xradio have them
+    /// Rows of a table, or the axes of MSv4
+    ///
+    /// The large columns of a MeasurementSet are stored as rows (native), or by time, baseline,
+    /// frequency and polarization (msv4), as xarray and xradio have them.
     #[arg(long, value_enum, default_value_t = SchemaName::Native, hide_possible_values = true, value_name = "native|msv4", conflicts_with = "replace")]
     schema: SchemaName,
-    #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
+    #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = "none, gzip[:1-9], zstd[:1-22], lz4, auto, shared or keep", long_help = keep_help())]
     compress: CompressOrKeep,
-    /// With --compress shared: share bytes with the source by reflinks where possible (auto), fail
-    /// if not possible (always), or copy them (never); the content of OUT is the same
+    /// With --compress shared: share bytes with the source
+    ///
+    /// Bytes are shared by reflinks where possible (auto), or always, which fails where it is not
+    /// possible, or never; the content of OUT is the same.
     #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
     reflink: Reflink,
-    /// Lay out the file for reading from a disk (default), or from an object store (cloud) with
-    /// chunks of 4 MiB and all metadata together in a few pages
+    /// For reading from a disk, or from an object store
+    ///
+    /// In a file for an object store (cloud), chunks have 4 MiB, and all metadata is together in a
+    /// few pages.
     #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
     profile: ProfileName,
-    /// The oldest HDF5 that reads the file: 1.10, or 1.8, also for readers that know no newer
-    /// structures, such as jsfive and pyfive; h5bridge lint tells what each reader needs
+    /// The oldest HDF5 that reads the file
+    ///
+    /// 1.8 is also for readers that know no newer structures, such as jsfive and pyfive; h5bridge
+    /// lint tells what each reader needs.
     #[arg(long, default_value = "1.10", value_parser = hdf5_version(), value_name = "1.8|1.10")]
     hdf5: Hdf5Version,
-    /// Replace SOURCE, a table directory, in one step by a thin table whose tiles are in OUT
-    /// (docs/thin.md), so that the data is stored once. OUT and the thin table are first compared
-    /// with SOURCE; OUT is written as by --compress shared
+    /// Replace SOURCE by a thin table whose tiles are in OUT
+    ///
+    /// The data is then stored once (docs/thin.md). SOURCE, a table directory, is replaced in one
+    /// step, after OUT and the thin table were compared with it. OUT is written as by --compress
+    /// shared.
     #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "quicklook", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
     replace: bool,
-    /// With --replace: let programs write to the thin table (the new SOURCE); cells whose tiles are
-    /// in OUT are then written into OUT
+    /// With --replace: let programs write to the thin table
+    ///
+    /// Cells of the new SOURCE whose tiles are in OUT are then written into OUT.
     #[arg(long, requires = "replace")]
     writable: bool,
     /// Make all datasets appendable along the row axis
     #[arg(long)]
     appendable: bool,
-    /// Also store what is needed to restore the original directory, every file and every byte, with
-    /// `to-ms --exact`
+    /// Also store what `to-ms --exact` needs
+    ///
+    /// It restores the original directory, every file and every byte.
     #[arg(long)]
     restorable: bool,
-    /// With --restorable: the hash that is stored of each original file; sha256 for archives whose
-    /// rules ask for it
+    /// With --restorable: the hash of each original file
+    ///
+    /// sha256 is for archives whose rules ask for it.
     #[arg(long, default_value = "blake3", value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true, requires = "restorable")]
     checksum: HashKind,
-    /// Add small versions of the visibilities by time and channel, which HDFView and H5Web draw as
-    /// heat maps (group quicklook)
+    /// Add small versions of the visibilities, as heat maps
+    ///
+    /// They are by time and channel, in the group quicklook, for HDFView and H5Web.
     #[arg(long)]
     quicklook: bool,
-    /// Store each file of a container as an array of little-endian elements of this type instead of
-    /// bytes; the type is named as in numpy: f4, int32
+    /// Store files of a container as arrays of this type
+    ///
+    /// Elements are little-endian; the type is named as in numpy: f4, int32. Without it, files are
+    /// stored as bytes.
     #[arg(long, value_name = "f4")]
     dtype: Option<String>,
     #[command(flatten)]
     publishing: Publishing,
-    /// Print what would be written: tables, columns, chunks, and the expected size, time and
-    /// memory. If OUT would have more than 16 MiB, its disk is measured with 32 MiB that are not
-    /// kept
+    /// Print what would be written, and write nothing
+    ///
+    /// Tables, columns, chunks, and the expected size, time and memory are shown. If OUT would have
+    /// more than 16 MiB, its disk is measured with 32 MiB that are not kept.
     #[arg(long)]
     dry_run: bool,
     /// Threads that decode and compress; 0: one for each processor
@@ -109,14 +135,17 @@ pub(crate) struct Args {
     /// Limit of the memory for data, in bytes: 512M, 2G
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
-    /// Leave out damaged parts of SOURCE, name them, and convert the rest; the exit code is then 6
+    /// Leave out damaged parts of SOURCE, and name them
+    ///
+    /// The rest is converted; the exit code is then 6.
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Compute digests of the content during the conversion and store them in the file; the
-    /// default, except with --compress none or shared
+    /// Store digests of the content
+    ///
+    /// That is the default, except with --compress none or shared.
     #[arg(long)]
     digest: bool,
-    /// Do not compute digests of the content
+    /// Store no digests of the content
     #[arg(long, conflicts_with_all = ["digest", "restorable"])]
     no_digest: bool,
     #[command(flatten)]
@@ -126,14 +155,18 @@ pub(crate) struct Args {
 /// Options of `to-hdf5` and of `shard plan` that choose the columns, rows and tables to convert.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Chosen {
-    /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables
-    /// without a named column stay whole
+    /// Convert only these columns
+    ///
+    /// DATA is a column of the main table, ANTENNA/NAME of a subtable; tables without a named
+    /// column stay whole.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub(crate) columns: Vec<String>,
     /// Leave out these columns, named in the same way as for --columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub(crate) exclude: Vec<String>,
-    /// Convert only the rows A..B of the main table: from A, counted from 0, up to but without B
+    /// Convert only the rows A..B of the main table
+    ///
+    /// Rows are counted from 0; B is the first that is left out.
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     pub(crate) rows: Option<Range<u64>>,
     /// Convert only these tables; MAIN is the main one
@@ -247,6 +280,15 @@ pub(crate) fn memory(text: &str) -> Result<u64> {
 impl Args {
     /// Refuses an existing OUT, and options that exclude each other for every kind of source.
     fn validate(&self) -> Result<()> {
+        if self.out.extension().is_some_and(|end| end == "zarr") {
+            return Err(usage(format!(
+                "{}: to-hdf5 writes HDF5, not Zarr: name an OUT such as my.h5, or let xarray write Zarr: \
+                 xarray.open_datatree({:?}, engine=\"h5bridge\", schema=\"msv4\").to_zarr({:?})",
+                self.out.display(),
+                self.source,
+                self.out,
+            )));
+        }
         if !self.dry_run {
             report::check_target(&self.out, self.publishing.overwrite)?;
         }
@@ -385,10 +427,55 @@ fn usage(message: impl Into<String>) -> anyhow::Error {
     ctds_hdf5::Error::new(ctds_hdf5::ErrorKind::Usage, message).into()
 }
 
+/// The heading of `to-hdf5 --help` under which an option stands.
+fn heading(arg: Arg) -> Arg {
+    let heading = match arg.get_id().as_str() {
+        "columns" | "exclude" | "rows" | "tables" | "predicate" | "average" => "What",
+        "schema" | "compress" | "reflink" | "profile" | "hdf5" | "replace" | "writable" | "appendable"
+        | "restorable" | "checksum" | "quicklook" | "dtype" => "Layout",
+        "overwrite" | "sync" | "dry_run" | "digest" | "no_digest" | "salvage" | "follow_external" => "Safety",
+        "threads" | "max_memory" => "Speed",
+        _ => return arg,
+    };
+    arg.help_heading(heading)
+}
+
+/// `my.h5` beside `my.ms`, `3C286.cal.h5` beside `3C286.cal`; for an address, in the current
+/// directory.
+///
+/// # Errors
+/// `Usage` for HDF5 files and for sources without a name or in a table or container: `OUT` has to be
+/// named.
+fn named_after(source: &Path) -> Result<PathBuf> {
+    let missing = |why| usage(format!("{}: {why}: name OUT, the HDF5 file to write", source.display()));
+    let is_address = source.to_string_lossy().contains("://");
+    let name = source.file_name().ok_or_else(|| missing("the source has no name"))?;
+    let has =
+        |words: &[&str]| source.extension().is_some_and(|end| words.iter().any(|word| end.eq_ignore_ascii_case(word)));
+    if has(&["h5", "hdf5"]) {
+        return Err(missing("the source is an HDF5 file by its name"));
+    }
+    let name = if has(&["ms", "mf"]) {
+        Path::new(name).with_extension("h5")
+    } else {
+        [name, "h5".as_ref()].join(".".as_ref()).into()
+    };
+    match source.parent() {
+        Some(folder) if !is_address => {
+            if folder.is_file() || folder.join("table.dat").exists() {
+                return Err(missing("the source is part of a container or of another table"));
+            }
+            Ok(folder.join(name))
+        }
+        _ => Ok(name),
+    }
+}
+
 /// Converts the source, or with `--dry-run` prints the tables, columns and chunks that would be
 /// written.
-pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
+    args.out = args.given_out.take().map_or_else(|| named_after(&args.source), Ok)?;
     args.validate()?;
     if args.replace {
         return link::replace(&args.source, &args.out, &args.replacement(), global, out);
@@ -414,6 +501,9 @@ fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl
     let plan = args.conversion(compress, global).progress(&stoppable).plan().map_err(suggest)?;
     if args.dry_run {
         return print_plan(&plan, &args.out, global, out);
+    }
+    if global.verbose > 0 {
+        plan.tables().iter().flat_map(table_lines).for_each(|line| tracing::info!("{line}"));
     }
     let expected = plan.prediction();
     let bar = Bar::new(plan.bytes(), global.quiet || global.json);

@@ -12,3 +12,9 @@ mod group;
 pub(super) use dataset::{Dataset, has_filter};
 pub(super) use file::File;
 pub(super) use group::Group;
+
+/// `"2.0.0"`.
+pub(crate) fn version() -> String {
+    let (major, minor, release) = hdf5::library_version();
+    format!("{major}.{minor}.{release}")
+}

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -115,7 +116,7 @@ def test_not_a_table(make, verb, tmp_path, out):
 
 
 @pytest.mark.parametrize('words', [
-    [], ['to-hdf5'], ['to-hdf5', DEMO], ['frobnicate'], ['info', '--frobnicate', DEMO],
+    [], ['to-hdf5'], ['to-ms', DEMO], ['frobnicate'], ['info', '--frobnicate', DEMO],
     ['to-hdf5', '--compress', 'lzma', DEMO, 'OUT'], ['to-hdf5', '--compress', 'gzip:99', DEMO, 'OUT'],
     ['to-hdf5', '--rows', 'x..y', DEMO, 'OUT'], ['to-hdf5', '--rows', '9..3', DEMO, 'OUT'],
     ['to-hdf5', '--threads', '-1', DEMO, 'OUT'], ['to-hdf5', '--max-memory', 'lots', DEMO, 'OUT'],
@@ -443,6 +444,67 @@ def test_summary_at_the_end(out):
     digest = support.digest(DEMO, hash='blake3')['.']['sha256']
     text = process.stdout + process.stderr
     assert digest[:8] in text and 'out.h5' in text and '210' in text
+
+
+@pytest.mark.parametrize('source, made', [('my.ms', 'my.h5'), ('my.MS/', 'my.h5'), ('a/3C286.cal', 'a/3C286.cal.h5'),
+                                          ('one.mf', 'one.h5'), ('2014-04-22', '2014-04-22.h5')])
+def test_out_is_named_after_the_source(source, made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if source.endswith('.mf'):
+        h5bridge('pack', '--single-file', DEMO, source)
+    else:
+        shutil.copytree(DEMO, source)
+    assert 'verify %s %s' % (source, made) in h5bridge('to-hdf5', source).stderr
+    h5bridge('verify', source, made)
+    h5bridge('to-hdf5', source, code=support.EXISTS)
+
+
+@pytest.mark.parametrize('source', ['.', '/', 'my.h5', 'my.ms/ANTENNA', 'one.mf/ANTENNA'])
+def test_out_that_has_no_name_is_asked_for(source, tmp_path, monkeypatch):
+    """Nothing is written into tables, over sources or beside what has no name."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(DEMO, 'my.ms')
+    h5bridge('to-hdf5', 'my.ms', 'my.h5')
+    h5bridge('pack', '--single-file', 'my.ms', 'one.mf')
+    before = sorted(str(path) for path in tmp_path.rglob('*'))
+    assert 'name OUT' in h5bridge('to-hdf5', source, code=support.USAGE).stderr
+    assert sorted(str(path) for path in tmp_path.rglob('*')) == before
+
+
+def test_zarr_is_refused_with_a_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(DEMO, 'my.ms')
+    said = h5bridge('to-hdf5', 'my.ms', 'my.zarr', code=support.USAGE).stderr
+    assert not pathlib.Path('my.zarr').exists()
+    way = said.split('let xarray write Zarr: ')[1]
+    xarray = pytest.importorskip('xarray')
+    pytest.importorskip('zarr')
+    eval(way, {'xarray': xarray})
+    with xarray.open_datatree('my.zarr', engine='zarr') as tree:
+        assert len(tree.children) and all('VISIBILITY' in part.data_vars for part in tree.children.values())
+
+
+def test_colours_on_request():
+    """Without a terminal only if asked for; never with `never`, on a terminal either."""
+    coloured = re.compile(r'\x1b\[[0-9;]*m')
+    assert not coloured.search(h5bridge('info', DEMO).stdout)
+    assert coloured.search(h5bridge('info', DEMO, '--color', 'always').stdout)
+    assert coloured.search(h5bridge('--color', 'always', 'help', 'info').stdout)
+    assert coloured.search(on_terminal('info', DEMO, messages=False))
+    assert not coloured.search(on_terminal('info', DEMO, '--color', 'never', messages=False))
+
+
+def test_verbose_names_the_chunks(out):
+    said = h5bridge('to-hdf5', '-v', DEMO, out).stderr
+    assert re.search(r'DATA +complex +TiledShapeStMan +\[210, 16, 4\] in chunks \[', said), said
+    assert 'in chunks' not in h5bridge('to-hdf5', '--overwrite', DEMO, out).stderr
+
+
+def test_version_says_what_is_in_the_build():
+    assert re.fullmatch(r'h5bridge \d+\.\d+\.\d+\n', h5bridge('-V').stdout)
+    long = h5bridge('--version').stdout.splitlines()
+    assert long[0].startswith(h5bridge('-V').stdout.strip()) and long[1] == 'features: serve, remote'
+    assert re.fullmatch(r'HDF5 library: \d+\.\d+\.\d+', long[2]), long
 
 
 def test_no_color_on_a_terminal(out):

@@ -193,7 +193,9 @@ def folder(tmp_path_factory):
 
 CASES = [
     # the command line
-    Case(2, 'to-hdf', 'to-hdf'), Case(2, 'to-hdf5 my.ms', '<OUT>'), Case(2, 'to-hdf5 my.ms out.h5 --colums DATA', '--colums'),
+    Case(2, 'to-hdf', 'to-hdf'), Case(2, 'to-ms my.h5', '<OUT>'),
+    Case(2, 'to-hdf5 my.h5', 'OUT'), Case(2, 'to-hdf5 my.ms/ANTENNA', 'OUT'), Case(2, 'to-hdf5 my.ms my.zarr', 'my.zarr'),
+    Case(2, 'to-hdf5 my.ms out.h5 --colums DATA', '--colums'),
     Case(2, 'help format', 'format'), Case(2, 'completions bsh', 'bsh'),
     Case(2, 'to-hdf5 my.ms out.h5 --columns DAT', 'DAT'),
     Case(2, 'to-hdf5 my.ms out.h5 --columns ANTENA/NAME', 'ANTENA'),

@@ -49,8 +49,8 @@ def python(code, executable=sys.executable):
 
 def test_command_is_installed():
     assert os.path.exists(COMMAND), COMMAND + ' is missing: . scripts/setup && . scripts/setup-python'
-    assert run(COMMAND, '--version').stdout == 'h5bridge %s\n' % VERSION
-    assert run(sys.executable, '-m', 'h5bridge', '--version').stdout == 'h5bridge %s\n' % VERSION
+    assert run(COMMAND, '-V').stdout == 'h5bridge %s\n' % VERSION
+    assert run(sys.executable, '-m', 'h5bridge', '-V').stdout == 'h5bridge %s\n' % VERSION
     assert importlib.metadata.version('h5bridge') == VERSION
     assert python('import h5bridge; print(h5bridge.__version__)') == VERSION
 

@@ -1,0 +1,31 @@
+//! Tells `--version` the commit of a released program; in development nothing is built again for a
+//! commit.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var("PROFILE").as_deref() != Ok("release") {
+        return;
+    }
+    for path in ["../.git/HEAD", "../.git/logs/HEAD", ".cargo_vcs_info.json"] {
+        if std::path::Path::new(path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    if let Some(commit) = published().or_else(checked_out) {
+        println!("cargo::rustc-env=H5BRIDGE_COMMIT={}", commit.chars().take(12).collect::<String>());
+    }
+}
+
+/// What `cargo package` wrote into the package.
+fn published() -> Option<String> {
+    let info = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let (_, rest) = info.split_once("\"sha1\": \"")?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+fn checked_out() -> Option<String> {
+    let output = Command::new("git").args(["rev-parse", "HEAD"]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
