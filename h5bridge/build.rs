@@ -18,7 +18,7 @@ fn main() {
     }
 }
 
-/// What `cargo package` wrote into the package.
+/// From the file that `cargo package` adds.
 fn published() -> Option<String> {
     let info = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
     let (_, rest) = info.split_once("\"sha1\": \"")?;

@@ -1,4 +1,4 @@
-//! What `h5bridge --version` prints.
+//! The text of `h5bridge --version`.
 
 /// The version with the commit, the features and the HDF5 library of this build.
 pub(crate) fn long() -> String {

@@ -56,7 +56,7 @@ LAYERS = [
     ['ms-look/alert'],
     ['ms-look/lib'],
     ['h5bridge/exit', 'h5bridge/stderr'],
-    ['h5bridge/interrupt', 'h5bridge/topics'],
+    ['h5bridge/interrupt', 'h5bridge/topics', 'h5bridge/version'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],
     ['h5bridge/batch'],

@@ -73,7 +73,7 @@ pub(crate) struct Args {
     /// possible, or never; the content of OUT is the same.
     #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
     reflink: Reflink,
-    /// For reading from a disk, or from an object store
+    /// Lay out the file for a disk or an object store
     ///
     /// In a file for an object store (cloud), chunks have 4 MiB, and all metadata is together in a
     /// few pages.
@@ -444,8 +444,7 @@ fn heading(arg: Arg) -> Arg {
 /// directory.
 ///
 /// # Errors
-/// `Usage` for HDF5 files and for sources without a name or in a table or container: `OUT` has to be
-/// named.
+/// `Usage` for HDF5 files and for sources without a name or in a table or container.
 fn named_after(source: &Path) -> Result<PathBuf> {
     let missing = |why| usage(format!("{}: {why}: name OUT, the HDF5 file to write", source.display()));
     let is_address = source.to_string_lossy().contains("://");

@@ -22,7 +22,7 @@ use crate::value::{Shape, Values};
 pub(super) struct SetWriter<'a> {
     pub(super) plan: &'a SetPlan,
     pub(super) datasets: &'a mut Datasets,
-    /// Of each variable of the plan.
+    /// Each variable of the plan has one.
     pub(super) compression: &'a [Compression],
 }
 
