@@ -84,8 +84,9 @@ def page(text, title, prefix=''):
                 else:
                     said.append(plain(line))
         elif heading == 'Commands' and not prefix:
+            rest.append('\n## Commands\n')
             for group, lines in groups(lines):
-                rest.append('\n## %s\n' % group)
+                rest.append('\n### %s\n' % group)
                 rest += ['[`%s`](%s.md)\n\n:   %s\n' % (name, name, plain(' '.join(said))) for name, said in items(lines)]
         elif heading.startswith(('Arguments', 'Commands')) or heading.endswith(('Options', 'options')) or heading in KINDS:
             rest.append('\n## %s\n' % heading)
