@@ -133,6 +133,29 @@ except ConnectionError:
 
 # ---- damage --------------------------------------------------------------------------------------------------------------
 
+def test_axes_of_msv4(folder, tmp_path):
+    """A file by the axes of MSv4: verbs, and the view, which reads what is asked for."""
+    xarray = pytest.importorskip('xarray')
+    pytest.importorskip('h5bridge', reason='the Python package is not installed: scripts/setup-python', exc_type=ImportError)
+    h5bridge('to-hdf5', '--schema', 'msv4', DEMO, folder / 'msv4.h5')
+    with RangeServer(folder) as server, warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)
+        for verb in ('info', 'digest'):
+            assert run(verb, server.url('msv4.h5')).stdout == run(verb, folder / 'msv4.h5').stdout
+        assert 'equal' in run('verify', DEMO, server.url('msv4.h5')).stderr
+        run('to-ms', server.url('msv4.h5'), tmp_path / 'my.ms')
+        assert 'equal' in run('verify', DEMO, tmp_path / 'my.ms').stderr
+        open_set = lambda path: xarray.open_datatree(path, engine='h5bridge', schema='msv4')  # noqa: E731
+        with open_set(server.url('msv4.h5')) as far, open_set(str(folder / 'msv4.h5')) as near:
+            assert len(far.children) == len(near.children) and near.children
+            for ours, theirs in zip(far.subtree, near.subtree):
+                xarray.testing.assert_identical(ours.to_dataset().drop_attrs(), theirs.to_dataset().drop_attrs())
+            server.reset()
+            part = next(iter(far.children.values()))
+            part.VISIBILITY[0, 0].values
+            assert server.bytes < os.path.getsize(folder / 'msv4.h5') / 2
+
+
 def test_flipped_byte(folder):
     """The dataset, the chunk and its place in the file are named."""
     with h5py.File(folder / 'my.h5') as file:
