@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::existing::{Handle, Place};
 use super::{Group, LiveFile, Reach, Superblock, library, lock};
 use crate::error::{Context, Error, Result, ResultExt, shown_path};
-use crate::io::{FileSource, ReadAt};
+use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::remote;
 
 /// The oldest release of HDF5 that must be able to read a new file or object.
@@ -53,12 +53,14 @@ enum At {
         file: Option<library::File>,
         /// Then also locked exclusively.
         writable: bool,
+        /// libhdf5 gives the superblock of paged files an extension, with the time of day.
+        paged: bool,
     },
 }
 
 impl File {
     fn new(file: library::File, path: &Path) -> Self {
-        let at = At::Library { file: Some(file), writable: false };
+        let at = At::Library { file: Some(file), writable: false, paged: false };
         File { at, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 }
     }
 
@@ -118,8 +120,13 @@ impl File {
     }
 
     fn create_with(bounds: Bounds, kind: FileKind, path: &Path) -> Result<Self> {
+        let has_pages = matches!(kind, FileKind::Paged(_));
         let file = library::File::create(bounds, kind, path).context(Context::path(path))?;
-        Ok(File::new(file, path).writable(bounds))
+        let mut file = File::new(file, path).writable(bounds);
+        if let At::Library { paged, .. } = &mut file.at {
+            *paged = has_pages;
+        }
+        Ok(file)
     }
 
     /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
@@ -296,8 +303,14 @@ impl File {
     }
 
     fn end(&mut self) -> Result<()> {
-        let At::Library { file, writable } = &mut self.at else { return Ok(()) };
-        file.take().map_or(Ok(()), |file| file.close(*writable))
+        let At::Library { file, writable, paged } = &mut self.at else { return Ok(()) };
+        let Some(file) = file.take() else { return Ok(()) };
+        file.close(*writable)?;
+        if *paged {
+            let file = FileTarget::open(&self.path)?;
+            Superblock::read(&file)?.forget_times(&file)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
-//! Reads the superblock of an HDF5 file, and marks a file as closed whose writer did not close it.
-//! HDF5 File Format Specification 3.0, section II.A, superblock versions 2 and 3.
+//! Reads the superblock of an HDF5 file, marks a file as closed whose writer did not close it, and
+//! takes the times of day from the superblock's extension. HDF5 File Format Specification 3.0,
+//! section II.A, superblock versions 2 and 3; IV.A.1.b, object headers of version 2.
 //!
 //! | offset | bytes | field                                                                     |
 //! |--------|-------|---------------------------------------------------------------------------|
@@ -23,10 +24,21 @@ use crate::io::{ReadAt, WriteAt};
 
 const BYTES: usize = 48;
 const FLAGS: usize = 11;
+const EXTENSION: usize = 20;
 const END: usize = 28;
 const CHECKSUM: usize = 44;
 const WRITTEN: u8 = 1;
 const SHARED: u8 = 4;
+/// Signature, version, flags, four times, and what may follow before the messages.
+const HEADER_BYTES: usize = 34;
+const TIMES: std::ops::Range<usize> = 6..22;
+/// Flags of an object header: the times are stored; so are two limits for attributes; the size of
+/// the length that follows.
+const HAS_TIMES: u8 = 0x20;
+const HAS_LIMITS: u8 = 0x10;
+const LENGTH_BYTES: u8 = 3;
+/// Largest extension that libhdf5 makes, with room.
+const MAX_EXTENSION: u64 = 1 << 16;
 
 /// The 48 bytes of version 2 or 3.
 #[derive(Debug, Clone)]
@@ -75,9 +87,47 @@ impl Superblock {
 
     /// Offset that libhdf5 recorded at its last flush; the data may be longer.
     pub(crate) fn end(&self) -> u64 {
+        self.number(END)
+    }
+
+    fn number(&self, at: usize) -> u64 {
         let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.0[END..END + 8]);
+        bytes.copy_from_slice(&self.0[at..at + 8]);
         u64::from_le_bytes(bytes)
+    }
+
+    /// Sets the times in the header of the superblock's extension to zero: libhdf5 has no option
+    /// for this object, and the same content is to have the same bytes. The file is closed.
+    pub(super) fn forget_times(&self, file: &dyn WriteAt) -> Result<()> {
+        let at = self.number(EXTENSION);
+        if at == u64::MAX {
+            return Ok(());
+        }
+        let forget = || -> Result<()> {
+            let mut head = [0; HEADER_BYTES];
+            file.read_at(at, &mut head)?;
+            let flags = head[5];
+            if !head.starts_with(b"OHDR\x02") || flags & HAS_TIMES == 0 {
+                return Ok(());
+            }
+            let length_at = TIMES.end + if flags & HAS_LIMITS == 0 { 0 } else { 4 };
+            let length_bytes = 1 << (flags & LENGTH_BYTES);
+            let mut length = [0; 8];
+            length[..length_bytes].copy_from_slice(&head[length_at..length_at + length_bytes]);
+            let length = u64::from_le_bytes(length);
+            if length > MAX_EXTENSION {
+                return Err(Error::format(format!(
+                    "the header has {length} bytes, at most {MAX_EXTENSION} are expected"
+                )));
+            }
+            let mut header = vec![0; length_at + length_bytes + length as usize];
+            file.read_at(at, &mut header)?;
+            header[TIMES].fill(0);
+            let checksum = lookup3(&header);
+            header.extend(checksum.to_le_bytes());
+            file.write_at(at, &header)
+        };
+        forget().context(Context::offset("extension of the superblock", at))
     }
 
     /// Marks `file` as closed at `end`, which is written before the mark; extends a shorter file.
@@ -120,6 +170,31 @@ mod tests {
         let closed = Superblock::read(&file).unwrap();
         assert!(!closed.is_being_written() && !closed.is_live());
         assert_eq!((closed.end(), file.len().unwrap()), (5000, 5000));
+    }
+
+    #[test]
+    fn times_of_the_extension_are_forgotten() {
+        let mut bytes = LIVE.to_vec();
+        bytes[EXTENSION..EXTENSION + 8].copy_from_slice(&48_u64.to_le_bytes());
+        for (flags, more) in [(0x20, 0), (0x31, 4), (0x00, 0)] {
+            let mut header = b"OHDR\x02".to_vec();
+            header.push(flags);
+            header.extend(vec![7; if flags == 0 { 0 } else { 16 + more }]);
+            header.extend(&[3, 0][..1 << (flags & LENGTH_BYTES)]);
+            header.extend([9; 3]);
+            header.extend(lookup3(&header).to_le_bytes());
+            let file = MemoryFile::new([&bytes[..], &header].concat());
+            Superblock(bytes.clone().try_into().unwrap()).forget_times(&file).unwrap();
+            let mut found = vec![0; header.len()];
+            file.read_at(48, &mut found).unwrap();
+            if flags != 0 {
+                header[TIMES].fill(0);
+                let end = header.len() - 4;
+                let checksum = lookup3(&header[..end]);
+                header[end..].copy_from_slice(&checksum.to_le_bytes());
+            }
+            assert_eq!(found, header);
+        }
     }
 
     #[test]
