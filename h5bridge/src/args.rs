@@ -34,16 +34,16 @@ pub(crate) struct Global {
     /// Say what is done and why (-vv: more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// auto, always or never use colours
+    /// Colours: auto, always, never
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub(crate) color: ColorChoice,
     /// Exit with status 6 if warnings were printed
     #[arg(long, global = true)]
     pub(crate) strict: bool,
-    /// Wait this long for writers of the table
+    /// Seconds to wait for writers
     #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS", value_parser = seconds)]
     pub(crate) lock_timeout: f64,
-    /// Open tables without locks, as on read-only media
+    /// Open tables without locks (read-only media)
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
     /// End this process when its parent process, whose process id is given, ends

@@ -178,7 +178,7 @@ fn targets() {
     assert_eq!(run(&["to-hdf5", "--overwrite", text(&copy.path()), text(&target)]).code, Some(3));
     assert_eq!(fs::read(&target).unwrap(), b"mine");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    assert_eq!(run(&["to-hdf5", text(&source)]).code, Some(2));
+    assert_eq!(run(&["to-ms", text(&source)]).code, Some(2));
 }
 
 fn native(name: &str, folder: &Path) -> PathBuf {
