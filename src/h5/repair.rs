@@ -183,7 +183,7 @@ mod tests {
             header.extend(&[3, 0][..1 << (flags & LENGTH_BYTES)]);
             header.extend([9; 3]);
             header.extend(lookup3(&header).to_le_bytes());
-            let file = MemoryFile::new([&bytes[..], &header].concat());
+            let file = MemoryFile::new([&bytes[..], &header, &[0; HEADER_BYTES]].concat());
             Superblock(bytes.clone().try_into().unwrap()).forget_times(&file).unwrap();
             let mut found = vec![0; header.len()];
             file.read_at(48, &mut found).unwrap();
