@@ -90,8 +90,9 @@ def test_zarr_of_xradio(entry, name, casa, tmp_path, counts):
     for judge in ('columns', 'listobs', 'metadata', 'statistics', 'flags'):
         assert isinstance(found[judge], str) <= isinstance(expected[judge], str), (judge, found[judge])
     assert found['columns'][0] == expected['columns'][0]
-    assert found['ranges']['times'] == pytest.approx(expected['ranges']['times'], abs=1e-3)
-    for one, other in zip(found['statistics'].values(), expected['statistics'].values()):
+    if not isinstance(expected['ranges'], str):
+        assert found['ranges']['times'] == pytest.approx(expected['ranges']['times'], abs=1e-3)
+    for one, other in () if isinstance(expected['statistics'], str) else zip(found['statistics'].values(), expected['statistics'].values()):
         assert {name: one[name] for name in ('mean', 'max', 'min', 'npts')} == pytest.approx(
             {name: other[name] for name in ('mean', 'max', 'min', 'npts')}, rel=1e-6)
     shutil.rmtree(made)
