@@ -68,9 +68,9 @@ impl File {
         File { at: At::Existing(root), path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 }
     }
 
-    fn writable(mut self, bounds: Bounds) -> Self {
-        if let At::Library { writable, .. } = &mut self.at {
-            *writable = true;
+    fn writable(mut self, bounds: Bounds, is_paged: bool) -> Self {
+        if let At::Library { writable, paged, .. } = &mut self.at {
+            (*writable, *paged) = (true, is_paged);
         }
         self.bounds = bounds;
         self
@@ -120,13 +120,9 @@ impl File {
     }
 
     fn create_with(bounds: Bounds, kind: FileKind, path: &Path) -> Result<Self> {
-        let has_pages = matches!(kind, FileKind::Paged(_));
+        let is_paged = matches!(kind, FileKind::Paged(_));
         let file = library::File::create(bounds, kind, path).context(Context::path(path))?;
-        let mut file = File::new(file, path).writable(bounds);
-        if let At::Library { paged, .. } = &mut file.at {
-            *paged = has_pages;
-        }
-        Ok(file)
+        Ok(File::new(file, path).writable(bounds, is_paged))
     }
 
     /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
@@ -217,7 +213,7 @@ impl File {
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
-        Ok(File::new(open(path, || library::File::edit(bounds, path))?, path).writable(bounds))
+        Ok(File::new(open(path, || library::File::edit(bounds, path))?, path).writable(bounds, false))
     }
 
     /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that
@@ -228,7 +224,7 @@ impl File {
     /// open, or a writer exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
         let file = open(path, || library::File::edit_live(path))?;
-        Ok(File::new(file, path).writable(Bounds::V110))
+        Ok(File::new(file, path).writable(Bounds::V110, false))
     }
 
     /// Hands changes in libhdf5's memory to the operating system.
