@@ -25,7 +25,9 @@ fn published() -> Option<String> {
     Some(rest.split_once('"')?.0.to_owned())
 }
 
+/// Of this source tree, not of another one that it may lie in.
 fn checked_out() -> Option<String> {
+    std::fs::metadata("../.git").ok()?;
     let output = Command::new("git").args(["rev-parse", "HEAD"]).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

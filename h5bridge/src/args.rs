@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// Print neither progress nor summary
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say what is done and why (-vv: more)
+    /// Print the plan and diagnostics (-vv: more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Colours: auto, always, never

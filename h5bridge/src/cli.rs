@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::args::Global;
@@ -53,7 +54,13 @@ impl Cli {
     /// # Errors
     /// Usage errors; help and version are errors as well, which have the text to print.
     pub(crate) fn parse_words(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = Self::full_command().try_get_matches_from(args)?;
+        let words: Vec<_> = args.into_iter().collect();
+        let matches = help::with_words(Self::command()).try_get_matches_from(&words).or_else(|error| {
+            // the groups take a millisecond to lay out
+            let is_help =
+                matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+            if is_help { Self::full_command().try_get_matches_from(&words) } else { Err(error) }
+        })?;
         let verb_name = matches.subcommand_name().unwrap_or_default().to_owned();
         Ok(Cli { verb_name, ..Self::from_arg_matches(&matches)? })
     }
@@ -131,7 +138,7 @@ pub(crate) enum Verb {
     ToMs(to_ms::Args),
     /// Compare two sources, or check one by its digests
     ///
-    /// Values or, with --exact, bytes are compared. One source alone is checked against the digests
+    /// Values or, with --bytes, bytes are compared. One source alone is checked against the digests
     /// and checksums stored in it.
     Verify(verify::Args),
     /// Print fingerprints of tables, columns and keywords

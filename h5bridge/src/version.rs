@@ -5,7 +5,7 @@ pub(crate) fn long() -> String {
     let commit = option_env!("H5BRIDGE_COMMIT").map(|commit| format!(" ({commit})")).unwrap_or_default();
     let features = [("serve", cfg!(feature = "serve")), ("remote", cfg!(feature = "remote"))];
     let features: Vec<_> = features.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
-    let hdf5 = ctds_hdf5::program::hdf5_version().map_or("none, files are only read".to_owned(), |version| version);
+    let hdf5 = ctds_hdf5::program::hdf5_version().unwrap_or_else(|| "none, files are only read".to_owned());
     format!(
         "{}{commit}\nfeatures: {}\nHDF5 library: {hdf5}",
         env!("CARGO_PKG_VERSION"),
