@@ -17,6 +17,10 @@ ENTRIES = msv4.measurement_sets() or [pytest.param(None, '', marks=pytest.mark.s
 LEAPS = {41317: 10, 41499: 11, 41683: 12, 42048: 13, 42413: 14, 42778: 15, 43144: 16, 43509: 17, 43874: 18, 44239: 19, 44786: 20, 45151: 21,
          45516: 22, 46247: 23, 47161: 24, 47892: 25, 48257: 26, 48804: 27, 49169: 28, 49534: 29, 50083: 30, 50630: 31, 51179: 32, 53736: 33,
          54832: 34, 56109: 35, 57204: 36, 57754: 37}
+# what CASA refuses of the originals: tables that are no MeasurementSets or lack subtables, telescopes that are not in the list
+NO_SET = {'flags', 'listobs', 'metadata', 'parted', 'ranges', 'statistics'}
+REFUSED = {'dp3_applybeam_tab': NO_SET, 'dp3_gaincal_tab': NO_SET, 'dp3_ndppp': NO_SET, 'dp3_ndppp_bda': 'all', 'katdal_blank': 'all',
+           'casacore_mssel_small': {'parted'}, 'lwasv_adp': {'listobs'}, 'vla_multi1': {'listobs'}, 'vla_tdem': {'listobs'}}
 ROTATION = ['MJD', 'x', 'Dx', 'y', 'Dy', 'dUT1', 'DdUT1', 'LOD', 'DLOD', 'dPsi', 'DdPsi', 'dEps', 'DdEps', 'dX', 'DdX', 'dY', 'DdY']
 
 
@@ -40,6 +44,8 @@ def casa(tmp_path_factory):
     data.mkdir(parents=True)
     measures_table(str(data / 'TAI_UTC'), [{'MJD': day, 'dUTC': seconds, 'Offset': 0, 'Multiplier': 0} for day, seconds in LEAPS.items()])
     measures_table(str(data / 'IERSeop2000'), [dict(dict.fromkeys(ROTATION, 0), MJD=day) for day in range(37665, 62000)])
+    entry = next(entry for entry in support.corpus_entries() if entry['name'] == 'debian_observatories')
+    shutil.copytree(os.path.join(support.unpack(entry, tmp_path_factory.mktemp('observatories')), 'Observatories'), data / 'Observatories')
     (home / '.casa').mkdir()
     (home / '.casa' / 'config.py').write_text('measurespath = %r\ndatapath = [measurespath]\nmeasures_auto_update = data_auto_update = False\n'
                                               'nologfile = nogui = True\n' % str(data.parent))
@@ -53,10 +59,13 @@ def casa(tmp_path_factory):
     return judge
 
 
-def of_original(casa, path, counts):
+def of_original(casa, entry, path, counts):
+    """What CASA makes of the original: it refuses what REFUSED says, no less and no more."""
     found = casa(path)
     if found is None:
+        assert REFUSED[entry['name']] == 'all'
         pytest.skip('CASA does not survive the original')
+    assert {judge for judge, said in found[0].items() if isinstance(said, str)} == REFUSED.get(entry['name'], set())
     counts['judgements'] += sum(not isinstance(said, str) for said in found[0].values())
     return found[0]
 
@@ -65,7 +74,7 @@ def of_original(casa, path, counts):
 def test_way_back(entry, name, casa, tmp_path, counts):
     """Columns, ranges, metadata, listobs, statistics, flags, and what split makes: from a native file, and from one by MSv4."""
     path = os.path.join(support.unpack(entry, tmp_path), name)
-    expected = of_original(casa, path, counts)
+    expected = of_original(casa, entry, path, counts)
     made = []
     for schema in ('native', 'msv4'):
         (tmp_path / schema).mkdir()
@@ -79,9 +88,9 @@ def test_way_back(entry, name, casa, tmp_path, counts):
 
 @pytest.mark.parametrize('entry,name', ENTRIES, ids=lambda value: value['name'] if isinstance(value, dict) else '')
 def test_zarr_of_xradio(entry, name, casa, tmp_path, counts):
-    """From the Zarr that xradio makes: CASA finds the same antennas, fields and amplitudes."""
+    """From the Zarr that xradio makes: CASA finds the same rows, times and amplitudes."""
     path = os.path.join(support.unpack(entry, tmp_path), name)
-    expected = of_original(casa, path, counts)
+    expected = of_original(casa, entry, path, counts)
     tree = msv4.converted_by_xradio(path, tmp_path)
     made = tmp_path / 'back' / os.path.basename(path)
     made.parent.mkdir()
