@@ -270,7 +270,7 @@ impl<'a> ToHdf5<'a> {
     }
 
     fn planned(self) -> Result<ToHdf5Plan<'a>> {
-        let mut source = Source::open_with(&self.source, self.open)?;
+        let mut source = open(&self.source, self.open, self.salvage)?;
         let mut options = self.options;
         if self.salvage {
             self.call.run(|progress| source.salvage(|table, column| options.takes(table, column), progress))?;
@@ -538,7 +538,7 @@ impl<'a> ToTable<'a> {
     /// otherwise; `NoSpace`; `Interrupted` if the token was cancelled; those of reading the source.
     /// The target is then as it was before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ToTableSummary> {
-        let mut source = Source::open_with(&self.source, self.open)?;
+        let mut source = open(&self.source, self.open, self.salvage)?;
         let place = Context::path(&self.source);
         let written = self.call.run(|progress| {
             if self.salvage {
@@ -746,4 +746,8 @@ impl<'a> Digest<'a> {
             |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
         self.call.run(|progress| source.blame_server(digest(&source, self.hash, selected, progress)))
     }
+}
+
+fn open(path: &Path, options: OpenOptions, salvage: bool) -> Result<Source> {
+    if salvage { Source::open_to_salvage(path, options) } else { Source::open_with(path, options) }
 }

@@ -179,6 +179,14 @@ impl Header {
         if self.elsewhere.is_some() { 0 } else { self.at.stored_bytes() }
     }
 
+    /// Why attributes are missing, of a file that is [salvaged](super::File::open_to_salvage).
+    pub(crate) fn damage(&self) -> Option<Error> {
+        match &self.at {
+            At::Library(_) => None,
+            At::File { place, .. } => Some(place.known().damage()?.clone().context(format!("dataset {}", self.path))),
+        }
+    }
+
     /// Ordered by creation, or by name if the file does not record that.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         self.at.owner().names().with_context(|| format!("dataset {}", self.path))

@@ -2,7 +2,8 @@
 //!
 //! libhdf5 trusts numbers in a file: it crashes on some damaged ones, and never ends on others.
 //! So an object is found whole when it is opened - its header, attributes, links - and chunks and
-//! heaps when elements are read; a damaged one is an error, and the others can be read.
+//! heaps when elements are read; a damaged one is an error, and the others can be read. Of a file
+//! that is salvaged also the intact parts of damaged objects are found.
 //!
 //! libhdf5 opens such a file only to change it, once all objects are checked, and to read elements
 //! that are in other files or datasets, or that a plugin has to decode: [`Place::library`].
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bstr::BString;
-use h5_read::{Attribute, Datatype, FilterError, Filters, GlobalHeap, Layout, ObjectKind, Storage, Target};
+use h5_read::{Attribute, Datatype, FilterError, Filters, GlobalHeap, Layout, Listing, ObjectKind, Storage, Target};
 
 use super::lock::Shared;
 use super::signature::is_hdf5;
@@ -48,7 +49,17 @@ const MORE_TEXT: u64 = 64 << 20;
 /// Filters of `h5_read` itself: shuffle, Fletcher32, N-bit, scale-offset.
 const OF_READER: [u16; 4] = [2, 3, 5, 6];
 
-/// An object that is whole.
+/// How an existing file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    Whole,
+    /// Also while a writer has it open.
+    Live,
+    /// Objects with their intact parts.
+    Salvage,
+}
+
+/// An object that is whole, or the intact parts of one.
 pub(super) struct Known {
     object: h5_read::Object,
     /// Ordered by creation if the file keeps that, else by name.
@@ -56,6 +67,8 @@ pub(super) struct Known {
     links: Vec<(String, Target)>,
     link_of: HashMap<String, usize>,
     dataset: Option<h5_read::Dataset>,
+    /// Why parts are missing.
+    damage: Option<Error>,
     /// Bytes of all chunks of a dataset, once they were counted.
     chunk_bytes: OnceLock<u64>,
 }
@@ -76,6 +89,7 @@ struct Existing {
     bytes: Arc<dyn ReadAt>,
     /// Bytes of the file when it was opened.
     len: u64,
+    reading: Reading,
     objects: Mutex<Objects>,
     /// An object of a file that a writer has open stayed damaged: others are not checked again.
     gave_up: AtomicBool,
@@ -86,7 +100,7 @@ struct Existing {
     library: Mutex<Option<library::File>>,
 }
 
-/// An object that was found whole.
+/// An object that was found.
 #[derive(Clone)]
 pub(super) struct Place {
     existing: Arc<Existing>,
@@ -108,8 +122,13 @@ impl Place {
     ///
     /// # Errors
     /// `Format` if the file is not HDF5, or damaged; `Locked` if a writer has it open, unless it is
-    /// read `live`; `Unsupported`; those of `source`.
-    pub(super) fn root(source: Arc<dyn ReadAt>, live: bool, lock: Option<Shared>, opener: Opener) -> Result<Self> {
+    /// read live; `Unsupported`; those of `source`.
+    pub(super) fn root(
+        source: Arc<dyn ReadAt>,
+        reading: Reading,
+        lock: Option<Shared>,
+        opener: Opener,
+    ) -> Result<Self> {
         if !is_hdf5(&*source)? {
             return Err(Error::format("the file is not an HDF5 file"));
         }
@@ -123,15 +142,17 @@ impl Place {
             file = open(Arc::new(Paged::new(source)?))?;
         }
         let is_written = file.superblock().is_being_written();
-        if is_written && !(live && file.superblock().is_live()) {
+        if is_written && !(reading == Reading::Live && file.superblock().is_live()) {
             return Err(lock::being_written());
         }
         let file = file.with_filters(Codecs).with_budget(budget);
         let end = file.superblock().end;
-        if len < end && !is_written {
-            return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
+        if reading != Reading::Salvage {
+            if len < end && !is_written {
+                return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
+            }
+            file.check_extension().map_err(|error| converted(&error))?;
         }
-        file.check_extension().map_err(|error| converted(&error))?;
         let address = file.superblock().root;
         let heap = Mutex::new(GlobalHeap::new(&file));
         let existing = Existing {
@@ -139,6 +160,7 @@ impl Place {
             heap,
             bytes,
             len,
+            reading,
             objects: Mutex::default(),
             gave_up: AtomicBool::new(false),
             lock: Mutex::new(lock),
@@ -409,31 +431,40 @@ impl Existing {
     }
 
     fn read(&self, address: u64) -> Result<Known> {
-        let read = || -> h5_read::Result<Result<Known>> {
+        let read = || -> h5_read::Result<Known> {
             let object = self.file.object(address)?;
-            if let Some(error) = object.damage().first() {
-                return Ok(Err(converted(error)));
-            }
-            let attributes = object.attributes().whole()?;
-            if attributes.iter().any(|attribute| attribute.datatype.is_variable()) {
-                let mut heap = self.heap();
-                for attribute in &attributes {
-                    heap.get().check(&attribute.datatype, &attribute.data)?;
-                }
-            }
-            let (mut links, mut dataset) = (Vec::new(), None);
+            let (mut links, mut dataset) = (Listing { items: Vec::new(), damage: Vec::new() }, None);
             match object.kind() {
-                ObjectKind::Group => {
-                    let found = object.group()?.links().whole()?.into_iter();
-                    links = found.map(|link| (text(&link.name), link.target)).collect();
-                }
+                ObjectKind::Group => links = object.group()?.links(),
                 ObjectKind::Dataset => dataset = Some(object.dataset()?),
                 ObjectKind::Type => {}
             }
+            let attributes = self.attributes(&object);
+            let mut damage = object.damage().iter().chain(&attributes.damage).chain(&links.damage);
+            let damage = damage.next().map(converted);
+            let links: Vec<_> = links.items.into_iter().map(|link| (text(&link.name), link.target)).collect();
             let link_of = links.iter().enumerate().map(|(number, link)| (link.0.clone(), number)).collect();
-            Ok(Ok(Known { object, attributes, links, link_of, dataset, chunk_bytes: OnceLock::new() }))
+            let (attributes, chunk_bytes) = (attributes.items, OnceLock::new());
+            Ok(Known { object, attributes, links, link_of, dataset, damage, chunk_bytes })
         };
-        read().map_err(|error| converted(&error))?
+        let known = read().map_err(|error| converted(&error))?;
+        match &known.damage {
+            Some(error) if self.reading != Reading::Salvage => Err(error.clone()),
+            _ => Ok(known),
+        }
+    }
+
+    /// Those whose values are whole as well.
+    fn attributes(&self, object: &h5_read::Object) -> Listing<Attribute> {
+        let Listing { mut items, mut damage } = object.attributes();
+        if items.iter().any(|attribute| attribute.datatype.is_variable()) {
+            let mut heap = self.heap();
+            items.retain(|attribute| {
+                let found = heap.get().check(&attribute.datatype, &attribute.data);
+                found.map_err(|error| damage.push(error)).is_ok()
+            });
+        }
+        Listing { items, damage }
     }
 }
 
@@ -460,6 +491,11 @@ impl Known {
 
     pub(super) fn kind(&self) -> ObjectKind {
         self.object.kind()
+    }
+
+    /// `None` unless parts are missing.
+    pub(super) fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
     }
 
     pub(super) fn link_count(&self) -> Result<usize> {
@@ -518,6 +554,7 @@ impl Known {
 
     /// Checks what libhdf5 would follow of a dataset.
     pub(super) fn check_elements(&self) -> Result<()> {
+        self.damage.clone().map_or(Ok(()), Err)?;
         if let Some(dataset) = &self.dataset {
             self.chunk_bytes()?;
             dataset.mappings().map_err(|error| converted(&error))?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::existing::{Handle, Place};
+use super::existing::{Handle, Place, Reading};
 use super::{Group, LiveFile, Reach, Superblock, library, lock};
 use crate::error::{Context, Error, Result, ResultExt, shown_path};
 use crate::io::{FileSource, FileTarget, ReadAt};
@@ -99,7 +99,7 @@ impl File {
         self.end()?;
         let (name, bytes) = (self.path.to_string_lossy().into_owned(), image.clone());
         let opener = move || library::File::open_source(&name, bytes.clone());
-        Ok(File::existing(Place::root(image, false, None, Box::new(opener))?, &self.path))
+        Ok(File::existing(Place::root(image, Reading::Whole, None, Box::new(opener))?, &self.path))
     }
 
     /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, are aligned, so
@@ -127,12 +127,16 @@ impl File {
 
     /// Fails with `Format` if the file is not HDF5, `Locked` if a writer has it open.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::open_as(path, Reading::Whole)
+    }
+
+    fn open_as(path: &Path, reading: Reading) -> Result<Self> {
         let open = || -> Result<_> {
             let source = Arc::new(FileSource::open(path)?);
             let lock = lock::share(&source)?;
             let name = path.to_owned();
             let opener = move || library::File::open(&name);
-            Ok(File::existing(Place::root(source, false, Some(lock), Box::new(opener))?, path))
+            Ok(File::existing(Place::root(source, reading, Some(lock), Box::new(opener))?, path))
         };
         open().with_context(|| Context::path(path))
     }
@@ -142,15 +146,30 @@ impl File {
     /// # Errors
     /// As [`open`](Self::open); those of the server.
     pub(crate) fn open_with_source(path: &Path) -> Result<(Self, Arc<dyn ReadAt>)> {
-        if !remote::is_remote(path) {
-            return Ok((Self::open_shared(path)?, Arc::new(FileSource::open(path)?)));
+        if remote::is_remote(path) {
+            return Self::open_remote(path, Reading::Whole);
         }
+        Ok((Self::open_shared(path)?, Arc::new(FileSource::open(path)?)))
+    }
+
+    /// As [`open_with_source`](Self::open_with_source), with the intact parts of damaged objects.
+    pub(crate) fn open_to_salvage(path: &Path) -> Result<(Self, Arc<dyn ReadAt>)> {
+        if remote::is_remote(path) {
+            return Self::open_remote(path, Reading::Salvage);
+        }
+        if superblock(path).is_some_and(|superblock| superblock.is_live()) {
+            return Self::open_with_source(path);
+        }
+        Ok((Self::open_as(path, Reading::Salvage)?, Arc::new(FileSource::open(path)?)))
+    }
+
+    fn open_remote(path: &Path, reading: Reading) -> Result<(Self, Arc<dyn ReadAt>)> {
         let open = || -> Result<_> {
             let source = remote::open(path)?;
             let name = shown_path(path);
             let (shown, bytes) = (name.clone(), source.clone());
             let opener = move || library::File::open_source(&shown, bytes.clone());
-            let root = Place::root(source.clone(), false, None, Box::new(opener))?;
+            let root = Place::root(source.clone(), reading, None, Box::new(opener))?;
             Ok((File::existing(root, Path::new(&name)), source))
         };
         open().context(Context::path(path))
@@ -203,7 +222,7 @@ impl File {
             let _lock = lock::share(&source)?;
             let (name, bytes) = (path.to_owned(), source.clone());
             let opener = move || library::File::open_live(&name, bytes.clone());
-            Ok(File::existing(Place::root(source, true, None, Box::new(opener))?, path))
+            Ok(File::existing(Place::root(source, Reading::Live, None, Box::new(opener))?, path))
         };
         open().with_context(|| Context::path(path))
     }
@@ -316,7 +335,7 @@ pub(super) fn open(path: &Path, open: impl Fn() -> Result<library::File>) -> Res
     let open = || {
         let source = Arc::new(FileSource::open(path)?);
         let lock = lock::share(&source)?;
-        Place::root(source, false, None, Box::new(|| Err(closed())))?.check_all()?;
+        Place::root(source, Reading::Whole, None, Box::new(|| Err(closed())))?.check_all()?;
         drop(lock);
         open()
     };

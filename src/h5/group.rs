@@ -484,6 +484,14 @@ impl Group {
         self.written()?.rename(old, new).with_context(|| self.path_of(old))
     }
 
+    /// Why links or attributes are missing, of a file that is [salvaged](super::File::open_to_salvage).
+    pub(crate) fn damage(&self) -> Option<Error> {
+        match &self.at {
+            Handle::Library(_) => None,
+            Handle::File(place) => Some(place.known().damage()?.clone().context(self.place())),
+        }
+    }
+
     /// Ordered by creation if the file records that, else by name.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         self.owner().names().with_context(|| self.place())

@@ -8,8 +8,8 @@ use bstr::ByteSlice;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::Group;
 use crate::native::{
-    COMMITTED_ROWS, DescribedColumn, DescribedTable, FormKind, Members, StoredForm, TableDocument, described_columns,
-    described_tables, is_position, row_name,
+    COMMITTED_ROWS, DescribedColumn, DescribedTable, FormKind, Members, Notes, StoredForm, TableDocument,
+    described_columns, described_tables, is_position, row_name,
 };
 use crate::table::ColumnInfo;
 
@@ -83,7 +83,8 @@ fn table(root: &Group, described: &DescribedTable, document: TableDocument) -> R
     let path = &described.path;
     let group = root.group(&path[1..])?;
     let mut columns = Vec::new();
-    for DescribedColumn { info, form, .. } in described_columns(described.exact()?, &mut HashMap::new())? {
+    let found = described_columns(described.exact()?, &mut HashMap::new(), &mut Notes::default())?;
+    for DescribedColumn { info, form, .. } in found {
         let positions = match form.kind {
             FormKind::Dense => Vec::new(),
             FormKind::Cubes => {

@@ -11,7 +11,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::names::{link_name, unique};
 use super::raw_strings::{text as representable, text_attribute};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::h5::{Attribute, Group, Header};
 use crate::schema::TableInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
@@ -257,6 +257,14 @@ impl Object {
         FoundAttribute { axes: Some(Shape::from_reversed(&extents)).filter(|axes| axes.len() > 1), name, value }
     }
 
+    /// Why attributes are missing, of a file that is salvaged.
+    pub(super) fn damage(&self) -> Option<Error> {
+        match self {
+            Object::Group(group) => group.damage(),
+            Object::Dataset(dataset) => dataset.damage(),
+        }
+    }
+
     /// All but `own`, and those of HDF5 and netCDF.
     pub(super) fn strangers(&self, own: &[&str]) -> Result<Vec<String>> {
         let mut names = self.names()?;
@@ -289,7 +297,7 @@ pub(crate) fn diff(
     own: &[&'static str],
     others: &[&str],
 ) -> Result<Changes> {
-    let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
+    let mut changes = Changes::none(keywords);
     let found = object.attributes()?;
     let written: HashMap<&str, &Readable> =
         expected.iter().map(|readable| (readable.name.as_str(), readable)).collect();
@@ -385,6 +393,10 @@ impl Object {
 }
 
 impl Changes {
+    pub(crate) fn none(keywords: &Record) -> Self {
+        Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() }
+    }
+
     /// Applies a value that differs, if possible, and adds a note. `shape` is the recorded one,
     /// fastest axis first.
     fn compare(&mut self, readable: &Readable, found: &Found, shape: Option<Shape>) {

@@ -14,6 +14,7 @@ use super::attributes::taql_of;
 use super::form::{FormKind, StoredForm, StoredGrid};
 use super::json::{self, JsonRecord, JsonString};
 use super::names::{CTDS, MAIN_TABLE, table_path};
+use super::notes::{DESCRIPTION, Notes};
 use super::raw_strings::text_attribute;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
@@ -173,7 +174,10 @@ fn collect_tables(exact: &Group, path: &str, tables: &mut Vec<DescribedTable>, d
         let path = format!("{path}/{name}");
         let find = || -> Result<_> {
             let exact = exact.group(&name)?;
-            Ok(exact.attribute(TABLE)?.map(|document| (exact, document)))
+            match (exact.attribute(TABLE)?, exact.damage()) {
+                (None, Some(damage)) => Err(damage),
+                (document, _) => Ok(document.map(|document| (exact, document))),
+            }
         };
         match find() {
             Ok(None) => {}
@@ -501,21 +505,26 @@ pub(crate) struct DescribedColumn {
     pub(crate) manager: Option<usize>,
 }
 
-/// Columns in the order of the table. Adds the subtables in their keywords to `table_names`: last
-/// component by stored reference.
+/// Columns in the order of the table, without those whose damage `notes` go around. Adds the
+/// subtables in their keywords to `table_names`: last component by stored reference.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,
+    notes: &mut Notes,
 ) -> Result<Vec<DescribedColumn>> {
     let mut found = Vec::new();
-    for name in exact.attributes()?.into_iter().filter(|name| name.starts_with(COLUMN)) {
-        let Some(attribute) = exact.attribute(&name)? else { continue };
+    notes.missing(exact.damage(), None, DESCRIPTION);
+    for name in exact.attributes()? {
+        let Some(link) = name.strip_prefix(COLUMN) else { continue };
         let mut read = || -> Result<_> {
+            let Some(attribute) = exact.attribute(&name)? else { return Ok(None) };
             let document: ColumnDocument = decode(&attribute)?;
             document.keywords.collect_table_names(table_names);
-            Ok((document.position, document.column()?))
+            Ok(Some((document.position, document.column()?)))
         };
-        found.push(read().with_context(|| format!("{CTDS} attribute {name}"))?);
+        let column = read().with_context(|| format!("{CTDS} attribute {name}"));
+        let column = notes.around(column, |error| Damage::of_part("", Some(link), DESCRIPTION, error))?;
+        found.extend(column.flatten());
     }
     found.sort_by_key(|(position, _)| *position);
     Ok(found.into_iter().map(|(_, column)| column).collect())

@@ -12,6 +12,7 @@ mod exact;
 mod form;
 pub(crate) mod json;
 mod names;
+mod notes;
 mod processing_set;
 mod raw_strings;
 mod reader;
@@ -39,10 +40,11 @@ pub(crate) use names::{
     defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name, split_name,
     table_path, unique,
 };
+pub(crate) use notes::Notes;
 pub(crate) use processing_set::{attribute_of, changed_attributes, coordinates_attribute};
 pub(crate) use raw_strings::{RawStrings, can_hold, readable, text_attribute};
 pub(crate) use reader::Reader;
-pub(crate) use table::open::{NativeEntry, is_native, open};
+pub(crate) use table::open::{NativeEntry, is_native, may_be_native, open, open_around_damage};
 pub(crate) use table::storage::StoredBlock;
 pub use table::storage::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeTable, Written};

@@ -11,11 +11,13 @@ use super::attributes::{
 };
 use super::axes::role_of_scale;
 use super::document::open_dataset;
-use super::form::{FormKind, Members, StoredForm};
+use super::form::{FormKind, Members, StoredForm, row_map};
 use super::names::{CTDS, PROCESSING_SET, QUICKLOOK_VERSION, ROW, defined_flags, flags_of, last_part};
+use super::notes::{ATTRIBUTES, GROUP, Notes};
 use super::processing_set;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
+use crate::output::Damage;
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
@@ -30,48 +32,19 @@ pub(super) struct HandmadeTable {
     pub(super) keywords: Record,
     /// Groups of subtables (`/ANTENNA`) by the references (`././ANTENNA`) in keywords.
     pub(super) groups: HashMap<BString, String>,
-    /// About attributes and datasets that cannot be keywords and columns.
-    pub(super) notes: Notes,
 }
 
-/// For the user: sentences, and objects that are left out.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// Also about objects that are left out.
-    pub(super) texts: Vec<String>,
-    /// Path from the root, and why the object is neither a column nor a subtable.
-    pub(super) left_out: Vec<(String, String)>,
-}
-
-impl Notes {
-    pub(super) fn say(&mut self, text: impl Into<String>) {
-        self.texts.push(text.into());
-    }
-
-    pub(super) fn not_a_column(&mut self, group: &Group, link: &str, why: impl std::fmt::Display) {
-        self.say(format!("{link} is not a column: {why}"));
-        self.left_out.push((format!("{}/{link}", group.path().trim_end_matches('/')), why.to_string()));
-    }
-
-    pub(super) fn not_a_subtable(&mut self, path: String, why: impl std::fmt::Display) {
-        self.say(format!("{path} is not a subtable: {why}"));
-        self.left_out.push((path, why.to_string()));
-    }
-
-    pub(super) fn append(&mut self, mut other: Notes) {
-        self.texts.append(&mut other.texts);
-        self.left_out.append(&mut other.left_out);
-    }
-}
-
-pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
+/// `notes` are about attributes that cannot be keywords.
+pub(super) fn table(root: &Group, group: &Group, notes: &mut Notes) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
+    notes.missing(object.damage(), None, GROUP);
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
     let info = TableInfo { table_type: own(TABLE_TYPE)?, sub_type: own(TABLE_SUBTYPE)?, readme: own(README)? };
-    let (mut keywords, texts) = keywords(&object, &OF_TABLE)?;
+    let (mut keywords, odd) = keywords(&object, &OF_TABLE)?;
+    odd.into_iter().for_each(|note| notes.say(note));
     let mut groups = HashMap::new();
     refer(root, &mut keywords, &mut groups);
-    Ok(HandmadeTable { info, keywords, groups, notes: Notes { texts, left_out: Vec::new() } })
+    Ok(HandmadeTable { info, keywords, groups })
 }
 
 /// `Table: /ANTENNA` becomes a reference to a subtable, whose group is added to `groups`.
@@ -132,7 +105,10 @@ pub(super) fn note_strays(root: &Group, tables: &HashSet<String>, notes: &mut No
         let target = if kind == LinkKind::Soft { root.target_kind(&name) } else { Ok(kind) };
         match target {
             Ok(LinkKind::Dataset | LinkKind::Other) => notes.not_a_subtable(format!("/{name}"), "it is not a group"),
-            Ok(LinkKind::Damaged) => notes.not_a_subtable(format!("/{name}"), "it is damaged"),
+            Ok(LinkKind::Damaged) => match (root.group(&name), &mut notes.damage) {
+                (Err(error), Some(damage)) => damage.push(Damage::of_table(&name, &error)),
+                _ => notes.not_a_subtable(format!("/{name}"), "it is damaged"),
+            },
             Ok(LinkKind::Group) if root.group(&name).is_ok_and(|group| FormKind::of_group(&group).is_some()) => {
                 notes.not_a_subtable(format!("/{name}"), "it is a column, which belongs in the group of a table");
             }
@@ -178,10 +154,17 @@ pub(super) fn columns(
             Ok(Some((info, form, rows))) => found.push((info, form, rows)),
             Ok(None) => {}
             Err(error) if error.may_be_left_out() => notes.not_a_column(group, &link, error),
-            Err(error) => return Err(error.context(link)),
+            Err(error) => drop(notes.around::<()>(Err(error), |error| damage_of(&link, error)).context(link)?),
         }
     }
     Ok(found)
+}
+
+fn damage_of(link: &str, error: &Error) -> Damage {
+    match role_of_scale(link).is_some() || link == ROW {
+        true => Damage::of_part("", None, &format!("dimension scale {link}"), error),
+        false => Damage::of_column("", link, None, error),
+    }
 }
 
 /// Datasets and groups of columns that are known.
@@ -241,11 +224,25 @@ fn dense(
     Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
+/// Why a group in that of a table is no whole column: members are damaged, or those of a processing
+/// set.
+pub(super) fn rest_of_column(group: &Group) -> Option<Error> {
+    let (row_cube, row_index) = row_map();
+    let has_grids = || FormKind::of_group(group).is_none() && group.has(row_cube) && group.has(row_index);
+    let names_grids = || Error::format("only the description of the column tells where its hypercubes are");
+    group.damage().or_else(|| has_grids().then(names_grids))
+}
+
 /// A group of hypercubes, or of cells of differing shapes, and its rows; `None` if it is not a
 /// column.
 fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(ColumnInfo, StoredForm, u64)>> {
     let column = group.group(link)?;
-    let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
+    let Some(kind) = FormKind::of_group(&column) else {
+        return match rest_of_column(&column) {
+            Some(error) if notes.damage.is_some() => Err(error),
+            _ => Ok(None),
+        };
+    };
     let form = StoredForm::new(kind, link);
     let rows = |dataset: &Dataset| Ok::<_, Error>(dataset.shape()?.last().copied().unwrap_or_default());
     let (data, counts) = match form.open(1, |path| open_dataset(group, path))? {
@@ -267,6 +264,7 @@ fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(Colum
 
 /// `axes` of a cell, -1 if the number varies.
 fn describe(object: &Object, link: &str, data_type: DataType, axes: i32, notes: &mut Notes) -> Result<ColumnInfo> {
+    notes.missing(object.damage(), Some(link), ATTRIBUTES);
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text));
     let name = own(CTDS_NAME)?.unwrap_or_else(|| link.into());
     let kind = if axes == 0 { ColumnKind::Scalar } else { ColumnKind::Array };

@@ -187,12 +187,14 @@ impl<'a> Side<'a> {
 impl Comparison {
     /// Damaged parts are differences, unless both sources left them out.
     fn leave_out(&mut self, left: &[Damage], right: &[Damage]) {
-        let is_same = |a: &Damage, b: &Damage| (&a.table, &a.column, &a.rows) == (&b.table, &b.column, &b.rows);
+        let is_same =
+            |a: &Damage, b: &Damage| (&a.table, &a.column, &a.rows, &a.part) == (&b.table, &b.column, &b.rows, &b.part);
         let difference = |damage: &Damage| {
-            let what = match (&damage.column, &damage.rows) {
-                (None, _) => "a table".to_owned(),
-                (_, None) => "a column".to_owned(),
-                (_, Some(rows)) => format!("rows {} to {}", rows.start, rows.end.saturating_sub(1)),
+            let what = match (&damage.column, &damage.rows, &damage.part) {
+                (_, _, Some(part)) => part.clone(),
+                (None, ..) => "a table".to_owned(),
+                (_, None, _) => "a column".to_owned(),
+                (_, Some(rows), _) => format!("rows {} to {}", rows.start, rows.end.saturating_sub(1)),
             };
             let Damage { table, column, rows, reason, .. } = damage.clone();
             let (row, right) = (rows.map(|rows| rows.start), format!("left out as damaged: {reason}"));
@@ -217,9 +219,7 @@ impl Comparison {
 
     /// Whether either source left out the whole table, or the whole column.
     fn is_left_out(&self, table: &str, column: Option<&str>) -> bool {
-        let is_it =
-            |damage: &Damage| damage.table == table && damage.rows.is_none() && damage.column.as_deref() == column;
-        self.damage.iter().any(is_it)
+        self.damage.iter().any(|damage| damage.is_all_of(table, column))
     }
 
     /// Rows that neither source left out.

@@ -16,7 +16,13 @@ impl Source {
         for (_, table) in self.tables.iter().enumerate().filter(|(number, _)| is_chosen(*number)) {
             let Ok(content) = table.content() else { continue };
             let is_main = table.name == MAIN_TABLE;
-            let found = content.edits(&|| if is_main { coordinates(self) } else { Vec::new() })?.into_iter();
+            let found = match content.edits(&|| if is_main { coordinates(self) } else { Vec::new() }) {
+                Err(error) if self.is_salvaged() && error.is_damage() => {
+                    vec![format!("edits are looked for up to damage only: {error}")]
+                }
+                found => found?,
+            };
+            let found = found.into_iter();
             notes.extend(found.map(|note| if is_main { note } else { format!("subtable {}: {note}", table.name) }));
         }
         if is_chosen(0) {

@@ -12,6 +12,7 @@ use bstr::ByteSlice;
 
 use super::blocks::RowBlocks;
 use super::salvaged::{ColumnDamage, Salvaged};
+use super::stored_digests::{Change, changes};
 use super::{Content, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::output::Damage;
@@ -21,6 +22,8 @@ use crate::value::Values;
 
 /// Rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
+/// What [`Damage`] calls values that are other than those of the digest.
+const VALUES: &str = "values";
 /// Elements read together, approximately.
 const BLOCK_BYTES: u64 = 4 << 20;
 
@@ -38,7 +41,7 @@ impl Source {
 
     /// Whether the whole table is left out.
     pub(crate) fn is_left_out(&self, table: &str) -> bool {
-        self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
+        self.damage.iter().any(|damage| damage.is_all_of(table, None))
     }
 
     /// Reads once all cells of `selected` columns (names of table, as in [`Damage::table`], and
@@ -48,7 +51,11 @@ impl Source {
     /// # Errors
     /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be
     /// opened at all.
-    pub(crate) fn salvage(&mut self, selected: impl Fn(&str, &str) -> bool, progress: &dyn Progress) -> Result<()> {
+    pub(crate) fn salvage(
+        &mut self,
+        selected: impl Fn(&str, &str) -> bool + Sync,
+        progress: &dyn Progress,
+    ) -> Result<()> {
         self.is_salvaged = true;
         for table in &mut self.tables {
             let content = match &table.content {
@@ -79,6 +86,8 @@ impl Source {
                 }
                 damaged.push(found);
             }
+            let chosen = |index: usize| selected(&table.name, &content.columns()[index].desc.name.to_str_lossy());
+            self.damage.extend(differing(content, &table.name, &damaged, &chosen, progress)?);
             if damaged.iter().any(|found| !matches!(found, ColumnDamage::None)) {
                 let content = std::mem::replace(&mut table.content, Err(Error::format("the table is being salvaged")));
                 table.content = content.map(|content| Salvaged::of(content, damaged));
@@ -92,6 +101,46 @@ impl Source {
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
+}
+
+/// The columns of a native HDF5 file, of those that can be read, whose values are not those of
+/// their digests, or may be others.
+fn differing(
+    content: &Content,
+    table: &str,
+    damaged: &[ColumnDamage],
+    chosen: &(dyn Fn(usize) -> bool + Sync),
+    progress: &dyn Progress,
+) -> Result<Vec<Damage>> {
+    let Some(stored) = content.stored_digests().ok().flatten() else { return Ok(Vec::new()) };
+    let name = |index: usize| content.columns()[index].desc.name.to_str_lossy();
+    let values = |column: Option<&str>, reason: String| Damage::of_part(table, column, VALUES, &Error::format(reason));
+    let mut found = Vec::new();
+    for (index, damage) in damaged.iter().enumerate() {
+        // chunks of a single dataset are damaged by themselves, but a map of rows is not
+        if matches!(damage, ColumnDamage::Rows(_)) && content.only_dataset(index).is_none() {
+            found
+                .push(values(Some(&name(index)), "rows are lost: its digest cannot tell whether others differ".into()));
+        }
+    }
+    let is_compared = |index: usize| matches!(damaged[index], ColumnDamage::None) && chosen(index);
+    let changed = changes(content, &stored, &is_compared, progress);
+    progress.go_on()?;
+    let changed = match changed {
+        Ok(changed) => changed,
+        Err(error) => {
+            found.push(values(None, format!("they cannot be compared with their digests: {error}")));
+            return Ok(found);
+        }
+    };
+    for Change { column, stored, found: now } in changed {
+        let number = column.as_deref().and_then(|column| (0..damaged.len()).find(|&index| name(index) == column));
+        if stored.starts_with("cells") && number.is_some_and(is_compared) {
+            let place = now.find(", first").map_or("", |at| &now[at..]);
+            found.push(values(column.as_deref(), format!("damaged or edited since the file was made{place}")));
+        }
+    }
+    Ok(found)
 }
 
 fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {

@@ -133,6 +133,19 @@ impl Source {
         Self::open_admitted(path.as_ref(), options, None)
     }
 
+    /// Opens the source at `path` to be [salvaged](Self::salvage): what a native HDF5 file says
+    /// about its tables may be damaged as well, which is [damage](Self::damage), too.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_to_salvage(path: &Path, options: OpenOptions) -> Result<Self> {
+        if remote::is_remote(path) || path.is_file() && native::may_be_native(path)? {
+            Self::of_native(path, options, native::open_around_damage)
+        } else {
+            Self::open_with(path, options)
+        }
+    }
+
     /// Opens the source at `path` for a server, without a lock. Other tables that it names, as
     /// subtables or because they hold the cells of its columns, are opened only if `is_served`
     /// accepts their file or directory, links resolved; other subtables are
@@ -152,7 +165,8 @@ impl Source {
             return Err(Self::refuse_table(file, &table, options));
         }
         if remote::is_remote(path) || path.is_file() && native::is_native(path).context(&place)? {
-            return Self::of_native(path, place, options);
+            let open = |path: &Path, options| Ok((native::open(path, options)?, Vec::new()));
+            return Self::of_native(path, options, open);
         }
         let options = OpenOptions { formats: FORMATS, ..options };
         let table = Table::open_admitted(path, options, admits)?;
@@ -247,7 +261,12 @@ impl Source {
         error.context(Context::path(file))
     }
 
-    fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
+    fn of_native(
+        path: &Path,
+        options: OpenOptions,
+        open: impl FnOnce(&Path, OpenOptions) -> Result<(Vec<native::NativeEntry>, Vec<Damage>)>,
+    ) -> Result<Self> {
+        let place = Context::path(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
             let native::NativeEntry { name, parent, is_named, group, table } = entry;
@@ -255,12 +274,13 @@ impl Source {
             SourceTable { name, parent, is_named, path: None, group: Some(group), content }
         };
         let remote = remote::is_remote(path).then(|| remote::open(path)).transpose().context(&place)?;
-        let entries = native::open(path, options);
+        let opened = open(path, options);
         reachable(remote.as_deref()).context(&place)?;
-        let tables: Vec<_> = entries?.into_iter().map(table).collect();
-        let damage =
-            tables.first().and_then(|main| main.content.as_ref().ok()).map_or(&[][..], |content| content.damage());
-        let damage = damage.to_vec();
+        let (entries, mut damage) = opened?;
+        let tables: Vec<_> = entries.into_iter().map(table).collect();
+        if let Some(Ok(main)) = tables.first().map(|main| &main.content) {
+            damage.extend_from_slice(main.damage());
+        }
         let (refused, unopened) = (Vec::new(), Vec::new());
         let open_columns = OpenColumns::default();
         Ok(Source { name, place, tables, refused, unopened, is_salvaged: false, damage, open_columns, remote })

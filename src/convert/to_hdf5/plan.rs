@@ -19,6 +19,7 @@ use crate::native::{
     FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, missing_link, row_name, source_name,
     split_name, stored_size, table_path,
 };
+use crate::output::Damage;
 use crate::output::clone::Reflink;
 use crate::source::tree::Tree;
 use crate::source::{Averaging, Content, Predicate, Source, no_column};
@@ -322,7 +323,7 @@ impl Plan {
         if !options.restorable && options.tables.is_empty() {
             plan.warnings.append(&mut source.left_outside());
         }
-        plan.warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
+        plan.warnings.extend(source.damage().iter().map(Damage::warning));
         if !plan.missing_tables.is_empty() {
             let (count, list) = (plan.missing_tables.len(), plan.missing_tables.join(", "));
             plan.warnings.push(format!("missing subtables: {count}: {list}"));

@@ -11,6 +11,7 @@ use super::manager_choice::Managers;
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, last_part, stored_size, unique};
+use crate::output::Damage;
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::source::{Content, Source};
 use crate::table::{ColumnInfo, NewTable, Part, TableWriter};
@@ -79,7 +80,7 @@ pub(super) fn plan(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<TableBlueprint>> {
     let directories = directories(source, warnings)?;
-    warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
+    warnings.extend(source.damage().iter().map(Damage::warning));
     warnings.append(&mut source.left_outside());
     let planner = Planner { source, options, target: std::path::absolute(target)?, directories: &directories };
     warnings.append(&mut source.edits(&|number| directories[number].is_some())?);

@@ -3,9 +3,10 @@
 
 use bstr::{BStr, ByteSlice};
 
-use super::super::attributes::{self, Attributes, OF_COLUMN, OF_TABLE, Object, TABLE_SUBTYPE, TABLE_TYPE};
+use super::super::attributes::{self, Attributes, Changes, OF_COLUMN, OF_TABLE, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::super::form::{FormKind, StoredForm};
 use super::super::names::{MAIN_TABLE, table_path};
+use super::super::notes::{ATTRIBUTES, GROUP};
 use super::super::unread;
 use super::{NativeTable, Written};
 use crate::error::{Error, Result};
@@ -38,7 +39,13 @@ impl NativeTable {
     pub(super) fn apply_edits(&mut self) -> Result<Option<Written>> {
         let expressions: Vec<&str> = self.forms.iter().filter_map(|form| form.expression.as_deref()).collect();
         let object = Object::Group(self.group.clone());
-        let changes = attributes::diff(&object, &self.written_attributes(), &self.keywords, &OF_TABLE, &expressions)?;
+        // attributes that are missing as damaged have not been removed
+        let damage = object.damage();
+        let changes = match damage {
+            Some(_) => Changes::none(&self.keywords),
+            None => attributes::diff(&object, &self.written_attributes(), &self.keywords, &OF_TABLE, &expressions)?,
+        };
+        self.notes.missing(damage, None, GROUP);
         let mut of_columns = Vec::new();
         for (info, form) in self.columns.iter().zip(&self.forms).take(self.described) {
             let object = match form.kind {
@@ -49,6 +56,9 @@ impl NativeTable {
                     object => Some(object?),
                 },
             };
+            let damage = object.as_ref().and_then(Object::damage);
+            let object = object.filter(|_| damage.is_none());
+            self.notes.missing(damage, Some(&info.desc.name.to_str_lossy()), ATTRIBUTES);
             let expected = self.written_column_attributes(info, form);
             let diff = |object| attributes::diff(&object, &expected, &info.desc.keywords, &OF_COLUMN, &[]);
             of_columns.push(object.map(diff).transpose()?);

@@ -12,13 +12,15 @@ use super::super::document::{
     DescribedColumn, DescribedTable, Layout, TableDocument, check_format, described_columns, described_tables,
 };
 use super::super::form::{FormKind, StoredForm};
-use super::super::names::{MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of_path, table_path};
-use super::super::undescribed::{self, Notes};
+use super::super::names::{CTDS, MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of_path, table_path};
+use super::super::notes::{DESCRIPTION, Notes};
+use super::super::undescribed;
 use super::{NativeTable, row_counts, unequal};
 use crate::container;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, File, Group};
 use crate::io::{FileSource, ReadAt};
+use crate::output::Damage;
 use crate::remote;
 use crate::table::{ColumnInfo, OpenOptions};
 use crate::value::{Record, Value};
@@ -31,6 +33,12 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     let may_be = h5::is_hdf5(&FileSource::open(path)?)? && !container::is_multi_hdf5(path)?;
     // a file that another process has locked is not told apart here
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
+}
+
+/// As [`is_native`], and true of an HDF5 file in which damage hides it.
+pub(crate) fn may_be_native(path: &Path) -> Result<bool> {
+    let is_hdf5 = || FileSource::open(path).and_then(|file| h5::is_hdf5(&file)).unwrap_or(false);
+    is_native(path).or_else(|error| if error.is_damage() && is_hdf5() { Ok(true) } else { Err(error) })
 }
 
 /// A table, opened or with the error of opening it, and its place in the tree of tables.
@@ -49,114 +57,190 @@ pub(crate) struct NativeEntry {
 /// Opens all tables of a native HDF5 file, the main table first. The entry of a damaged table holds
 /// the error in place of the table.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
-    let (file, source) = File::open_with_source(path)?;
+    open_all(File::open_with_source(path)?, path, options, Notes::default).map(|(tables, _)| tables)
+}
+
+/// As [`open`], around damage: a table whose description is damaged is opened as one made by hand,
+/// damaged attributes count as absent. Returns that damage with the tables.
+pub(crate) fn open_around_damage(path: &Path, options: OpenOptions) -> Result<(Vec<NativeEntry>, Vec<Damage>)> {
+    open_all(File::open_to_salvage(path)?, path, options, Notes::salvaging)
+}
+
+fn open_all(
+    (file, source): (File, Arc<dyn ReadAt>),
+    path: &Path,
+    options: OpenOptions,
+    notes: fn() -> Notes,
+) -> Result<(Vec<NativeEntry>, Vec<Damage>)> {
     let file = if options.follow_external { file.follow()? } else { file };
     let place = Context::path(path);
-    let open = || -> Result<Vec<NativeEntry>> {
+    let open = || -> Result<_> {
         let root = file.root()?;
-        check_format(&root)?;
-        let mut tables = Vec::new();
-        let described = described_tables(&root)?;
-        let known = described.iter().map(|table| table.path.clone()).collect();
-        for table in &described {
-            add_described(&root, table, &known, &source, &mut tables);
+        let mut damage = Vec::new();
+        if let Some(error) = root.damage() {
+            damage.push(Damage::of_part(MAIN_TABLE, None, "root group", &error));
+        } else {
+            check_format(&root)?;
         }
-        find_more_tables(&root, &known, &source, &mut tables)?;
-        if tables.first().is_none_or(|table| table.name != MAIN_TABLE) {
-            return Err(Error::format(format!("table {} is missing", table_path(MAIN_TABLE))));
+        if let Some(error) = root.group(CTDS).ok().as_ref().and_then(Group::damage) {
+            damage.push(Damage::of_part(MAIN_TABLE, None, DESCRIPTION, &error));
+        }
+        let described = described_tables(&root).or_else(|error| {
+            let is_salvaged = error.is_damage() && notes().damage.is_some();
+            damage.push(Damage::of_part(MAIN_TABLE, None, DESCRIPTION, &error));
+            if is_salvaged { Ok(Vec::new()) } else { Err(error) }
+        })?;
+        let known = described.iter().map(|table| table.path.clone()).collect();
+        let mut opening = Opening { root, known, source, tables: Vec::new(), notes };
+        let is_main = |table: &DescribedTable| table.path == table_path(MAIN_TABLE);
+        if described.is_empty() || opening.is_salvaged() && !described.iter().any(is_main) {
+            opening.add_main();
+        }
+        described.iter().for_each(|table| opening.add_described(table));
+        opening.find_more_tables()?;
+        if opening.tables.first().is_none_or(|table| table.name != MAIN_TABLE) {
+            let missing = Error::format(format!("table {} is missing", table_path(MAIN_TABLE)));
+            return Err(opening.root.damage().unwrap_or(missing));
+        }
+        for entry in &mut opening.tables {
+            let found = entry.table.iter_mut().filter_map(|table| table.notes.damage.take()).flatten();
+            damage.extend(found.map(|found| match found.table.as_str() {
+                "" => Damage { table: entry.name.clone(), ..found },
+                _ => found,
+            }));
         }
         let placed = |entry: NativeEntry| NativeEntry { table: entry.table.context(&place), ..entry };
-        Ok(tables.into_iter().map(placed).collect())
+        Ok((opening.tables.into_iter().map(placed).collect(), damage))
     };
     open().context(&place)
 }
 
-/// Opens a table that the group `_ctds` describes and adds it to `tables`; `known` are the paths of
-/// the groups of all such tables.
-fn add_described(
-    root: &Group,
-    described: &DescribedTable,
-    known: &HashSet<String>,
-    source: &Arc<dyn ReadAt>,
-    tables: &mut Vec<NativeEntry>,
-) {
-    let path = &described.path;
-    // the group's name differs where the table's was taken; a damaged document shows when the table
-    // is opened
-    let (name, is_named) = described.name().unwrap_or_else(|| (table_of_path(path).to_owned(), true));
-    let parent = match name.rsplit_once('/') {
-        _ if name == MAIN_TABLE => None,
-        Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
-        None => Some(0),
-    };
-    let table = NativeTable::open(root, described, known, source.clone()).with_context(|| format!("group {path}"));
-    tables.push(NativeEntry { name, parent, is_named, group: path.clone(), table });
+/// The tables of a file while they are opened.
+struct Opening {
+    root: Group,
+    /// Paths of the groups of all tables that the group `_ctds` describes.
+    known: HashSet<String>,
+    source: Arc<dyn ReadAt>,
+    tables: Vec<NativeEntry>,
+    /// Those of a new table.
+    notes: fn() -> Notes,
 }
 
-/// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does not
-/// describe, and adds them to `tables`. A group that cannot be a table is noted in the table that
-/// it would be a subtable of.
-fn find_more_tables(
-    root: &Group,
-    known: &HashSet<String>,
-    source: &Arc<dyn ReadAt>,
-    tables: &mut Vec<NativeEntry>,
-) -> Result<()> {
-    let main = table_path(MAIN_TABLE);
-    if tables.is_empty() && root.has(&main[1..]) {
-        let table = NativeTable::open_by_hand(root, &main, known, source.clone());
-        // a file needs its main table
-        let table = table.map_err(Error::not_left_out).with_context(|| format!("group {main}"));
-        let name = table_of_path(&main).to_owned();
-        tables.push(NativeEntry { name, parent: None, is_named: true, group: main, table });
+impl Opening {
+    fn is_salvaged(&self) -> bool {
+        (self.notes)().damage.is_some()
     }
-    let mut next = 0;
-    while next < tables.len() {
-        let (name, path) = (tables[next].name.clone(), tables[next].group.clone());
+
+    /// Opens the main table if the group `_ctds` does not describe it.
+    fn add_main(&mut self) {
+        let main = table_path(MAIN_TABLE);
+        if self.root.has(&main[1..]) {
+            // a file needs its main table
+            let table = NativeTable::open_by_hand(self, &main, (self.notes)()).map_err(Error::not_left_out);
+            let table = table.with_context(|| format!("group {main}"));
+            let name = table_of_path(&main).to_owned();
+            self.tables.push(NativeEntry { name, parent: None, is_named: true, group: main, table });
+        }
+    }
+
+    /// Opens a table that the group `_ctds` describes.
+    fn add_described(&mut self, described: &DescribedTable) {
+        let path = &described.path;
+        // the group's name differs where the table's was taken; a damaged document shows when the
+        // table is opened
+        let (name, is_named) = described.name().unwrap_or_else(|| (table_of_path(path).to_owned(), true));
+        let parent = match name.rsplit_once('/') {
+            _ if name == MAIN_TABLE => None,
+            Some((parent, _)) => self.tables.iter().position(|table| table.name == parent).or(Some(0)),
+            None => Some(0),
+        };
+        let table = NativeTable::open(self, described).or_else(|error| self.without_description(path, error));
+        let table = table.with_context(|| format!("group {path}"));
+        self.tables.push(NativeEntry { name, parent, is_named, group: path.clone(), table });
+    }
+
+    /// Opens by hand a described table that fails with `error`, if damage is gone around.
+    fn without_description(&self, path: &str, error: Error) -> Result<NativeTable> {
+        let mut notes = (self.notes)();
+        notes
+            .around(Err(error.clone()), |error| Damage::of_part("", None, DESCRIPTION, error))
+            .map(|_: Option<()>| ())?;
+        NativeTable::open_by_hand(self, path, notes).map_err(|_| error)
+    }
+
+    /// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does
+    /// not describe. A group that cannot be a table is noted in the table that it would be a
+    /// subtable of.
+    fn find_more_tables(&mut self) -> Result<()> {
+        let mut next = 0;
+        while next < self.tables.len() {
+            let mut notes = (self.notes)();
+            let paths = self.inside(next, &mut notes)?;
+            self.add_found(next, paths, &mut notes)?;
+            if let Ok(table) = &mut self.tables[next].table {
+                table.notes.append(notes);
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// Paths of the groups that may be subtables of a table.
+    fn inside(&self, number: usize, notes: &mut Notes) -> Result<Vec<String>> {
         // groups of subtables of the main table lie beside it; those of other tables lie inside
         // their parents
-        let columns = tables[next].table.iter().flat_map(|table| &table.forms);
+        let path = &self.tables[number].group;
+        let columns = self.tables[number].table.iter().flat_map(|table| &table.forms);
         let columns: HashSet<String> = columns.map(|form| format!("{path}/{}", form.link)).collect();
-        let inside = |group: &Group, prefix: &str| -> Result<Vec<String>> {
-            let paths = undescribed::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}"));
+        let is_column = |group: &Group, name: &str| {
+            let rest = || group.group(name).ok().as_ref().and_then(undescribed::rest_of_column);
+            notes.damage.is_some() && rest().is_some()
+        };
+        let tables_in = |group: &Group, prefix: &str| -> Result<Vec<String>> {
+            let mut names = undescribed::tables_in(group)?;
+            names.retain(|name| prefix.is_empty() || !is_column(group, name));
+            let paths = names.into_iter().map(|name| format!("{prefix}/{name}"));
             Ok(paths.filter(|path| !columns.contains(path)).collect())
         };
-        let mut notes = Notes::default();
-        let mut paths = root.group(&path[1..]).map_or(Ok(Vec::new()), |group| inside(&group, &path))?;
-        if next == 0 {
-            paths.append(&mut inside(root, "")?);
-            undescribed::note_strays(root, known, &mut notes)?;
+        let mut paths = self.root.group(&path[1..]).map_or(Ok(Vec::new()), |group| tables_in(&group, path))?;
+        if number == 0 {
+            paths.append(&mut tables_in(&self.root, "")?);
+            undescribed::note_strays(&self.root, &self.known, notes)?;
         }
+        Ok(paths)
+    }
+
+    /// Opens the subtables of table `parent` in the groups at `paths`.
+    fn add_found(&mut self, parent: usize, paths: Vec<String>, notes: &mut Notes) -> Result<()> {
         for path in paths {
-            if tables.iter().any(|table| table.group == path) {
+            if self.tables.iter().any(|table| table.group == path) {
                 continue;
             }
             // opening the table gives the error of a damaged group
-            if leads_back(root, &path).unwrap_or(false) {
+            if leads_back(&self.root, &path).unwrap_or(false) {
                 notes.not_a_subtable(path, "it leads back to a group that it is in");
                 continue;
             }
             crate::limits::depth(path.matches('/').count(), "groups")?;
-            crate::limits::tables(tables.len())?;
+            crate::limits::tables(self.tables.len())?;
             let own = last_part(&path);
-            let name = if name == MAIN_TABLE { own.to_owned() } else { format!("{name}/{own}") };
-            match NativeTable::open_by_hand(root, &path, known, source.clone()) {
+            let name = match self.tables[parent].name.as_str() {
+                MAIN_TABLE => own.to_owned(),
+                above => format!("{above}/{own}"),
+            };
+            match NativeTable::open_by_hand(self, &path, (self.notes)()) {
                 Err(error) if error.may_be_left_out() => notes.not_a_subtable(path, error),
-                table => tables.push(NativeEntry {
+                table => self.tables.push(NativeEntry {
                     name,
-                    parent: Some(next),
+                    parent: Some(parent),
                     is_named: true,
                     group: path.clone(),
                     table: table.with_context(|| format!("group {path}")),
                 }),
             }
         }
-        if let Ok(table) = &mut tables[next].table {
-            table.notes.append(notes);
-        }
-        next += 1;
+        Ok(())
     }
-    Ok(())
 }
 
 /// Whether the group at `path` is one of those on the way to it, because links lead in a circle.
@@ -168,16 +252,10 @@ fn leads_back(root: &Group, path: &str) -> Result<bool> {
 }
 
 impl NativeTable {
-    /// Opens a table that the group `_ctds` describes; `tables` are the paths of the groups of all
-    /// such tables.
-    fn open(
-        root: &Group,
-        described: &DescribedTable,
-        tables: &HashSet<String>,
-        source: Arc<dyn ReadAt>,
-    ) -> Result<Self> {
+    /// Opens a table that the group `_ctds` describes.
+    fn open(opening: &Opening, described: &DescribedTable) -> Result<Self> {
         let path = &described.path;
-        let group = root.group(&path[1..])?;
+        let group = opening.root.group(&path[1..])?;
         let document = described.document()?;
         // before any other dataset is opened
         let rows = stated_rows(&group, &document)?;
@@ -185,7 +263,7 @@ impl NativeTable {
         let keywords = document.keywords.record().context("keywords")?;
         let mut table_names = HashMap::new();
         document.keywords.collect_table_names(&mut table_names);
-        let mut notes = Notes::default();
+        let mut notes = (opening.notes)();
         let found = existing_columns(&group, described.exact()?, &mut table_names, &mut notes)?;
         let bindings = found.iter().map(|column| column.manager).collect();
         let (columns, mut forms): (Vec<ColumnInfo>, Vec<StoredForm>) =
@@ -210,12 +288,12 @@ impl NativeTable {
             damage: Vec::new(),
             group,
             exact: Some(described.exact()?.clone()),
-            source,
+            source: opening.source.clone(),
         };
         // nothing can be added to a live table
         if !live {
             table.take_edited_rows();
-            table.add_columns(tables)?;
+            table.add_columns(&opening.known)?;
         }
         table.layout = Layout { bindings, ..document.layout()? };
         table.damage = document.damage;
@@ -240,9 +318,13 @@ impl NativeTable {
     /// Adds the columns that a user has made in the group of the table.
     fn add_columns(&mut self, tables: &HashSet<String>) -> Result<()> {
         let added = undescribed::columns(&self.group, &self.forms, tables, &mut self.notes)?;
+        let is_damaged = self.notes.damage.as_ref().is_some_and(|damage| !damage.is_empty());
         for (column, form, found) in added {
             if found == self.rows {
-                self.notes.say(format!("column {} was added", column.desc.name));
+                // a column whose description is damaged looks like one that was added
+                if !is_damaged {
+                    self.notes.say(format!("column {} was added", column.desc.name));
+                }
                 self.columns.push(column);
                 self.forms.push(form);
             } else {
@@ -259,10 +341,10 @@ impl NativeTable {
     ///
     /// # Errors
     /// `Unsupported` if its datasets have different numbers of rows, as columns never have.
-    fn open_by_hand(root: &Group, path: &str, tables: &HashSet<String>, source: Arc<dyn ReadAt>) -> Result<Self> {
-        let group = root.group(&path[1..])?;
-        let mut found = undescribed::table(root, &group)?;
-        let mut columns = undescribed::columns(&group, &[], tables, &mut found.notes)?;
+    fn open_by_hand(opening: &Opening, path: &str, mut notes: Notes) -> Result<Self> {
+        let group = opening.root.group(&path[1..])?;
+        let found = undescribed::table(&opening.root, &group, &mut notes)?;
+        let mut columns = undescribed::columns(&group, &[], &opening.known, &mut notes)?;
         let rows = match (group.has(ROW), columns.first()) {
             (true, _) => group.dataset(ROW)?.shape()?.last().copied().unwrap_or_default(),
             (false, first) => first.map_or(0, |(_, _, rows)| *rows),
@@ -272,7 +354,7 @@ impl NativeTable {
                 let is_column = *found_rows == rows;
                 if !is_column {
                     let why = format!("it has {found_rows} rows, the table has {rows}");
-                    found.notes.not_a_column(&group, &form.link, why);
+                    notes.not_a_column(&group, &form.link, why);
                 }
                 is_column
             });
@@ -300,12 +382,12 @@ impl NativeTable {
             groups: found.groups,
             layout: Layout::default(),
             exact_name: None,
-            notes: found.notes,
+            notes,
             written: Ok(None),
             damage: Vec::new(),
             group,
             exact: None,
-            source,
+            source: opening.source.clone(),
         })
     }
 
@@ -344,11 +426,14 @@ fn existing_columns(
     table_names: &mut HashMap<BString, String>,
     notes: &mut Notes,
 ) -> Result<Vec<DescribedColumn>> {
-    let mut found = described_columns(exact, table_names)?;
+    let mut found = described_columns(exact, table_names, notes)?;
+    let damage = group.damage();
     found.retain(|column| {
         let is_present = column.form.kind == FormKind::Missing || group.has(&column.form.link);
-        if !is_present {
-            notes.say(format!("column {} was removed", column.info.desc.name));
+        match &damage {
+            _ if is_present => {}
+            None => notes.say(format!("column {} was removed", column.info.desc.name)),
+            Some(error) => notes.lost(&column.info.desc.name.to_str_lossy(), error),
         }
         is_present
     });
