@@ -22,7 +22,8 @@ COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTIN
           'examples/tutorial.ipynb': 'tutorial.ipynb', 'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE',
           'CITATION.cff': 'CITATION.cff'}
 # folders to which links lead, and the pages in their place
-FOLDERS = {'docs/formats': 'formats/table.md', 'docs/decisions': 'decisions/0001-digest-while-converting.md'}
+FOLDERS = {'docs/reference/formats': 'reference/formats/table.md',
+           'docs/explanation/decisions': 'explanation/decisions/0001-digest-while-converting.md'}
 MADE = {}
 TITLES = {}     # of the pages, by path, from the navigation
 

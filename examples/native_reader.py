@@ -1,15 +1,7 @@
-# Reading a native file with h5py alone
+"""Reads a native file (docs/reference/layout.md) with h5py alone: all tables, columns and keywords, exactly.
 
-Whatever `to-hdf5` writes can be read without this package: [layout.md](../layout.md) is the specification, and the program below
-follows it in a hundred lines. It reads all tables, columns and keywords, exactly. Other implementations may start from it; a
-test runs it on tables of every kind and compares each cell with casacore's.
-
-Edited files may also have columns and tables that `_ctds` does not know ([Edits](../layout.md#edits)), and live files
-have `committed_rows` ([Live files](../layout.md#live-files)); the program leaves both out.
-
-<!-- tested by tests/python/convert/test_plain_h5py.py -->
-```python
-"""Reads a native file: tables(file), documents(group), cells(group, document), keywords(document)."""
+tables(file), documents(group), cells(group, document), keywords(document)
+"""
 import json
 import struct
 
@@ -110,14 +102,13 @@ def scalar(kind, found):
     if kind == "string" and isinstance(found, dict):
         return bytes.fromhex(found["bytes"])
     return found
-```
 
-<!-- not run: my.h5 is yours -->
-```python
-with h5py.File("my.h5") as file:
-    for name, group in tables(file).items():
-        document, columns = documents(group)
-        print(name, keywords(document))
-        for column in columns.values():
-            print(" ", column["name"], cells(group, column)[:1])
-```
+
+if __name__ == "__main__":
+    import sys
+    with h5py.File(sys.argv[1]) as file:
+        for name, group in tables(file).items():
+            document, columns = documents(group)
+            print(name, keywords(document))
+            for column in columns.values():
+                print(" ", column["name"], cells(group, column)[:1])
