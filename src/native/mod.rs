@@ -1,6 +1,6 @@
-//! The layout of native HDF5 files (docs/layout.md), in which this program stores casacore tables:
-//! names of objects, JSON documents that describe tables and columns, forms of storing cells, and
-//! readers. Used by conversion and live files.
+//! The layout of native HDF5 files (docs/reference/layout.md), in which this program stores
+//! casacore tables: names of objects, JSON documents that describe tables and columns, forms of
+//! storing cells, and readers. Used by conversion and live files.
 
 mod attributes;
 mod axes;
