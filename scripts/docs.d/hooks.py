@@ -19,6 +19,7 @@ LOG = logging.getLogger('mkdocs.plugins.h5bridge')
 COMMANDS = 'reference/commands/'
 # files of the repository that are on the site as well
 COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTING.md': 'contributing.md',
+          'SECURITY.md': 'security.md', 'CODE_OF_CONDUCT.md': 'conduct.md',
           'examples/tutorial.ipynb': 'tutorial.ipynb', 'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE',
           'CITATION.cff': 'CITATION.cff'}
 # folders to which links lead, and the pages in their place
