@@ -20,8 +20,8 @@ COMMANDS = 'reference/commands/'
 # files of the repository that are on the site as well
 COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTING.md': 'contributing.md',
           'SECURITY.md': 'security.md', 'CODE_OF_CONDUCT.md': 'conduct.md',
-          'examples/tutorial.ipynb': 'tutorial.ipynb', 'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE',
-          'CITATION.cff': 'CITATION.cff'}
+          'examples/tutorial.ipynb': 'tutorial.ipynb', 'examples/native_reader.py': 'native_reader.py',
+          'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE', 'CITATION.cff': 'CITATION.cff'}
 # folders to which links lead, and the pages in their place
 FOLDERS = {'docs/reference/formats': 'reference/formats/table.md',
            'docs/explanation/decisions': 'explanation/decisions/0001-digest-while-converting.md'}
