@@ -1,5 +1,5 @@
 //! The loops that conversions spend their time in: `cargo bench --features internals`.
-//! docs/testing.md.
+//! CONTRIBUTING.md.
 
 use ctds_hdf5::internals::kernels::{self, Kernel};
 use divan::Bencher;

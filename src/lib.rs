@@ -118,8 +118,8 @@ pub fn open_table(path: impl AsRef<std::path::Path>) -> Result<Table> {
 #[doc = include_str!("../README.md")]
 struct Readme;
 #[cfg(doctest)]
-#[doc = include_str!("../docs/writing.md")]
+#[doc = include_str!("../docs/reference/rust.md")]
 struct DocsWriting;
 #[cfg(doctest)]
-#[doc = include_str!("../docs/live.md")]
+#[doc = include_str!("../docs/reference/live.md")]
 struct DocsLive;

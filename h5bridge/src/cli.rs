@@ -147,8 +147,8 @@ pub(crate) enum Verb {
     Digest(digest::Args),
     /// Name what readers of an HDF5 file cannot use
     ///
-    /// A native HDF5 file is checked against the rules of its layout (docs/layout.md), and what
-    /// h5py, xarray, MATLAB and other readers cannot use is reported.
+    /// A native HDF5 file is checked against the rules of its layout (docs/reference/layout.md),
+    /// and what h5py, xarray, MATLAB and other readers cannot use is reported.
     Lint(lint::Args),
     /// Keep a live HDF5 file in step with a growing table
     ///

@@ -51,7 +51,7 @@ fn exit_codes() -> String {
     let lines: String = Status::ALL.iter().map(line).collect();
     format!(
         "Exit codes\n\n{lines}\nMessages are on stderr, one line each, and begin with `h5bridge: `. With --json, the document\n\
-         on stdout has `status` (the words above), `code`, `warnings` and, after a failure, `error`.\n\nMore: docs/messages.md shows \
+         on stdout has `status` (the words above), `code`, `warnings` and, after a failure, `error`.\n\nMore: docs/reference/messages.md shows \
          messages of each\n"
     )
 }

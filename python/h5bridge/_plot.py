@@ -35,7 +35,7 @@ Kind: TypeAlias = Literal[
     "image",
 ]
 Parameter: TypeAlias = str | int | float | Sequence[str | int | float]
-"""A value as docs/plots.md has it: `spw=1`, `corr=["XX", "YY"]`, `baseline="m000-m001"`; two ends of a range,
+"""A value as docs/reference/plots.md has it: `spw=1`, `corr=["XX", "YY"]`, `baseline="m000-m001"`; two ends of a range,
 `chan=(10, 20)`."""
 
 _RANGES = ("time", "chan")
@@ -65,7 +65,7 @@ class Frame:
     """`raster` with shape (y, x) and the edges `x` and `y` of its cells; or `x` with shape (n,) and `y` with shape
     (line, n), with the smallest and largest of each bin as `low` and `high` where a bin has several."""
     document: dict[str, Any] = field(repr=False)
-    """All that the frame says of itself; docs/plots.md."""
+    """All that the frame says of itself; docs/reference/plots.md."""
 
 
 @dataclass(frozen=True)

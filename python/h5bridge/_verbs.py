@@ -101,7 +101,7 @@ class Finding:
 
     rule: str
     breaks_layout: bool
-    """Whether it breaks docs/layout.md; if not, it is a note about readers."""
+    """Whether it breaks docs/reference/layout.md; if not, it is a note about readers."""
     object: str
     """The path of the group or dataset."""
     attribute: str | None

@@ -9,7 +9,7 @@
 The results are those of python-casacore 3.8: arrays, lists of strings, `{"shape": …, "array": …}` for strings with
 several axes, False for undefined cells in `getvarcol`. Tables in containers and native HDF5 files are read likewise.
 Nothing can be written, and there is no TaQL: those methods raise `UnsupportedError`. All other errors are `TableError`,
-a `RuntimeError` as in python-casacore. docs/casacore.md says what is there.
+a `RuntimeError` as in python-casacore. docs/howto/casacore.md says what is there.
 """
 
 from __future__ import annotations

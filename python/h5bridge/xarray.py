@@ -6,7 +6,8 @@
     tree["MAIN/DATA"].mean("row").compute()
 
 The tree has the groups, names, dimensions, coordinates and attributes that `h5bridge to-hdf5` gives its files, whether
-`my.ms` is a table directory, a table in a container or a native HDF5 file. Nothing is converted. See docs/xarray.md.
+`my.ms` is a table directory, a table in a container or a native HDF5 file. Nothing is converted. See
+docs/reference/xarray.md.
 """
 
 from __future__ import annotations

@@ -19,10 +19,13 @@ LOG = logging.getLogger('mkdocs.plugins.h5bridge')
 COMMANDS = 'reference/commands/'
 # files of the repository that are on the site as well
 COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTING.md': 'contributing.md',
-          'examples/tutorial.ipynb': 'tutorial.ipynb', 'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE',
-          'CITATION.cff': 'CITATION.cff'}
+          'SECURITY.md': 'security.md', 'CODE_OF_CONDUCT.md': 'conduct.md',
+          'examples/tutorial.ipynb': 'tutorial.ipynb', 'examples/native_reader.py': 'native_reader.py',
+          'examples/manifest_to_icechunk.py': 'manifest_to_icechunk.py',
+          'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE', 'CITATION.cff': 'CITATION.cff'}
 # folders to which links lead, and the pages in their place
-FOLDERS = {'docs/formats': 'formats/table.md', 'docs/decisions': 'decisions/0001-digest-while-converting.md'}
+FOLDERS = {'docs/reference/formats': 'reference/formats/table.md',
+           'docs/explanation/decisions': 'explanation/decisions/0001-digest-while-converting.md'}
 MADE = {}
 TITLES = {}     # of the pages, by path, from the navigation
 
@@ -97,6 +100,7 @@ def on_page_markdown(markdown, page, config, files):
     if here == 'index.md':
         page.meta['hide'] = ['navigation', 'toc']
     if here == 'reference/python.md':
+        markdown = name_blocks(markdown)
         check_names(markdown, here)
 
     check_lists(markdown, here)
@@ -133,6 +137,15 @@ def on_page_markdown(markdown, page, config, files):
     return outside_code(markdown, change)
 
 
+def name_blocks(markdown):
+    """`markdown` with a block of mkdocstrings for each name of lines such as `::: h5bridge._verbs: pack, unpack {OPTIONS}`."""
+    def blocks(match):
+        options = '\n    options: ' + match[3] if match[3] else ''
+        return '\n\n'.join('::: %s.%s%s' % (match[1], name, options) for name in match[2].split(', '))
+
+    return re.sub(r'^::: ([\w.]+): ([\w, ]+?)(?: (\{.*\}))?$', blocks, markdown, flags=re.MULTILINE)
+
+
 def check_lists(markdown, page):
     """Python-Markdown begins a list after an empty line only; GitHub everywhere."""
     previous, is_list = '', False
@@ -154,4 +167,4 @@ def check_names(markdown, page):
     shown = set(re.findall(r'^::: h5bridge\.([\w.]+)$', markdown, re.MULTILINE))
     public = {'%s.%s' % (home, name) for home, names in homes.items() for name in names} | set(modules)
     for name in sorted(public - shown):
-        LOG.warning("%s lacks h5bridge.%s: add '::: h5bridge.%s'", page, name.split('.')[-1], name)
+        LOG.warning("%s lacks h5bridge.%s: add it to '::: h5bridge.%s'", page, name.split('.')[-1], name.rpartition('.')[0])

@@ -122,7 +122,7 @@ RECURSIONS = [
 
 # ---- literals -------------------------------------------------------------------------------------------------------
 
-# Names of the native layout (docs/layout.md). Each stands in one string literal of the sources, alone or as a part of a
+# Names of the native layout (docs/reference/layout.md). Each stands in one string literal of the sources, alone or as a part of a
 # path. The expression matches a part; {…} are holes of format!.
 LITERALS = {
     'MAIN': r'MAIN',

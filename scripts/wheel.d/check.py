@@ -11,7 +11,7 @@ import sys
 import tarfile
 import zipfile
 
-# bytes of a wheel, and of a source archive, which has the built pages of the server; docs/decisions/0007-python-package.md
+# bytes of a wheel, and of a source archive, which has the built pages of the server; docs/explanation/decisions/0007-python-package.md
 LIMIT = 12_000_000
 ARCHIVE_LIMIT = 3_000_000
 EXPORTED = {'PyInit__native'}

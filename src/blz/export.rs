@@ -1,5 +1,5 @@
-//! Exports arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written
-//! here".
+//! Exports arrays in the formats of blz, bcolz and bloscpack; see docs/reference/formats/blz.md,
+//! "Written here".
 
 use std::path::Path;
 

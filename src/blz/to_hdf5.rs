@@ -1,5 +1,5 @@
 //! Converts BLZ arrays to HDF5: each array becomes a dataset, whose chunks have the same number of
-//! rows as those of the array. The layout: docs/layout.md, "Arrays".
+//! rows as those of the array. The layout: docs/reference/layout.md, "Arrays".
 
 use std::path::Path;
 

@@ -3,6 +3,11 @@
 //!
 //! A kind of container is a folder here that exports its [`Format`], and a line in [`FORMATS`].
 //! Everything above sees [`Container`] and [`ContainerMut`] only.
+//!
+//! A container may consist of several files: it is recognised by one of them and names the others,
+//! its `parts`. A format that must know all files before the first is written has `create_for` in
+//! place of `create`; its `properties` make the same container again, and the format `hdf5` keeps
+//! them as attributes.
 
 #[cfg(test)]
 mod archives_tests;

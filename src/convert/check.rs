@@ -1,4 +1,4 @@
-//! Checks a native HDF5 file against its stored digests. docs/layout.md, "Digests".
+//! Checks a native HDF5 file against its stored digests. docs/reference/layout.md, "Digests".
 
 use std::path::Path;
 

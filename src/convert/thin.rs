@@ -1,5 +1,5 @@
 //! Makes thin tables: table directories whose files with large tiles are links to an HDF5 file.
-//! docs/thin.md.
+//! docs/howto/share.md.
 
 use std::path::{Path, PathBuf};
 

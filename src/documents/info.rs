@@ -1,4 +1,4 @@
-//! Documents of `info`. docs/info.md describes their members.
+//! Documents of `info`. docs/reference/info.md describes their members.
 
 use std::path::Path;
 

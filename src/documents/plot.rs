@@ -34,7 +34,7 @@ pub struct Drawing<P = DrawnPlot> {
     /// Title, axes and selection.
     pub plot: P,
     /// An object with the arrays by name, as nested lists with null for numbers that are not
-    /// finite; docs/plots.md lists them. Missing in documents for the Python package.
+    /// finite; docs/reference/plots.md lists them. Missing in documents for the Python package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrays: Option<Json>,
 }

@@ -270,8 +270,8 @@ pub struct CheckedLinks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Lint {
-    /// Whether the file follows docs/layout.md, also if some readers do not support everything in
-    /// it.
+    /// Whether the file follows docs/reference/layout.md, also if some readers do not support
+    /// everything in it.
     pub follows_layout: bool,
     /// Amount of objects that were checked.
     pub checked: CheckedObjects,
@@ -308,7 +308,7 @@ pub struct CheckedObjects {
 pub struct LintFinding {
     /// Identifier of the rule, such as `chunk-index`.
     pub rule: String,
-    /// Whether the object breaks docs/layout.md, or only lacks support in some readers.
+    /// Whether the object breaks docs/reference/layout.md, or only lacks support in some readers.
     pub breaks_layout: bool,
     /// HDF5 path of the object; `/` for the root group or the whole file.
     pub object: String,

@@ -2,7 +2,7 @@
 //! benchmarks. Not part of the API: it changes at any time.
 //!
 //! The feature `internals` makes it visible; the library's own tests have it always.
-//! docs/testing.md.
+//! CONTRIBUTING.md.
 #![allow(missing_docs, reason = "hidden from the documentation")]
 
 pub mod fuzz;

@@ -1,4 +1,4 @@
-//! Facts about the objects of a native file (HDF5 in the layout of docs/layout.md), which
+//! Facts about the objects of a native file (HDF5 in the layout of docs/reference/layout.md), which
 //! `h5bridge lint` collects first and then tests against its rules.
 
 use crate::h5::{IndexKind, Plugin};
@@ -53,7 +53,7 @@ pub(super) struct DatasetFacts {
     pub(super) lost_scales: usize,
 }
 
-/// Kind of group that a dataset is in, docs/layout.md.
+/// Kind of group that a dataset is in, docs/reference/layout.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Table,

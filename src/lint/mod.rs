@@ -1,5 +1,5 @@
-//! Checks whether HDF5 files follow this project's layout (docs/layout.md), and whether programs
-//! that read HDF5 are known to support everything in them.
+//! Checks whether HDF5 files follow this project's layout (docs/reference/layout.md), and whether
+//! programs that read HDF5 are known to support everything in them.
 //!
 //! ```
 //! use ctds_hdf5::convert::ToHdf5;
@@ -28,8 +28,8 @@ pub use rules::{Finding, Reader, Requirement, Rule};
 
 use crate::error::Result;
 
-/// Checks whether an HDF5 file follows this project's layout (docs/layout.md), and which programs
-/// that read HDF5 do not support everything in it.
+/// Checks whether an HDF5 file follows this project's layout (docs/reference/layout.md), and which
+/// programs that read HDF5 do not support everything in it.
 #[derive(Debug, Clone)]
 #[must_use = "`run` reads the file"]
 pub struct Lint {
@@ -40,8 +40,8 @@ pub struct Lint {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LintReport {
-    /// Violations of docs/layout.md, and things that some programs which read HDF5 do not support:
-    /// in the order of [`Lint::rules`], for each rule in the order of the file's objects.
+    /// Violations of docs/reference/layout.md, and things that some programs which read HDF5 do not
+    /// support: in the order of [`Lint::rules`], for each rule in the order of the file's objects.
     pub findings: Vec<Finding>,
     /// Number of groups in the file that were checked.
     pub groups: u64,
@@ -52,13 +52,13 @@ pub struct LintReport {
 }
 
 impl Lint {
-    /// Prepares to check whether the HDF5 file at `path` follows docs/layout.md.
+    /// Prepares to check whether the HDF5 file at `path` follows docs/reference/layout.md.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Lint { path: path.as_ref().to_owned() }
     }
 
-    /// All rules that files are checked against: first those of docs/layout.md, then those about
-    /// programs that read HDF5.
+    /// All rules that files are checked against: first those of docs/reference/layout.md, then
+    /// those about programs that read HDF5.
     pub fn rules() -> &'static [Rule] {
         rules::RULES
     }
@@ -79,8 +79,8 @@ impl Lint {
 }
 
 impl LintReport {
-    /// Whether the file follows docs/layout.md. Findings about readers that do not support
-    /// everything in the file do not count.
+    /// Whether the file follows docs/reference/layout.md. Findings about readers that do not
+    /// support everything in the file do not count.
     pub fn follows_layout(&self) -> bool {
         self.findings.iter().all(|finding| finding.rule.requirement == Requirement::Reader)
     }

@@ -78,7 +78,7 @@ impl Reader {
 /// The kind of requirement that a file does not meet if a rule of `lint` finds something in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// The file does not follow docs/layout.md.
+    /// The file does not follow docs/reference/layout.md.
     Layout,
     /// The file is as it should be, but some readers do not support everything in it.
     Reader,
@@ -91,11 +91,11 @@ pub enum Requirement {
 pub struct Rule {
     /// Identifier of the rule, such as `chunk-index`, in the output of `h5bridge lint --json`.
     pub name: &'static str,
-    /// Whether an object with the flaw of this rule violates docs/layout.md, or only lacks support
-    /// in some programs that read HDF5.
+    /// Whether an object with the flaw of this rule violates docs/reference/layout.md, or only
+    /// lacks support in some programs that read HDF5.
     pub requirement: Requirement,
     /// The readers that have difficulties with an object that has the flaw of this rule; empty for
-    /// rules of docs/layout.md, which concern all readers.
+    /// rules of docs/reference/layout.md, which concern all readers.
     pub readers: &'static [Reader],
     /// Sentence for the user: why it matters that an object has the flaw of this rule.
     pub why: &'static str,
@@ -130,7 +130,7 @@ enum Check {
     Name(fn(&str) -> Option<String>),
     /// A finding for each table and column that cannot be read.
     Unreadable,
-    /// A finding for each committed (named) type, which docs/layout.md does not allow.
+    /// A finding for each committed (named) type, which docs/reference/layout.md does not allow.
     Type,
 }
 
@@ -173,7 +173,7 @@ const NETCDF_NAME: usize = 255;
 /// Readers that know structures of HDF5 1.8 only.
 const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
 
-/// First the rules of docs/layout.md, then those about programs that read HDF5.
+/// First the rules of docs/reference/layout.md, then those about programs that read HDF5.
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "unreadable",
@@ -204,7 +204,7 @@ pub(super) static RULES: &[Rule] = &[
         requirement: Requirement::Layout,
         readers: &[],
         why: "a column has little-endian numbers, booleans, complex numbers or strings, of the types that casacore has",
-        next: "store the column with one of the types in docs/layout.md, in h5py for example with `astype`",
+        next: "store the column with one of the types in docs/reference/layout.md, in h5py for example with `astype`",
         check: Check::Dataset(foreign_type),
     },
     Rule {
@@ -406,8 +406,8 @@ fn is_float(element: &Datatype) -> bool {
     matches!(&element.class, Class::Float(layout) if layout.order == ByteOrder::Little) && matches!(element.size, 4 | 8)
 }
 
-/// The type in words, if docs/layout.md does not allow it. Dimension scales, `committed_rows` and
-/// datasets outside tables are not checked.
+/// The type in words, if docs/reference/layout.md does not allow it. Dimension scales,
+/// `committed_rows` and datasets outside tables are not checked.
 fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     // scales without values are of netCDF's type
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {

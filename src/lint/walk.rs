@@ -1,5 +1,5 @@
-//! Reads the facts about all objects of a native file (HDF5 in the layout of docs/layout.md) that
-//! the rules of `lint` examine.
+//! Reads the facts about all objects of a native file (HDF5 in the layout of
+//! docs/reference/layout.md) that the rules of `lint` examine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

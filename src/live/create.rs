@@ -1,5 +1,5 @@
 //! Creates the structure of a live file: all groups, datasets and attributes, before the first row.
-//! docs/layout.md, docs/live.md.
+//! docs/reference/layout.md, docs/reference/live.md.
 
 use std::path::Path;
 

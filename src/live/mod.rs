@@ -1,5 +1,5 @@
 //! Live files: HDF5 files with casacore tables that grow while other processes read them (SWMR).
-//! docs/live.md.
+//! docs/reference/live.md.
 //!
 //! A [`Schema`] declares tables and columns; [`create`](Schema::create) makes a [`Writer`] of it,
 //! which appends rows in batches and commits them. A [`Reader`] reads the committed rows from any

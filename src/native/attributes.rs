@@ -1,6 +1,6 @@
 //! Writes casacore keywords as plain HDF5 attributes that other programs show, and finds what a
-//! user has changed in these attributes since the native HDF5 file was made. docs/layout.md,
-//! "Keywords" and "Edits".
+//! user has changed in these attributes since the native HDF5 file was made.
+//! docs/reference/layout.md, "Keywords" and "Edits".
 //!
 //! The attributes that the exact keywords give are computed once more and compared with the
 //! existing ones.

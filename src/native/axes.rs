@@ -1,5 +1,5 @@
 //! Chooses and writes the dimension scales of a native HDF5 file: datasets that give the axes of
-//! other datasets names and coordinates. docs/layout.md, "Dimension scales".
+//! other datasets names and coordinates. docs/reference/layout.md, "Dimension scales".
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

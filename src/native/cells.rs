@@ -1,5 +1,5 @@
 //! Reads the cells of a column from a native HDF5 file in the storage forms dense, ragged and
-//! records; `cubes.rs` those in hypercubes. docs/layout.md, "A column".
+//! records; `cubes.rs` those in hypercubes. docs/reference/layout.md, "A column".
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Reads the cells of a column in hypercubes from a native HDF5 file. Two datasets have the
 //! hypercube of each row and its **position** in it. The positions of a hypercube are one axis of
-//! its dataset, the slowest; or its **grid**, the two slowest: times and baselines. docs/layout.md,
-//! "A column", "MSv4".
+//! its dataset, the slowest; or its **grid**, the two slowest: times and baselines.
+//! docs/reference/layout.md, "A column", "MSv4".
 
 use std::ops::Range;
 use std::sync::OnceLock;

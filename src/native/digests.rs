@@ -1,6 +1,6 @@
 //! The digests that a native HDF5 file stores of its tables and columns, to verify its content
 //! later, by the rules of CTFP-2 (BLAKE3) or, in older files, CTFP-1 (SHA-256), which do not depend
-//! on the storage. docs/layout.md, "Digests".
+//! on the storage. docs/reference/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};

@@ -1,5 +1,5 @@
 //! Reads and writes the root attributes of native HDF5 files, and the JSON documents under `_ctds`
-//! that describe tables and columns exactly. docs/layout.md, "Exact values".
+//! that describe tables and columns exactly. docs/reference/layout.md, "Exact values".
 //!
 //! Members stand in the order in which they are written. Files of format version 1.0 need not have
 //! those with a default.

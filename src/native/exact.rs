@@ -1,5 +1,5 @@
 //! Converts elements to the type of their column without loss: a user may have made the dataset of
-//! a column again in another type. docs/layout.md, "Edits".
+//! a column again in another type. docs/reference/layout.md, "Edits".
 
 use crate::h5::Wide;
 use crate::value::{Complex32, DataType, Values};

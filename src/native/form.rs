@@ -1,5 +1,5 @@
 //! The storage forms (dense, hypercubes, ragged …) that the cells of a column have in a native HDF5
-//! file: which datasets there are, and what they hold. docs/layout.md, "A column".
+//! file: which datasets there are, and what they hold. docs/reference/layout.md, "A column".
 
 use serde::{Deserialize, Serialize};
 

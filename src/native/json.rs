@@ -1,5 +1,5 @@
-//! Casacore records as JSON without loss: names, order, types, bits. docs/layout.md, "Exact
-//! values".
+//! Casacore records as JSON without loss: names, order, types, bits. docs/reference/layout.md,
+//! "Exact values".
 
 use std::collections::HashMap;
 

@@ -1,6 +1,16 @@
-//! The layout of native HDF5 files (docs/layout.md), in which this program stores casacore tables:
-//! names of objects, JSON documents that describe tables and columns, forms of storing cells, and
-//! readers. Used by conversion and live files.
+//! The layout of native HDF5 files (docs/reference/layout.md), in which this program stores
+//! casacore tables: names of objects, JSON documents that describe tables and columns, forms of
+//! storing cells, and readers. Used by conversion and live files.
+//!
+//! | file             | purpose                                                              |
+//! |------------------|----------------------------------------------------------------------|
+//! | `names.rs`       | names of groups and datasets                                         |
+//! | `form.rs`        | the datasets of a column                                             |
+//! | `document.rs`    | the documents of `_ctds`, with casacore values by `json.rs`          |
+//! | `attributes.rs`  | keywords as attributes, and edits of them                            |
+//! | `axes.rs`        | dimension scales                                                     |
+//! | `raw_strings.rs` | strings that HDF5 cannot hold                                        |
+//! | `table`          | reads a table by all of these; `undescribed.rs`: one without `_ctds` |
 
 mod attributes;
 mod axes;

@@ -1,4 +1,5 @@
-//! The names of groups and datasets in a native HDF5 file, each defined once. docs/layout.md.
+//! The names of groups and datasets in a native HDF5 file, each defined once.
+//! docs/reference/layout.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 

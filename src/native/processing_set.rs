@@ -1,5 +1,5 @@
 //! The group of a processing set of MSv4 in a native HDF5 file, and attributes of its objects.
-//! docs/layout.md, "MSv4".
+//! docs/reference/layout.md, "MSv4".
 
 use bstr::ByteSlice;
 

@@ -1,5 +1,5 @@
 //! Stores the exact bytes of column strings that HDF5 cannot hold, because they are not UTF-8 or
-//! contain a NUL. docs/layout.md, "Exact values".
+//! contain a NUL. docs/reference/layout.md, "Exact values".
 
 use std::borrow::Cow;
 use std::collections::HashMap;

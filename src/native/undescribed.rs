@@ -1,5 +1,6 @@
 //! Reads tables and columns that a user made in a native HDF5 file or added to it, for example with
-//! h5py, so that the group `_ctds` does not describe them. docs/layout.md, "Files made by hand".
+//! h5py, so that the group `_ctds` does not describe them. docs/reference/layout.md, "Files made by
+//! hand".
 
 use std::collections::{HashMap, HashSet};
 

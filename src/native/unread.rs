@@ -1,5 +1,5 @@
 //! Finds what a native HDF5 file holds that no table has, because a user has added it where nothing
-//! reads it: a conversion says that it is left out. docs/layout.md, "Edits".
+//! reads it: a conversion says that it is left out. docs/reference/layout.md, "Edits".
 
 use std::collections::HashSet;
 

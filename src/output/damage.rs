@@ -1,6 +1,6 @@
 //! Records of the damaged parts of a source that are left out of the result. A converted HDF5 file
-//! stores them as the member `damage` in the JSON document of the main table. docs/layout.md,
-//! "Salvaged files".
+//! stores them as the member `damage` in the JSON document of the main table.
+//! docs/reference/layout.md, "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;

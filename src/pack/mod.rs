@@ -1,4 +1,5 @@
-//! Packs the files of tables into containers and unpacks them, byte for byte. docs/packing.md.
+//! Packs the files of tables into containers and unpacks them, byte for byte.
+//! docs/reference/containers.md.
 //!
 //! | type             | does                                                                                       |
 //! |------------------|--------------------------------------------------------------------------------------------|

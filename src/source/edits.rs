@@ -1,4 +1,4 @@
-//! Changes that users have made in a native HDF5 file. docs/layout.md, "Edits".
+//! Changes that users have made in a native HDF5 file. docs/reference/layout.md, "Edits".
 
 use super::processing_set::SetChange;
 use super::{Source, coordinates};

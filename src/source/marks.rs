@@ -1,5 +1,5 @@
 //! Marks: digests of a column's bytes up to positions at regular distances, which tell where a
-//! column begins to differ. docs/layout.md, "Digests".
+//! column begins to differ. docs/reference/layout.md, "Digests".
 
 use std::ops::Range;
 

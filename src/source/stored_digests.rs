@@ -1,5 +1,5 @@
-//! Verifies a native HDF5 file by the digests that it stores of its own content. docs/layout.md,
-//! "Digests".
+//! Verifies a native HDF5 file by the digests that it stores of its own content.
+//! docs/reference/layout.md, "Digests".
 
 use std::ops::Range;
 

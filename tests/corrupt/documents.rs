@@ -1,5 +1,5 @@
-//! Random changes to the documents of native files (docs/layout.md), the same ones in every run:
-//! they stay JSON mostly, with other numbers, names and shapes.
+//! Random changes to the documents of native files (docs/reference/layout.md), the same ones in
+//! every run: they stay JSON mostly, with other numbers, names and shapes.
 //!
 //! `H5BRIDGE_LONG=1` tries more of them, and others each time.
 

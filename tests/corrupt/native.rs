@@ -1,5 +1,5 @@
-//! Native files that are valid HDF5 but not what docs/layout.md says: objects of another type or
-//! size, attributes that contradict each other.
+//! Native files that are valid HDF5 but not what docs/reference/layout.md says: objects of another
+//! type or size, attributes that contradict each other.
 //!
 //! Damage to HDF5's own structures is found before libhdf5 sees it: one case is here, random ones
 //! are in `internals::fuzz` and in h5bridge/tests/cli.rs.

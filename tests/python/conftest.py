@@ -18,7 +18,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_configure(config):
-    config.addinivalue_line('markers', 'night(reason): a test of the night tier, which runs with H5BRIDGE_LONG=1 only (docs/testing.md)')
+    config.addinivalue_line('markers', 'night(reason): a test of the night tier, which runs with H5BRIDGE_LONG=1 only (CONTRIBUTING.md)')
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,4 +1,4 @@
-"""Reads a native file as docs/layout.md describes it, with nothing but h5py and numpy.
+"""Reads a native file as docs/reference/layout.md describes it, with nothing but h5py and numpy.
 
 Written from that page alone and not from the Rust code, so that the two check each other.
 """

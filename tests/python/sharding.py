@@ -1,4 +1,4 @@
-"""Steps of `h5bridge shard` as processes, and what is in the directory of a plan (docs/shards.md)."""
+"""Steps of `h5bridge shard` as processes, and what is in the directory of a plan (docs/reference/shards.md)."""
 import fcntl
 import json
 import os

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 MIB = 1 << 20
-# Datasets of at least this many bytes begin at a multiple of a MiB: docs/layout.md, "Blocks"
+# Datasets of at least this many bytes begin at a multiple of a MiB: docs/reference/layout.md, "Blocks"
 ALIGNED = 4 * MIB
 
 

@@ -41,7 +41,7 @@ fn path(folder: &TempDir, name: &str) -> PathBuf {
     folder.path().join(name).join("t.tab")
 }
 
-/// ScaledArrayEngine and ScaledComplexData: docs/formats, virtual engines.
+/// ScaledArrayEngine and ScaledComplexData: docs/reference/formats, virtual engines.
 fn scaled(folder: &TempDir) -> Result<()> {
     let scaled = ColumnDesc::array::<f64>("SCALED")
         .ndim(1)

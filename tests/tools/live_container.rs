@@ -1,5 +1,5 @@
 //! Appends to two files of a MultiHDF5 container until it is killed, or so many times.
-//! docs/containers.md.
+//! docs/reference/containers.md.
 //!
 //! `live_container PATH [COMMITS]`
 

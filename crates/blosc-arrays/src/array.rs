@@ -1,6 +1,6 @@
 //! Opens one array of the formats BLZ, bcolz or bloscpack, and reads its elements. The array is a
 //! directory with JSON documents and files of chunks, or a single file of chunks. The format:
-//! docs/formats/blz.md.
+//! docs/reference/formats/blz.md.
 
 use std::fmt;
 use std::sync::Arc;

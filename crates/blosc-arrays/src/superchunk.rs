@@ -1,5 +1,5 @@
 //! Reads files of Blosc chunks: bloscpack files of all versions, and the files that blz and bcolz
-//! write for each chunk. The format: docs/formats/blz.md.
+//! write for each chunk. The format: docs/reference/formats/blz.md.
 
 use std::sync::Arc;
 

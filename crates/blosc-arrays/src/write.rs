@@ -1,5 +1,5 @@
-//! Writes arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written
-//! here".
+//! Writes arrays in the formats of blz, bcolz and bloscpack; see docs/reference/formats/blz.md,
+//! "Written here".
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -20,7 +20,7 @@
 //!   and archives, text files with a line for each state of a directory. Every state can be opened;
 //!   a directory that is packed again adds only what changed.
 //!
-//! The bytes of both are described in docs/formats of the repository of
+//! The bytes of both are described in docs/reference/formats of the repository of
 //! [ctds-hdf5](https://crates.io/crates/ctds-hdf5), which packs tables into SION files as well and
 //! converts them to HDF5.
 //!

@@ -1,5 +1,5 @@
 //! Thin tables: casacore tables whose large files of tiles are symbolic links to an HDF5 file that
-//! holds the tiles. docs/thin.md.
+//! holds the tiles. docs/howto/share.md.
 //!
 //! The link record, a file `.h5bridge.json` that casacore ignores, names the HDF5 file and says
 //! where its datasets were when the links were made.

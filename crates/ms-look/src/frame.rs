@@ -163,8 +163,8 @@ pub struct Plot {
     pub series: Option<Vec<String>>,
 }
 
-/// A plot as numbers: its description (title, axes, selection) and its arrays. docs/plots.md lists
-/// the arrays of each kind of plot.
+/// A plot as numbers: its description (title, axes, selection) and its arrays.
+/// docs/reference/plots.md lists the arrays of each kind of plot.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {

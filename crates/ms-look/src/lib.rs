@@ -28,8 +28,9 @@
 //! ```
 //!
 //! Nothing is drawn: a [`Frame`] has titles, axes and arrays, and is encoded as safetensors, npy,
-//! CSV or JSON. docs/plots.md in the repository of [ctds-hdf5](https://crates.io/crates/ctds-hdf5)
-//! describes every plot; its program `h5bridge` draws them.
+//! CSV or JSON. docs/reference/plots.md in the repository of
+//! [ctds-hdf5](https://crates.io/crates/ctds-hdf5) describes every plot; its program `h5bridge`
+//! draws them.
 //!
 //! # Map
 //!

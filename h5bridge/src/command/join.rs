@@ -1,6 +1,6 @@
-//! `join --virtual` makes one HDF5 file of several native HDF5 files (layout: docs/layout.md), each
-//! with a range of rows of one table. Large columns of the new file are virtual datasets, whose
-//! elements stay in the input files.
+//! `join --virtual` makes one HDF5 file of several native HDF5 files (layout:
+//! docs/reference/layout.md), each with a range of rows of one table. Large columns of the new file
+//! are virtual datasets, whose elements stay in the input files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

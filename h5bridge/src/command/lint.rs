@@ -1,5 +1,5 @@
-//! `lint` checks a native HDF5 file against the rules of its layout (docs/layout.md), and reports
-//! what other readers cannot use in it.
+//! `lint` checks a native HDF5 file against the rules of its layout (docs/reference/layout.md), and
+//! reports what other readers cannot use in it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,9 +28,9 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint` on a native HDF5 file (one in the layout of docs/layout.md): prints each
-/// rule of the layout that the file breaks, with the HDF5 objects that break it, and what some
-/// readers cannot use in the file. Only broken rules change the exit status.
+/// Runs `h5bridge lint` on a native HDF5 file (one in the layout of docs/reference/layout.md):
+/// prints each rule of the layout that the file breaks, with the HDF5 objects that break it, and
+/// what some readers cannot use in the file. Only broken rules change the exit status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();

@@ -102,7 +102,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
     /// A file with alert rules for all live HDF5 files (to which programs append rows), one on each
-    /// line, such as "no rows for 30 s"; # begins a comment. docs/serve.md lists the rules
+    /// line, such as "no rows for 30 s"; # begins a comment. docs/reference/serve.md lists the
+    /// rules
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
     /// Number of threads that read and decode [default: one for each processor]

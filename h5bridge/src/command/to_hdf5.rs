@@ -87,9 +87,9 @@ pub(crate) struct Args {
     hdf5: Hdf5Version,
     /// Replace SOURCE by a thin table whose tiles are in OUT
     ///
-    /// The data is then stored once (docs/thin.md). SOURCE, a table directory, is replaced in one
-    /// step, after OUT and the thin table were compared with it. OUT is written as by --compress
-    /// shared.
+    /// The data is then stored once (docs/howto/share.md). SOURCE, a table directory, is replaced
+    /// in one step, after OUT and the thin table were compared with it. OUT is written as by
+    /// --compress shared.
     #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "quicklook", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
     replace: bool,
     /// With --replace: let programs write to the thin table

@@ -1,5 +1,5 @@
-//! A container of any files, each stored as a dataset in an HDF5 file. The layout: docs/layout.md,
-//! "Files".
+//! A container of any files, each stored as a dataset in an HDF5 file. The layout:
+//! docs/reference/layout.md, "Files".
 //!
 //! | in HDF5                              | is                                                                        |
 //! |--------------------------------------|---------------------------------------------------------------------------|

@@ -1,5 +1,5 @@
 //! The list of commits of a MultiHDF5 container that is appended to live, that is, while other
-//! processes read it: a row of file sizes for each commit. docs/containers.md.
+//! processes read it: a row of file sizes for each commit. docs/reference/containers.md.
 
 use std::collections::HashMap;
 

@@ -17,7 +17,8 @@ use crate::io::{ReadAt, WriteAt};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// A MultiHDF5 container, or one nested in another, that is open for writing. docs/containers.md.
+/// A MultiHDF5 container, or one nested in another, that is open for writing.
+/// docs/reference/containers.md.
 ///
 /// A new container is written in place. An existing one is copied for the first change after a
 /// commit, and the next commit puts the copy in its place.

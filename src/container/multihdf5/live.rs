@@ -1,5 +1,5 @@
 //! Live containers: MultiHDF5 containers whose files grow while other processes read them.
-//! docs/containers.md.
+//! docs/reference/containers.md.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! MultiHDF5, a container of casacore: one HDF5 file with a dataset of bytes for each file.
-//! formats/table.md 6, docs/containers.md.
+//! formats/table.md 6, docs/reference/containers.md.
 //!
 //! | file              | purpose                                                                                    |
 //! |-------------------|--------------------------------------------------------------------------------------------|

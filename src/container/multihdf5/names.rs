@@ -1,5 +1,5 @@
 //! Names of groups, datasets and attributes in a MultiHDF5 file. formats/table.md 6.1,
-//! docs/containers.md.
+//! docs/reference/containers.md.
 
 /// The group that marks an HDF5 file, or a group in it, as a container.
 pub(super) const HEADER: &str = "__MultiHDF5_Header__";

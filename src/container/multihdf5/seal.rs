@@ -1,5 +1,5 @@
 //! The seal: checksums of every byte of a MultiHDF5 container, stored after the end of the HDF5
-//! file. docs/containers.md.
+//! file. docs/reference/containers.md.
 //!
 //! | bytes | field, numbers little-endian                                                                        |
 //! |-------|-----------------------------------------------------------------------------------------------------|

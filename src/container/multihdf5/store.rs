@@ -1,5 +1,5 @@
 //! The HDF5 file of a MultiHDF5 container that is written: how a commit replaces the old state by
-//! the new one. docs/containers.md.
+//! the new one. docs/reference/containers.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};

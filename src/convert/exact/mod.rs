@@ -1,5 +1,5 @@
 //! Restorable files: restores the exact original directory, every file and every byte, from a
-//! native HDF5 file (columns as datasets). docs/restorable.md.
+//! native HDF5 file (columns as datasets). docs/reference/restorable.md.
 //!
 //! ```text
 //! while converting   files + Extent of every column ─► recipe, tried against the files ─► /_ctds/restore   [record]

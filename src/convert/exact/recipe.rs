@@ -1,6 +1,6 @@
 //! Recipes by which a restorable file (a native HDF5 file, the converted table) rebuilds each
 //! original casacore file from its datasets: in memory, and as stored under `/_ctds/restore`.
-//! docs/restorable.md.
+//! docs/reference/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;

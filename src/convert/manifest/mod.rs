@@ -1,5 +1,5 @@
 //! References to the chunks of an unconverted table, or of a native HDF5 file: readers of Zarr open
-//! them as arrays. docs/manifest.md.
+//! them as arrays. docs/howto/share.md.
 //!
 //! | file            |                                                                              |
 //! |-----------------|------------------------------------------------------------------------------|

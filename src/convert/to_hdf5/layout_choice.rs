@@ -1,4 +1,5 @@
-//! Chooses the storage form of a column in HDF5: which datasets, in which chunks. docs/layout.md.
+//! Chooses the storage form of a column in HDF5: which datasets, in which chunks.
+//! docs/reference/layout.md.
 
 use std::fmt;
 use std::ops::Range;

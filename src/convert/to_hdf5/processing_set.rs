@@ -1,6 +1,6 @@
 //! The plan of the processing set of a conversion by the schema MSv4: datasets of times, baselines,
-//! frequencies and polarizations in the group `/msv4`; `set_writer.rs` writes them. docs/layout.md,
-//! "MSv4".
+//! frequencies and polarizations in the group `/msv4`; `set_writer.rs` writes them.
+//! docs/reference/layout.md, "MSv4".
 //!
 //! A **variable** is one on the grid of times and baselines of a partition, whose elements are read
 //! from the main table. If every partition has a column as such a variable, the variables are the

@@ -6,7 +6,7 @@ pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 /// Uncompressed: few requests for much data.
 const CLOUD_CHUNK_BYTES: u64 = 4 << 20;
 /// A few pages hold the metadata of a MeasurementSet, and chunks waste little of their last page.
-/// docs/cloud.md has the measurements.
+/// docs/howto/cloud.md has the measurements.
 const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 
 /// Where a converted HDF5 file will be read; it decides how large chunks are, and where the

@@ -1,6 +1,6 @@
 //! Writes quicklooks, small versions of the visibilities, to the HDF5 file: mean, smallest and
 //! largest amplitudes and fractions of flags, by time and channel. Each level has half the
-//! resolution of the one before. docs/layout.md, "Quicklook".
+//! resolution of the one before. docs/reference/layout.md, "Quicklook".
 
 use std::collections::BTreeMap;
 use std::ops::Range;

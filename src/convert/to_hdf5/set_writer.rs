@@ -1,6 +1,6 @@
 //! Writes the processing set of a conversion by the schema MSv4: first groups, attributes and
 //! datasets, then, chunk by chunk, the elements of the variables that lie on grids of times and
-//! baselines. docs/layout.md, "MSv4".
+//! baselines. docs/reference/layout.md, "MSv4".
 
 use std::collections::HashMap;
 

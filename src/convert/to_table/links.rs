@@ -1,5 +1,5 @@
 //! Makes thin tables: their files of tiles are symbolic links to the HDF5 file that has the tiles.
-//! docs/thin.md.
+//! docs/howto/share.md.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,5 +1,5 @@
 //! Makes the tiles of a casacore table from the chunks of a source, whole chunks at a time instead
-//! of cell by cell: docs/layout.md, "Chunks and their index".
+//! of cell by cell: docs/reference/layout.md, "Chunks and their index".
 
 use std::ops::Range;
 

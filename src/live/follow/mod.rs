@@ -1,6 +1,6 @@
 //! Follows a table that casacore is still writing: copies its new and changed rows, as they appear,
-//! to a live file, an HDF5 file that others read while rows are appended. docs/live.md,
-//! "Following"; docs/decisions/0004.
+//! to a live file, an HDF5 file that others read while rows are appended. docs/reference/live.md,
+//! "Following"; docs/explanation/decisions/0004.
 
 mod cells;
 mod following;

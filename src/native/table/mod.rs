@@ -1,8 +1,8 @@
 //! A table of a native HDF5 file: its keywords and its cells. `open.rs` opens it, `edits.rs` finds
-//! edited attributes, `storage.rs` tells how cells are stored. docs/layout.md. Columns and rows are
-//! numbered from 0. The **source** is the table of the conversion that made the file, the **rows of
-//! the source** are recorded in the dimension scale of rows. A **live** file is read while it is
-//! written.
+//! edited attributes, `storage.rs` tells how cells are stored. docs/reference/layout.md. Columns
+//! and rows are numbered from 0. The **source** is the table of the conversion that made the file,
+//! the **rows of the source** are recorded in the dimension scale of rows. A **live** file is read
+//! while it is written.
 
 mod edits;
 pub(super) mod open;

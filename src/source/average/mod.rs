@@ -1,5 +1,5 @@
 //! Averages a MeasurementSet in time (the rows of a baseline) and frequency (neighbouring
-//! channels), weighted, without flagged samples. docs/averaging.md.
+//! channels), weighted, without flagged samples. docs/reference/selecting.md.
 //!
 //! | file             | purpose                                                            |
 //! |------------------|--------------------------------------------------------------------|

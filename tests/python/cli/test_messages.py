@@ -1,4 +1,4 @@
-"""docs/messages.md: messages of every exit code, provoked by commands, judged by rules, and compared with the page.
+"""docs/reference/messages.md: messages of every exit code, provoked by commands, judged by rules, and compared with the page.
 
 Each command runs in a folder of its own copies, so that every message has short paths. A message is judged by `shortcomings`: it
 names the file (or the option), the place of damage, what was found or expected, and what to do next. H5BRIDGE_UPDATE=1 writes
@@ -19,7 +19,7 @@ import pytest
 import support
 from support import h5bridge
 
-PAGE = os.path.join(support.ROOT, 'docs', 'messages.md')
+PAGE = os.path.join(support.ROOT, 'docs', 'reference', 'messages.md')
 
 
 class Case(NamedTuple):
@@ -382,7 +382,7 @@ def provoked(folder):
 
 
 def page(provoked):
-    """The text of docs/messages.md."""
+    """The text of docs/reference/messages.md."""
     listed = h5bridge('help', 'exit-codes').stdout
     meanings = {int(code): (name.strip(), said) for code, name, said in re.findall(r'^ +(\d+)  (.{27}) (.+)$', listed, re.MULTILINE)}
     parts = ['# Messages\n',

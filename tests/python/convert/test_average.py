@@ -1,4 +1,4 @@
-"""--average: against a computation with numpy from the definition in docs/averaging.md, on what python-casacore reads."""
+"""--average: against a computation with numpy from the definition in docs/reference/selecting.md, on what python-casacore reads."""
 import json
 import os
 import shutil

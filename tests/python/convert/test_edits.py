@@ -1,4 +1,4 @@
-"""Edits of native files with h5py: what `to-ms` writes afterwards, as python-casacore sees it. docs/layout.md, "Edits".
+"""Edits of native files with h5py: what `to-ms` writes afterwards, as python-casacore sees it. docs/reference/layout.md, "Edits".
 
 H5BRIDGE_LONG=1 tries more random edits; H5BRIDGE_SEED: support.seeds."""
 import random

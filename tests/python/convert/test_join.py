@@ -1,4 +1,4 @@
-"""`h5bridge join --virtual`: one file over parts of a table, read by h5py, xarray, netCDF4 and h5dump (docs/shards.md, "Several files")."""
+"""`h5bridge join --virtual`: one file over parts of a table, read by h5py, xarray, netCDF4 and h5dump (docs/howto/cluster.md, "Several files")."""
 import json
 import os
 import shutil
@@ -123,7 +123,7 @@ def test_missing_parts_read_as_fill_values(own):
         lost[first:first + count] = True
         assert np.isnan(data[lost]).all() and not np.isnan(data[~lost]).any()
         assert flag[lost].all() and not flag[~lost].all() and (antenna[lost] == -2**31).all() and (antenna[~lost] >= 0).all()
-        # what docs/shards.md says finds it
+        # what docs/howto/cluster.md says finds it
         missing = {source.file_name for source in file['MAIN/DATA'].virtual_sources() if not os.path.exists(folder / source.file_name)}
         assert missing == {os.path.basename(parts[1])}
     support.h5bridge('verify', DEMO, folder / 'joined.h5', '--follow-external', code=support.DAMAGED)

@@ -1,6 +1,5 @@
-"""docs/howto/h5py.md: its program, which has h5py and numpy only, reads what python-casacore reads from the table."""
+"""examples/native_reader.py, which has h5py and numpy only, reads what python-casacore reads from the table."""
 import os
-import re
 import shutil
 
 import h5py
@@ -10,17 +9,17 @@ import pytest
 import compare
 import support
 
-PAGE = os.path.join(support.ROOT, 'docs', 'howto', 'h5py.md')
+PROGRAM = os.path.join(support.ROOT, 'examples', 'native_reader.py')
 
 
 @pytest.fixture(scope='module')
 def program():
-    """The names of the first program of the page."""
-    with open(PAGE, encoding='utf-8') as file:
-        code = re.search(r'^```python\n(.*?)^```', file.read(), re.MULTILINE | re.DOTALL)[1]
-    assert len(code.splitlines()) <= 110 and set(re.findall(r'^import (\w+)', code, re.MULTILINE)) <= {'json', 'struct', 'h5py', 'numpy'}
-    names = {}
-    exec(compile(code, PAGE, 'exec'), names)
+    """The names of the program."""
+    with open(PROGRAM, encoding='utf-8') as file:
+        code = file.read()
+    assert len(code.splitlines()) <= 115 and {line.split()[1] for line in code.splitlines() if line.startswith('import ')} <= {'json', 'struct', 'h5py', 'numpy'}
+    names = {'__name__': 'native_reader'}
+    exec(compile(code, PROGRAM, 'exec'), names)
     return names
 
 

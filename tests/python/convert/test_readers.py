@@ -702,7 +702,7 @@ def test_lint_breaks(rule, edited):
 
 @pytest.mark.parametrize('kind', ['i1', 'u8', 'f2', '>f8', '>i2', 'c8', 'u2', 'i8', 'u1', 'S8'])
 def test_lint_types(kind, edited):
-    """The types of docs/layout.md and no others."""
+    """The types of docs/reference/layout.md and no others."""
     path = edited(lambda main: main.create_dataset('X', (main['TIME'].size,), kind))
     known = kind in ('c8', 'u2', 'i8', 'u1', 'S8')
     assert places(path, 'element-type', support.DONE if known else support.DIFFERENT) == (set() if known else {'/MAIN/X'})
@@ -722,7 +722,7 @@ def test_lint_text(converted, tmp_path):
 # ---- the table of readers -------------------------------------------------------------------------------------------
 
 VALUES = {'numbers': 'MAIN/UVW', 'strings': 'ANTENNA/NAME', 'booleans': 'MAIN/FLAG', 'complex': 'MAIN/DATA'}
-DOCS = os.path.join(support.ROOT, 'docs', 'readers.md')
+DOCS = os.path.join(support.ROOT, 'docs', 'reference', 'readers.md')
 COLUMNS = ['default file', '`--hdf5 1.8`', 'strings', 'booleans', 'complex', 'zstd, no plugin']
 
 
@@ -757,7 +757,7 @@ def markdown(head, rows):
 
 
 def test_table(verdicts):
-    """The table in docs/readers.md says what the readers did. H5BRIDGE_UPDATE=1 writes it."""
+    """The table in docs/reference/readers.md says what the readers did. H5BRIDGE_UPDATE=1 writes it."""
     if verdicts['h5dump'][0] != '1.10':
         pytest.skip('h5dump is of HDF5 %s, the table of 1.10' % verdicts['h5dump'][0])
     rows = [[reader, version, *cells] for reader, (version, cells) in verdicts.items()]
@@ -776,7 +776,7 @@ def test_table(verdicts):
 
 
 def test_rules_are_documented(converted):
-    """docs/readers.md has every rule that a file of the tests is named for."""
+    """docs/reference/readers.md has every rule that a file of the tests is named for."""
     with open(DOCS) as file:
         text = file.read()
     rules = set(re.findall(r'name: "([a-z0-9.-]+)"', open(os.path.join(support.ROOT, 'src', 'lint', 'rules.rs')).read()))

@@ -1,4 +1,4 @@
-"""Restorable files: the exact original directory comes back, from `to-ms --exact` and from docs/restorable.md alone."""
+"""Restorable files: the exact original directory comes back, from `to-ms --exact` and from docs/reference/restorable.md alone."""
 import json
 import os
 import random
@@ -37,7 +37,7 @@ def name_of(path):
 
 
 def rebuild(file, index, entry, segments):
-    """The bytes of an original file, as docs/restorable.md describes it."""
+    """The bytes of an original file, as docs/reference/restorable.md describes it."""
     out = np.zeros(entry['bytes'], np.uint8)
     for literal in (False, True):
         for stream, first, rows, count, offset, stride in segments.tolist():

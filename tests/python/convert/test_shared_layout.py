@@ -1,4 +1,4 @@
-"""`to-hdf5 --compress shared`: hypercubes of numbers are blocks (docs/layout.md), on any file system."""
+"""`to-hdf5 --compress shared`: hypercubes of numbers are blocks (docs/reference/layout.md), on any file system."""
 import json
 import subprocess
 

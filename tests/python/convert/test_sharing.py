@@ -1,4 +1,4 @@
-"""Files that share their bytes with the source (docs/sharing.md): on XFS and btrfs in images, if these may be mounted, and what
+"""Files that share their bytes with the source (docs/howto/share.md): on XFS and btrfs in images, if these may be mounted, and what
 remains of it on the file system of the tests.
 
 H5BRIDGE_LONG=1: more moments at which conversions are killed."""
@@ -251,7 +251,7 @@ def test_way_back(disk, folder):
 
 
 def sparse(path, rows):
-    """A file made by hand (docs/layout.md) with a block of ROWS rows, of which the first and the last ten are written."""
+    """A file made by hand (docs/reference/layout.md) with a block of ROWS rows, of which the first and the last ten are written."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_libver_bounds(h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_V110)
     access.set_alignment(MIB, MIB)

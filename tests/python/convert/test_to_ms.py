@@ -288,7 +288,7 @@ def test_columns_added_and_removed_in_h5py(demo, tmp_path):
 # ---- made by hand ---------------------------------------------------------------------------------------------------
 
 def test_file_made_with_h5py_alone(tmp_path):
-    """docs/layout.md, "Files made by hand"."""
+    """docs/reference/layout.md, "Files made by hand"."""
     rng = np.random.default_rng(1)
     rows = 3000
     data = (rng.normal(size=(rows, 32, 4)) + 1j).astype('c8')

@@ -338,7 +338,7 @@ def test_casacore_appends_rows(case, table, crc, tmp_path):
 
 
 def test_column_set_1_is_restored_unless_the_table_changed(tmp_path):
-    """casacore wrote table.dat of version 1 in 1994; the rule of docs/packing.md cannot give it back."""
+    """casacore wrote table.dat of version 1 in 1994; the rule of docs/reference/containers.md cannot give it back."""
     if support.corpus_missing():
         pytest.skip(support.corpus_missing())
     entry = next(e for e in support.corpus_entries() if e['name'] == 'casacore_ttable2_v1')
@@ -381,7 +381,7 @@ def test_flipped_bytes_are_found(form, tmp_path):
 
 @pytest.mark.parametrize('form', ['single-multihdf5', 'single-multihdf5-gzip', 'multihdf5-gzip'])
 def test_seal_is_as_documented(form, tmp_path):
-    """Read by docs/containers.md alone: zlib knows the checksums, h5py where the blocks of each file are."""
+    """Read by docs/reference/containers.md alone: zlib knows the checksums, h5py where the blocks of each file are."""
     h5bridge('pack', DEMO, tmp_path / 'x', *FORMS[form])
     container = tmp_path / 'x' if form.startswith('single') else tmp_path / 'x' / 'table.mfh5'
     content = container.read_bytes()

@@ -1,4 +1,4 @@
-"""MultiHDF5 containers as h5py sees them, against those that casacore wrote. docs/formats/table.md 6.1, 6.3, 6.4."""
+"""MultiHDF5 containers as h5py sees them, against those that casacore wrote. docs/reference/formats/table.md 6.1, 6.3, 6.4."""
 import json
 import os
 import shutil
@@ -316,8 +316,8 @@ def test_files_that_casacore_rejects_are_errors(casacores_bytes, extra, says, tm
 # ---- live ------------------------------------------------------------------------------------------------------------
 
 def recipe():
-    """The code of docs/containers.md that follows a live container, as it is written there."""
-    with open(os.path.join(support.ROOT, 'docs', 'containers.md')) as f:
+    """The code of docs/reference/containers.md that follows a live container, as it is written there."""
+    with open(os.path.join(support.ROOT, 'docs', 'reference', 'containers.md')) as f:
         blocks = f.read().split('```python\n')[1:]
     code, = (block.split('```')[0] for block in blocks if 'def follow' in block)
     names = {}

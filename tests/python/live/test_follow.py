@@ -15,7 +15,7 @@ import support
 from following import Casacore, TABLE, committed, ended, start_follow, wait_for, wait_for_rows
 from support import EXISTS, UNSUPPORTED, WARNINGS, h5bridge
 
-# H5BRIDGE_FOLLOW_ROWS makes the test longer (docs/correctness.md).
+# H5BRIDGE_FOLLOW_ROWS makes the test longer (docs/explanation/correctness.md).
 ROWS = int(os.environ.get('H5BRIDGE_FOLLOW_ROWS', 2000))
 
 # Appends rows until there are enough, in blocks of changing size, and prints how long each operation took that may have
@@ -437,7 +437,7 @@ def test_a_writer_that_never_pauses(tmp_path, locking):
     print('%s: rows seen while %d were written: %s' % (locking, rows, sorted(set(seen))[-3:]))
     assert document['tables'] == {'MAIN': rows} and document['warnings'] == []
     compare_columns(table, live)
-    # with auto locking it yields every 5 s, but takes the lock again at once: there may be no moment to look (docs/live.md)
+    # with auto locking it yields every 5 s, but takes the lock again at once: there may be no moment to look (docs/reference/live.md)
     if locking == 'user':
         assert seen and max(seen) > 0, 'nothing arrived before the writer ended'
     check_waits(locking, waits)

@@ -1,6 +1,6 @@
 """Live files: rows appended by tests/tools/live_writer while h5py and this library read them; killed writers; full disks.
 
-H5BRIDGE_LIVE=long runs what docs/correctness.md quotes: 20,000 polls and 200 kills instead of some. The cells of a row are
+H5BRIDGE_LIVE=long runs what docs/explanation/correctness.md quotes: 20,000 polls and 200 kills instead of some. The cells of a row are
 made from its number, so that a row that is torn, late or of another time shows.
 """
 import json
@@ -31,7 +31,7 @@ def check_file(path, rows=None):
     return committed
 
 
-# What docs/live.md recommends, in a process of its own: prints the polls it made.
+# What docs/reference/live.md recommends, in a process of its own: prints the polls it made.
 POLL = '''
 import sys, time, random
 sys.path[:0] = [{folder!r}]
@@ -339,7 +339,7 @@ def test_commits_do_not_become_dearer(tmp_path, datasets):
 
 
 def test_recipes_of_the_documentation(tmp_path):
-    with open(os.path.join(ROOT, 'docs', 'live.md')) as f:
+    with open(os.path.join(ROOT, 'docs', 'reference', 'live.md')) as f:
         recipes = re.findall(r'```python\n(.*?)```', f.read(), re.DOTALL)
     assert len(recipes) >= 2
     path = str(tmp_path / 'live.h5')

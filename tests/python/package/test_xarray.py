@@ -52,7 +52,7 @@ def check_same_tree(source, native, counts, is_native=False):
                 found = ours.variables[name]
                 assert (found.dims, found.shape, found.dtype) == (variable.dims, variable.shape, variable.dtype), place
                 check_same_attributes(place, found.attrs, variable.attrs, is_native)
-                # chunks without elements are there for h5repack alone (docs/layout.md): there is nothing to read in them
+                # chunks without elements are there for h5repack alone (docs/reference/layout.md): there is nothing to read in them
                 if name not in ours.indexes and variable.size:
                     chunks = [of.encoding.get('preferred_chunks') for of in (found, variable)]
                     assert chunks[0] == chunks[1], place

@@ -29,7 +29,7 @@ NOTEBOOK = os.path.join(support.ROOT, 'examples', 'tutorial.ipynb')
 PAGES = sorted(os.path.relpath(path, support.ROOT) for path in glob.glob(os.path.join(support.ROOT, 'docs', '**', '*.md'), recursive=True))
 PAGES += ['README.md', 'CONTRIBUTING.md', 'python/README.md']
 # pages whose types mypy checks, too
-TYPED = ['docs/python.md', 'docs/xarray.md', 'docs/casacore.md']
+TYPED = ['docs/howto/python.md', 'docs/reference/xarray.md', 'docs/howto/casacore.md']
 LANGUAGES = ('sh', 'console', 'python')
 COMMANDS = re.compile(r'^\s*(?:\$ )?(?:h5bridge|pip|cargo|scripts/\w+|curl|python3?) ', re.MULTILINE)
 SECONDS = 30
@@ -100,15 +100,16 @@ MAKERS = {
     'testdata': lambda name: os.symlink(support.TESTDATA, name),
 }
 BESIDE = {
-    'docs/containers.md': ['my.ms', 'my.mfh5', 'my.vt'],
+    'docs/reference/containers.md': ['my.ms', 'my.mfh5', 'my.vt'],
     'docs/howto/archive.md': ['archive'],
-    'docs/live.md': ['my.ms', 'live.h5'],
-    'docs/scale.md': ['archive'],
-    'docs/plots.md': ['my.ms', 'my.h5', 'live.h5'],
-    'docs/readers.md': ['my.ms', 'my.h5'],
-    'docs/serve.md': ['my.ms', 'my.h5'],
+    'docs/howto/operate.md': ['archive'],
+    'docs/reference/live.md': ['my.ms', 'live.h5'],
+    'docs/howto/cluster.md': ['archive', 'my.ms'],
+    'docs/reference/plots.md': ['my.ms', 'my.h5', 'live.h5'],
+    'docs/reference/readers.md': ['my.ms', 'my.h5'],
+    'docs/reference/serve.md': ['my.ms', 'my.h5'],
     'docs/tutorial.md': ['testdata'],
-    'docs/xarray.md': ['my.ms', 'my.tab', 'two-windows.ms'],
+    'docs/reference/xarray.md': ['my.ms', 'my.tab', 'two-windows.ms'],
 }
 
 
@@ -205,12 +206,12 @@ def test_page(page, tmp_path, monkeypatch, counts):
         elif page == 'docs/tutorial.md' and block.language == 'text':
             assert block.text in said, '%s:%d: the block before prints\n%s' % (page, block.line, said)
             counts['answers'] += 1
-    if page == 'docs/xarray.md':
+    if page == 'docs/reference/xarray.md':
         assert (names['cell'] == np.arange(8.)).all()
         assert names['first'].dims == ('position_0', 'chan_0', 'corr_0') and names['first'].size
     if page == 'docs/tutorial.md':
         check_bandpass(names['bandpass'])
-    if page in ('docs/tutorial.md', 'docs/plots.md'):
+    if page in ('docs/tutorial.md', 'docs/reference/plots.md'):
         for name in re.findall(r'[\w-]+\.png', ' '.join(block.text for block in blocks(page) if block.reason is None)):
             assert os.path.getsize(name) > 1000, name
 

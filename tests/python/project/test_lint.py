@@ -31,7 +31,7 @@ CLEAN = {
     'h5bridge/src/cli.rs': 'use crate::command::ls;\npub enum Verb { Ls(ls::Args) }\n',
     'h5bridge/src/command/mod.rs': 'pub mod ls;\n',
     'h5bridge/src/command/ls.rs': 'use crate::args::Global;\npub struct Args(Global);\n',
-    'docs/design.md': 'Tables are in call/cells.rs, `src/h5` knows HDF5, `my.ms/table.dat` is a file of casacore.\n',
+    'docs/explanation/design.md': 'Tables are in call/cells.rs, `src/h5` knows HDF5, `my.ms/table.dat` is a file of casacore.\n',
 }
 
 
@@ -88,14 +88,14 @@ VIOLATIONS = {
     'unwrap': ({'src/call/cells.rs': '#[cfg(test)]\nmod tests { fn f() { g().unwrap() } }\nfn f() { g()\n.unwrap() }\n'},
                'src/call/cells.rs:4: [code] unwrap()'),
     'note': ({'src/call/cells.rs': 'fn f() {}   // FIXME: later\n'}, 'src/call/cells.rs:1: [code] FIXME'),
-    'file of a document': ({'docs/design.md': 'one\nSee call/cell.rs.\n'}, 'docs/design.md:2: [documents] there is no file call/cell.rs'),
-    'folder of a document': ({'docs/design.md': 'See `convert/to_hdf5`.\n'}, '[documents] there is no file convert/to_hdf5'),
+    'file of a document': ({'docs/explanation/design.md': 'one\nSee call/cell.rs.\n'}, 'docs/explanation/design.md:2: [documents] there is no file call/cell.rs'),
+    'folder of a document': ({'docs/explanation/design.md': 'See `convert/to_hdf5`.\n'}, '[documents] there is no file convert/to_hdf5'),
     'link of a document': ({'README.md': '[more](docs/more.md)\n'}, '[documents] the link leads to docs/more.md'),
     'advice in a document': ({'docs/formats/x.md': 'One\n### If Sisco is deferred\n'},
                              'docs/formats/x.md:2: [documents] "is deferred": advice'),
     'prose in a comment': ({'src/call/cells.rs': '/// Reads a file\n/// that is not there.\nfn f() {}\n'}, '[prose] P4 occurs 1 times'),
     'prose of a message': ({'src/call/cells.rs': 'const M: &str = "the bytes behind the header";\n'}, '[prose] P6 occurs 1 times'),
-    'prose of a document': ({'docs/design.md': 'It is written anew.\n'}, '[prose] P8 occurs 1 times'),
+    'prose of a document': ({'docs/explanation/design.md': 'It is written anew.\n'}, '[prose] P8 occurs 1 times'),
     'prose of an error': ({'src/call/cells.rs': 'fn f() { Err(Error::format("a chunk of 3 bytes")) }\n'}, '[prose] P11 occurs 1 times'),
     'prose of a named error': ({'src/call/cells.rs': 'fn f() { let message = format!("{n} bytes of chunks"); }\n'},
                                '[prose] P11 occurs 1 times'),
@@ -133,13 +133,13 @@ def test_violation(name, tmp_path):
 
 
 def test_ceilings_only_fall(tmp_path):
-    changes = {'docs/design.md': 'It is written anew.\n', 'scripts/lint.d/ceilings': '# comment\nP8 1\n'}
+    changes = {'docs/explanation/design.md': 'It is written anew.\n', 'scripts/lint.d/ceilings': '# comment\nP8 1\n'}
     code, output = lint(tmp_path, changes)
     assert code == 0 and 'note' not in output
     changes['scripts/lint.d/ceilings'] = 'P8 2\n'
     code, output = lint(tmp_path, changes)
     assert code == 0 and 'note: P8 occurs 1 times only: lower its ceiling, 2' in output
-    changes['docs/design.md'] += 'And anew, and anew.\n'
+    changes['docs/explanation/design.md'] += 'And anew, and anew.\n'
     assert lint(tmp_path, changes)[0] == 1
 
 

@@ -1,4 +1,4 @@
-"""`h5bridge shard`: one file by many processes (docs/shards.md).
+"""`h5bridge shard`: one file by many processes (docs/reference/shards.md).
 
 H5BRIDGE_LONG=1: workers and commits killed at 50 random moments; H5BRIDGE_SEED sets the moments."""
 import fcntl

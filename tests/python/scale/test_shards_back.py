@@ -1,4 +1,4 @@
-"""`h5bridge shard` from HDF5 to a table (docs/shards.md, "The way back"): what `to-ms` makes, byte for byte.
+"""`h5bridge shard` from HDF5 to a table (docs/reference/shards.md, "The way back"): what `to-ms` makes, byte for byte.
 
 H5BRIDGE_LONG=1: plans, workers and commits killed at 50 random moments; H5BRIDGE_SEED sets the moments."""
 import os

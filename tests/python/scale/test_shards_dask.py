@@ -1,4 +1,4 @@
-"""One table on the workers of Dask (docs/shards.md): a real scheduler, workers that die."""
+"""One table on the workers of Dask (docs/reference/shards.md): a real scheduler, workers that die."""
 import os
 import shutil
 import signal

@@ -130,12 +130,11 @@ def slurm(tmp_path_factory):
         started.close()
 
 
-def template(page='scale.md'):
-    """The script of a page of the documentation."""
-    with open(os.path.join(support.ROOT, 'docs', page), encoding='utf-8') as file:
-        text = file.read()
-    script = text[text.index('#!/bin/bash\n#SBATCH'):]
-    return script[:script.index('```')]
+def template(number=0):
+    """A script of docs/howto/cluster.md: the first is that of batches, the second that of shards."""
+    with open(os.path.join(support.ROOT, 'docs', 'howto', 'cluster.md'), encoding='utf-8') as file:
+        script = file.read().split('#!/bin/bash\n')[number + 1]
+    return '#!/bin/bash\n' + script[:script.index('```')]
 
 
 def submit(slurm, folder, manifest, ledger, *words):
@@ -229,8 +228,8 @@ def test_array_requeue_and_second_array(tmp_path, slurm, counts):
 
 
 def shard_template(folder):
-    """The script of docs/shards.md for this machine, in FOLDER."""
-    script = template('shards.md')
+    """The script for shards for this machine, in FOLDER."""
+    script = template(1)
     script = script[:script.index('END\n')].replace('0-15', '0-3').replace('--cpus-per-task=4', '--cpus-per-task=1')
     assert '--array=0-3 --cpus-per-task=1 --mem=2G' in script
     path = os.path.join(folder, 'shards.sbatch')
@@ -259,7 +258,7 @@ def records(target):
 
 @pytest.mark.night('a Slurm of its own')
 def test_shards(tmp_path, slurm):
-    """The array of docs/shards.md: an element that is killed and one that is told to end keep the commit from running; a second array
+    """The array of docs/howto/cluster.md: an element that is killed and one that is told to end keep the commit from running; a second array
     does what they have left, and its commit publishes."""
     source = sharing.make(tmp_path / 'my.tab', [sharing.Tiles('DATA', 'c8', (64, 4), [4, 64, 16]),
                                                 sharing.Tiles('FLAG', '?', (64, 4), [4, 64, 64])], rows=60000)

@@ -60,7 +60,7 @@ def has_numbers(table, name):
 
 
 class Cells:
-    """The cells of a column of a group of a manifest, as docs/layout.md has them."""
+    """The cells of a column of a group of a manifest, as docs/reference/layout.md has them."""
 
     def __init__(self, group, name):
         self.item = group[name]

@@ -598,7 +598,7 @@ def test_references_of_a_table(folder):
 # ---- readers of others ---------------------------------------------------------------------------------------------------
 
 def test_s3fs(moto):
-    """The recipes of docs/cloud.md."""
+    """The recipes of docs/howto/cloud.md."""
     fsspec = pytest.importorskip('fsspec')
     url, keys, _ = moto
     options = {'key': keys[0], 'secret': keys[1], 'endpoint_url': url}

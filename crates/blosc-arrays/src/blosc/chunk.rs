@@ -1,6 +1,6 @@
 //! Decodes one Blosc chunk: blocks that are split, compressed, and shuffled. A split block has one
 //! part for each byte of an element, each a compressed stream; another block has a single part.
-//! docs/formats/blz.md, "A Blosc chunk".
+//! docs/reference/formats/blz.md, "A Blosc chunk".
 
 use std::cell::RefCell;
 

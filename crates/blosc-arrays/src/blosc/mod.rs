@@ -1,5 +1,5 @@
 //! One chunk of Blosc 1: blocks of bytes that are shuffled, split and compressed. The bytes:
-//! docs/formats/blz.md, "A Blosc chunk".
+//! docs/reference/formats/blz.md, "A Blosc chunk".
 //!
 //! ```
 //! use blosc_arrays::blosc::{BloscCodec, ChunkHeader, ChunkSettings, decode, encode};

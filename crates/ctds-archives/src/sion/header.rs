@@ -1,5 +1,5 @@
-//! The header of a SION file, META1, at its start. docs/formats/sion.md has the table of its
-//! fields. `file_format` is the version of the format, 2 to 5.
+//! The header of a SION file, META1, at its start. docs/reference/formats/sion.md has the table of
+//! its fields. `file_format` is the version of the format, 2 to 5.
 
 use ctds::error::{Context, Error, Result, ResultExt};
 use ctds::io::{ReadAt, read_bytes};

@@ -1,5 +1,5 @@
 //! SION files, a container of SIONlib: streams of the tasks (processes) of a parallel program in
-//! one file, or in a few. docs/formats/sion.md.
+//! one file, or in a few. docs/reference/formats/sion.md.
 //!
 //! ```text
 //!  0        data_start                                                  META2

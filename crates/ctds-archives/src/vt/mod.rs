@@ -1,5 +1,5 @@
 //! The format of vt (the Python package cs.vt): content-addressed stores of blocks, and archives
-//! that record which blocks make up a tree of files. docs/formats/vt.md.
+//! that record which blocks make up a tree of files. docs/reference/formats/vt.md.
 //!
 //! ```text
 //!   my.vt                 archive: a line for each state of a tree           [`archive`] [`text`]

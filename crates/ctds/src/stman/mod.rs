@@ -5,6 +5,12 @@
 //! [`Manager`], [`ManagerMut`] and [`ColumnCells`] only, and asks [`is_tiled`],
 //! [`is_engine_keyword`] … about a type name; a [`Container`](crate::container::Container) provides
 //! the bytes.
+//!
+//! Managers that write go through `io::PagedMut`, which keeps 4 MiB of a file. IncrementalStMan
+//! keeps decoded buckets and cuts them when they overflow. A tiled manager keeps the model of its
+//! reader; cells go through pages of the tile files, whole tiles past them. StManAipsIO collects
+//! cells in unlinked scratch files and writes its one stream at flush. `parameters` describes a
+//! manager so that `create` makes it again.
 
 mod aipsio;
 mod antennas;

@@ -1,4 +1,13 @@
 //! The public interface for reading and writing casacore tables, their columns and their subtables.
+//!
+//! To open a table is to lock it, decode `table.dat`, take the number of rows from `table.lock`,
+//! and open every data manager through `KINDS` of `stman`. A manager that cannot be opened keeps
+//! its error, which reading one of its columns returns. Engines get the values of other columns and
+//! tables through `TableContext`; `open_managers.rs` opens the others first and notices circles.
+//! Reference and concatenated tables are managers as well, with columns of other tables for bytes.
+//!
+//! To make a table, `NewTable` describes it, and `TableWriter` makes its managers through the
+//! registry and publishes them with `table.dat`, last.
 
 mod column;
 mod column_mut;

@@ -1,5 +1,5 @@
 //! Lock-free reads of a table that casacore is writing; the writer is never blocked.
-//! docs/decisions/0004.
+//! docs/explanation/decisions/0004.
 //!
 //! A casacore writer that finds its table locked retries after a second, however short the lock
 //! was. So none is taken here: the table is read, and then it is checked that no write overlapped

@@ -7,7 +7,7 @@ use crate::io::ReadAt;
 /// Bytes read at a time for the checksum of a block of which only a part is wanted.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// Block b begins at byte b·`block_bytes`. docs/formats/table.md, 5.5 and 5.6.
+/// Block b begins at byte b·`block_bytes`. docs/reference/formats/table.md, 5.5 and 5.6.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<'a> {
     pub(super) file: &'a dyn ReadAt,
