@@ -78,7 +78,7 @@ impl ChunkReader {
         }
         let mut chunks = HashMap::new();
         let inside = |info: &ChunkInfo| info.index.iter().zip(counts.iter()).all(|(index, count)| index < count);
-        for info in dataset.chunks()?.into_iter().filter(inside) {
+        for info in dataset.chunks_of_rows(rows)?.into_iter().filter(inside) {
             if info.address.checked_add(info.stored_bytes).is_none_or(|end| end > file_len) {
                 return Err(Error::format(format!("chunk {} ends past the end of the file", info.index)).context(place));
             }

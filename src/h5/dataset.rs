@@ -636,13 +636,6 @@ impl Dataset {
         Ok(found.map(|chunk| chunk.address))
     }
 
-    /// Written chunks, in no particular order.
-    pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
-        let mut chunks = Vec::new();
-        self.each_chunk(|info| chunks.push(info))?;
-        Ok(chunks)
-    }
-
     pub(crate) fn link_count(&self) -> Result<usize> {
         match &self.at {
             At::Library(dataset) => dataset.link_count().with_context(|| self.place()),
@@ -658,19 +651,64 @@ impl Dataset {
     }
 
     /// Visits written chunks, in no particular order.
-    pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
+    pub(crate) fn each_chunk(&self, visit: impl FnMut(ChunkInfo)) -> Result<()> {
+        self.visit(visit, |at, visit| match at {
+            At::Library(dataset) => dataset.each_chunk(visit),
+            At::File { place, .. } => place.each_chunk(visit),
+        })
+    }
+
+    /// Written chunks with the first `rows` indices of the slowest axis, in no particular order.
+    /// Those of later ones may be damaged.
+    pub(crate) fn chunks_of_rows(&self, rows: u64) -> Result<Vec<ChunkInfo>> {
+        let mut chunks = Vec::new();
+        self.visit(
+            |info| chunks.push(info),
+            |at, visit| match at {
+                At::Library(dataset) => dataset.each_chunk(visit),
+                At::File { place, .. } => place.each_chunk_of_rows(rows, visit),
+            },
+        )?;
+        Ok(chunks)
+    }
+
+    /// Written chunks that can be found, and why others cannot.
+    pub(crate) fn intact_chunks(&self) -> Result<(Vec<ChunkInfo>, Option<Error>)> {
+        let (mut chunks, mut damage) = (Vec::new(), None);
+        self.visit(
+            |info| chunks.push(info),
+            |at, visit| {
+                match at {
+                    At::Library(dataset) => dataset.each_chunk(visit)?,
+                    At::File { place, .. } => damage = place.each_intact_chunk(visit)?,
+                }
+                Ok(())
+            },
+        )?;
+        Ok((chunks, damage.map(|error| error.context(self.place()))))
+    }
+
+    fn visit(
+        &self,
+        mut visit: impl FnMut(ChunkInfo),
+        walk: impl FnOnce(&At, &mut dyn FnMut(&[u64], StoredChunk)) -> Result<()>,
+    ) -> Result<()> {
         let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
         self.check_addresses()?;
         let index =
             |offset: &[u64]| offset.iter().rev().zip(chunk.iter()).map(|(offset, chunk)| offset / chunk).collect();
-        let visit = |offset: &[u64], StoredChunk { address, bytes, filter_mask }| {
+        let mut visit = |offset: &[u64], StoredChunk { address, bytes, filter_mask }: StoredChunk| {
             visit(ChunkInfo { index: index(offset), address, stored_bytes: bytes, filter_mask });
         };
-        let walk = || match &self.at {
-            At::Library(dataset) => dataset.each_chunk(visit),
-            At::File { place, .. } => place.each_chunk(visit),
-        };
-        walk().with_context(|| self.place())
+        walk(&self.at, &mut visit).with_context(|| self.place())
+    }
+
+    /// Offset of the object header; `None` in a file that libhdf5 has open.
+    pub(crate) fn header_offset(&self) -> Result<Option<u64>> {
+        match &self.at {
+            At::Library(_) => Ok(None),
+            At::File { place, .. } => place.offset(place.address()).map(Some),
+        }
     }
 
     pub(crate) fn storage(&self) -> Result<Storage> {

@@ -294,6 +294,32 @@ impl Place {
         })
     }
 
+    /// As [`each_chunk`](Self::each_chunk), for those with the first `rows` indices of the slowest
+    /// axis: later ones may be damaged.
+    pub(super) fn each_chunk_of_rows(&self, rows: u64, mut each: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
+        let chunks = self.with_dataset(|dataset| {
+            let mut region: Vec<_> = dataset.space().extents.iter().map(|&extent| 0..extent).collect();
+            if let Some(slowest) = region.first_mut() {
+                slowest.end = slowest.end.min(rows);
+            }
+            dataset.chunks_in(&region).whole()
+        })?;
+        chunks.iter().try_for_each(|chunk| {
+            each(&chunk.start, self.stored(chunk)?);
+            Ok(())
+        })
+    }
+
+    /// As [`each_chunk`](Self::each_chunk), around damage in the index, of which the first is
+    /// returned.
+    pub(super) fn each_intact_chunk(&self, mut each: impl FnMut(&[u64], StoredChunk)) -> Result<Option<Error>> {
+        let Listing { items, damage } = self.with_dataset(|dataset| Ok(dataset.all_chunks()))?;
+        for chunk in &items {
+            each(&chunk.start, self.stored(chunk)?);
+        }
+        Ok(damage.first().map(converted))
+    }
+
     /// The chunk with an element, slowest axis first; `None` if it was never written.
     ///
     /// # Errors

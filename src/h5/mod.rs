@@ -38,6 +38,7 @@ mod existing;
 mod file;
 mod filter;
 mod group;
+mod header_block;
 #[cfg(feature = "libhdf5")]
 mod library;
 #[cfg(not(feature = "libhdf5"))]
@@ -82,6 +83,7 @@ pub(crate) use elsewhere::{Elsewhere, Reach};
 pub(crate) use file::{ALIGNED_BYTES, Bounds, File};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
 pub(crate) use group::Group;
+pub(crate) use header_block::set_slowest_extent;
 pub(crate) use link::{Link, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use lock::{locked, retry_while_locked};

@@ -1,6 +1,6 @@
 //! Reads the superblock of an HDF5 file, marks a file as closed whose writer did not close it, and
 //! takes the times of day from the superblock's extension. HDF5 File Format Specification 3.0,
-//! section II.A, superblock versions 2 and 3; IV.A.1.b, object headers of version 2.
+//! section II.A, superblock versions 2 and 3.
 //!
 //! | offset | bytes | field                                                                     |
 //! |--------|-------|---------------------------------------------------------------------------|
@@ -19,6 +19,7 @@
 
 use h5_read::lookup3;
 
+use super::header_block::HeaderBlock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, WriteAt};
 
@@ -29,17 +30,6 @@ const END: usize = 28;
 const CHECKSUM: usize = 44;
 const WRITTEN: u8 = 1;
 const SHARED: u8 = 4;
-/// Signature, version, flags, four times, and what may follow before the messages.
-const HEADER_BYTES: usize = 34;
-const TIMES: std::ops::Range<usize> = 6..22;
-/// Flags of an object header: the times are stored; so are two limits for attributes; the size of
-/// the length that follows.
-const HAS_TIMES: u8 = 0x20;
-const HAS_LIMITS: u8 = 0x10;
-const LENGTH_BYTES: u8 = 3;
-/// Largest extension that libhdf5 makes, with room.
-const MAX_EXTENSION: u64 = 1 << 16;
-
 /// The 48 bytes of version 2 or 3.
 #[derive(Debug, Clone)]
 pub(crate) struct Superblock([u8; BYTES]);
@@ -104,28 +94,9 @@ impl Superblock {
             return Ok(());
         }
         let forget = || -> Result<()> {
-            let mut head = [0; HEADER_BYTES];
-            file.read_at(at, &mut head)?;
-            let flags = head[5];
-            if !head.starts_with(b"OHDR\x02") || flags & HAS_TIMES == 0 {
-                return Ok(());
-            }
-            let length_at = TIMES.end + if flags & HAS_LIMITS == 0 { 0 } else { 4 };
-            let length_bytes = 1 << (flags & LENGTH_BYTES);
-            let mut length = [0; 8];
-            length[..length_bytes].copy_from_slice(&head[length_at..length_at + length_bytes]);
-            let length = u64::from_le_bytes(length);
-            if length > MAX_EXTENSION {
-                return Err(Error::format(format!(
-                    "the header has {length} bytes, at most {MAX_EXTENSION} are expected"
-                )));
-            }
-            let mut header = vec![0; length_at + length_bytes + length as usize];
-            file.read_at(at, &mut header)?;
-            header[TIMES].fill(0);
-            let checksum = lookup3(&header);
-            header.extend(checksum.to_le_bytes());
-            file.write_at(at, &header)
+            let Some(mut block) = HeaderBlock::read(file, at)? else { return Ok(()) };
+            block.forget_times();
+            block.write(file)
         };
         forget().context(Context::offset("extension of the superblock", at))
     }

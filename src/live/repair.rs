@@ -1,13 +1,14 @@
 //! Recovers a live file, an HDF5 file that others read while rows are appended, whose writer exited
 //! without closing it.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::layout::{self, Growing, TableLayout};
 use super::lock::{self, WriterLock};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
-use crate::io::{FileSource, FileTarget, ReadAt};
+use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock, set_slowest_extent};
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
 use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::progress::Progress;
@@ -28,6 +29,9 @@ pub struct Repaired {
     /// Number of chunks that extend past the end of the file; the missing bytes read as zeros. 0
     /// for live files of this program, from which such chunks are removed.
     pub incomplete_chunks: usize,
+    /// Paths of datasets that cannot grow any more: a power cut has torn the index of their chunks,
+    /// beyond the committed rows.
+    pub torn: Vec<String>,
     /// Kept and lost rows of each table; empty for files of other programs, which are closed but
     /// not truncated.
     pub tables: Vec<RepairedTable>,
@@ -49,8 +53,10 @@ pub struct RepairedTable {
 /// writer was killed, or stopped by a crash of the machine or a full disk. Committed rows are kept,
 /// others are removed, and [`Writer::reopen`](super::Writer::reopen) can append to the file.
 ///
-/// All chunks and extents are checked before anything is changed. A file of another program is
-/// closed, not trimmed.
+/// Extents, and all chunks with committed rows, are checked before anything is changed. A power cut
+/// may have torn the index of chunks beyond them: the file is then as whole for readers, but can
+/// not grow any more, and [`Finalize`](super::Finalize) makes a file that can be relied on. A file
+/// of another program is closed, not trimmed.
 ///
 /// # Errors
 /// `Locked` if a writer has the file; `Format` if it is damaged beyond that, and then it stays as
@@ -85,18 +91,20 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     if was_open {
         superblock.close(&FileTarget::open(path).with_context(place)?, ends.1).with_context(place)?;
     }
-    let trims = found.tables.iter().any(|(_, trims)| trims.iter().any(|trim| trim.extent != trim.rows));
-    if trims {
+    trim_torn(path, &found).with_context(place)?;
+    if found.trims().any(|trim| trim.torn.is_none()) {
         let file = File::edit(path, Bounds::V110)?;
         let trimmed = trim(&file, &found).with_context(place);
         file.close()?;
         trimmed?;
-        FileTarget::open(path).and_then(|file| crate::io::WriteAt::sync(&file)).with_context(place)?;
+        FileTarget::open(path).and_then(|file| WriteAt::sync(&file)).with_context(place)?;
     }
+    let torn = found.tables.iter().flat_map(|(_, trims)| trims).filter(|trim| trim.torn.is_some());
+    let torn = torn.map(|trim| trim.path.clone()).collect();
     let tables: Vec<_> = found.tables.into_iter().map(|(table, _)| table).collect();
     // incomplete chunks of this program's tables are gone
     let incomplete_chunks = if tables.is_empty() { found.incomplete_chunks } else { 0 };
-    Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
+    Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, torn, tables })
 }
 
 /// State before the repair, and what is to be done with each table.
@@ -107,7 +115,16 @@ struct Survey {
     /// End of the last chunk; may be past the file's end.
     end: u64,
     incomplete_chunks: usize,
+    /// Datasets with a damaged index of chunks, by path.
+    damage: HashMap<String, Error>,
     tables: Vec<(RepairedTable, Vec<Trim>)>,
+}
+
+impl Survey {
+    /// The datasets that have other rows than the committed ones.
+    fn trims(&self) -> impl Iterator<Item = &Trim> {
+        self.tables.iter().flat_map(|(_, trims)| trims).filter(|trim| trim.extent != trim.rows)
+    }
 }
 
 /// A dataset to be truncated.
@@ -116,6 +133,9 @@ struct Trim {
     path: String,
     extent: u64,
     rows: u64,
+    /// Offset of the header, if the index of chunks is damaged beyond `rows`: libhdf5 cannot be let
+    /// at it.
+    torn: Option<u64>,
 }
 
 /// Reads all metadata, so that damage is found before anything is changed.
@@ -131,10 +151,18 @@ fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Res
         Err(error) => return Err(error),
     };
     for table in tables {
-        let checked = check_table(&root, &table, len).with_context(|| Context::table(&table.name))?;
+        let mut checked = check_table(&root, &table, len).with_context(|| Context::table(&table.name))?;
+        for trim in &mut checked.1 {
+            if found.damage.remove(&trim.path).is_some() {
+                trim.torn = open_dataset(&root, &trim.path)?.header_offset()?;
+            }
+        }
         found.tables.push(checked);
     }
-    Ok(found)
+    match found.damage.values().next() {
+        Some(error) => Err(error.clone()),
+        None => Ok(found),
+    }
 }
 
 fn check_group(group: &Group, found: &mut Survey, depth: usize, progress: &dyn Progress) -> Result<()> {
@@ -146,7 +174,9 @@ fn check_group(group: &Group, found: &mut Survey, depth: usize, progress: &dyn P
             LinkKind::Dataset => {
                 let dataset = group.dataset(&name)?;
                 dataset.shape()?;
-                for chunk in dataset.chunks()? {
+                let (chunks, damage) = dataset.intact_chunks()?;
+                found.damage.extend(damage.map(|error| (dataset.path().to_owned(), error)));
+                for chunk in chunks {
                     let end = chunk_end(&chunk).with_context(|| format!("dataset {}", dataset.path()))?;
                     found.end = found.end.max(end);
                     found.incomplete_chunks += usize::from(end > found.len);
@@ -198,8 +228,11 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
         let chunk_rows = dataset.chunk()?.and_then(|chunk| chunk.last().copied()).unwrap_or(1).max(1);
         let needed = rows.div_ceil(chunk_rows);
         let mut has = 0;
-        for chunk in dataset.chunks()?.iter().filter(|chunk| chunk.index.last().is_some_and(|&last| last < needed)) {
-            if chunk_end(chunk)? > len {
+        for chunk in dataset.chunks_of_rows(rows)? {
+            if chunk.index.last().is_none_or(|&last| last >= needed) {
+                continue;
+            }
+            if chunk_end(&chunk)? > len {
                 return Err(Error::format(format!("chunk {} ends past the end of the file, byte {len}", chunk.index)));
             }
             has += 1;
@@ -210,7 +243,7 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
         Ok(extent)
     };
     let extent = check().with_context(|| format!("dataset {path}"))?;
-    Ok(Trim { path, extent, rows })
+    Ok(Trim { path, extent, rows, torn: None })
 }
 
 /// Elements of `row_cube` read at a time.
@@ -236,9 +269,22 @@ fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64
     Ok(counts)
 }
 
+/// Sets the extents of datasets at which libhdf5 cannot be let.
+fn trim_torn(path: &Path, found: &Survey) -> Result<()> {
+    let torn: Vec<_> = found.trims().filter_map(|trim| trim.torn.map(|header| (trim, header))).collect();
+    if torn.is_empty() {
+        return Ok(());
+    }
+    let file = FileTarget::open(path)?;
+    for (trim, header) in torn {
+        set_slowest_extent(&file, header, trim.rows).with_context(|| format!("dataset {}", trim.path))?;
+    }
+    WriteAt::sync(&file)
+}
+
 fn trim(file: &File, found: &Survey) -> Result<()> {
     let root = file.root()?;
-    for trim in found.tables.iter().flat_map(|(_, trims)| trims).filter(|trim| trim.extent != trim.rows) {
+    for trim in found.trims().filter(|trim| trim.torn.is_none()) {
         open_dataset(&root, &trim.path)?.set_extent(trim.rows)?;
     }
     Ok(())

@@ -191,6 +191,15 @@ impl Dataset {
         self.list(|index| Some(index.everything()))
     }
 
+    /// As [`chunks`](Self::chunks), of those with elements in a region, slowest axis first: other
+    /// parts of the index are not read.
+    pub fn chunks_in(&self, region: &[Range<u64>]) -> Listing<Chunk> {
+        match self.check(region) {
+            Ok(()) => self.list(|index| index.window(region)),
+            Err(error) => Listing { items: Vec::new(), damage: vec![error] },
+        }
+    }
+
     fn list(&self, window: impl FnOnce(&Chunks<'_>) -> Option<Window>) -> Listing<Chunk> {
         let mut listing = Listing::new();
         match self.index() {

@@ -29,7 +29,11 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;
     let warning = (chunks > 0).then(|| format!("{chunks} chunks are not complete; what is missing reads as zeros"));
-    let warnings: Vec<_> = warning.into_iter().collect();
+    let torn = (!repaired.torn.is_empty()).then(|| {
+        let paths = repaired.torn.join(", ");
+        format!("{paths}: the index of chunks is torn after the committed rows; `h5bridge finalize` makes a file that can be relied on")
+    });
+    let warnings: Vec<_> = warning.into_iter().chain(torn).collect();
     Ending { warnings: &warnings, found: describe(&repaired), ..Ending::default() }
         .print(global, out, || documents::Repair::from(&repaired))
 }
