@@ -103,6 +103,11 @@ impl<T: Merge> Times<T> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
+    /// First and last TIME of each bin, in seconds of MJD.
+    pub(crate) fn spans(&self) -> Vec<(f64, f64)> {
+        self.lines.iter().map(|line| (line.first, line.last)).collect()
+    }
+
     /// Edges of the bins in seconds of MJD: the first TIME of each bin, and at last the end of the
     /// newest bin: its last TIME plus the smallest difference of two times, or plus 1 s if there is
     /// only one time.

@@ -74,7 +74,7 @@ impl Numbers {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Array {
-    /// Name of the array: `raster`, `x`, `y`, `low`, `high` or `phase`.
+    /// Name of the array: `raster`, `x`, `y`, `segment`, `low`, `high` or `phase`.
     pub name: &'static str,
     /// Extents of the array of the plot, slowest axis first.
     pub shape: Vec<usize>,
@@ -98,8 +98,8 @@ pub struct Axis {
     pub label: String,
     /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
-    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (indices into
-    /// `names`).
+    /// Kind of the axis: `linear`, `log` (edges are values, whose logarithms are even), `time`
+    /// (seconds of MJD) or `category` (indices into `names`).
     pub scale: &'static str,
     /// Names of the categories along the axis; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -336,7 +336,7 @@ impl Frame {
         }
         places.sort_unstable_by(f64::total_cmp);
         places.dedup();
-        let (mut names, mut values) = (Vec::new(), Vec::new());
+        let (mut names, mut values, mut segments) = (Vec::new(), Vec::new(), Vec::new());
         for (group, frame) in &frames {
             let (x, y) = (frame.array("x")?, frame.array("y")?);
             let series = frame.plot.series.as_ref()?;
@@ -345,17 +345,23 @@ impl Frame {
             let at: Vec<usize> = (0..n).filter_map(|at| find(x.numbers.get(at)?)).collect();
             for (number, name) in series.iter().enumerate() {
                 names.push(if series.len() == 1 { group.clone() } else { format!("{group} {name}") });
-                let mut line = vec![f32::NAN; places.len()];
+                let (mut line, mut of) = (vec![f32::NAN; places.len()], vec![0; places.len()]);
                 for (from, &to) in at.iter().enumerate() {
                     line[to] = y.numbers.get(number * n + from).map_or(f32::NAN, |value| value as f32);
+                    let segment = frame.array("segment").and_then(|array| array.numbers.get(number * n + from));
+                    of[to] = segment.map_or(0, |segment| segment as u32);
                 }
                 values.append(&mut line);
+                segments.append(&mut of);
             }
         }
         let mut first = frames.into_iter().next()?.1;
         let shape = [names.len(), places.len()];
-        first.arrays =
-            vec![Array::new("x", [places.len()], Numbers::F64(places)), Array::new("y", shape, Numbers::F32(values))];
+        first.arrays = vec![
+            Array::new("x", [places.len()], Numbers::F64(places)),
+            Array::new("y", shape, Numbers::F32(values)),
+            Array::new("segment", shape, Numbers::U32(segments)),
+        ];
         first.plot.series = Some(names);
         first.plot.title = format!("{}, by {by}", first.plot.title);
         first.plot.note =

@@ -62,6 +62,7 @@ mod rates;
 mod request;
 mod rows;
 mod rule;
+mod runs;
 mod sample;
 mod selection;
 mod session;

@@ -67,7 +67,7 @@ export function limits(data: Numbers, log: boolean): [number, number] | null {
 
 /**
  * Paints a raster of `height` rows of `width` values, one pixel each. The first row of the data is the lowest one of the picture.
- * NaN, and on a logarithmic scale what is not above 0, stays transparent.
+ * NaN, a number of points that is 0, and on a logarithmic scale what is not above 0, stay transparent.
  */
 export function paint(canvas: OffscreenCanvas, width: number, height: number, data: Numbers, range: Range, scale: Scale) {
   if (canvas.width !== width || canvas.height !== height) {
@@ -79,6 +79,7 @@ export function paint(canvas: OffscreenCanvas, width: number, height: number, da
   const pixels = new Uint32Array(image.data.buffer);
   const colours = table(scale);
   const { low, high, log } = range;
+  const isCount = data instanceof Uint32Array;
   const from = log ? Math.log(low) : low;
   const width255 = (log ? Math.log(high) : high) - from;
   const factor = width255 > 0 ? 255 / width255 : 0;
@@ -87,7 +88,7 @@ export function paint(canvas: OffscreenCanvas, width: number, height: number, da
     let pixel = (height - 1 - y) * width;
     for (let i = y * width; i < (y + 1) * width; i += 1, pixel += 1) {
       const value = data[i]!;
-      if (value !== value || (log && value <= 0)) continue;
+      if (value !== value || (log && value <= 0) || (isCount && value === 0)) continue;
       const at = ((log ? Math.log(value) : value) - from) * factor + shift;
       pixels[pixel] = colours[at <= 0 ? 0 : at >= 255 ? 255 : at | 0]!;
     }

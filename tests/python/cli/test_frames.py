@@ -145,16 +145,39 @@ def same(found, wanted, quantity=None):
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
 
 
+def segments(truth, rows, meta, arrays):
+    """Lines join neighbours that have values: of one scan and field, and not across a gap."""
+    x, y, segment = arrays['x'], arrays['y'], arrays['segment']
+    assert segment.dtype == np.uint32 and segment.shape == y.shape and (np.diff(segment.astype(int)) >= 0).all()
+    joined = segment[:, 1:] == segment[:, :-1]
+    steps = np.diff(x)
+    wanted = steps <= 5 * np.sort(steps)[(len(steps) - 1) // 2] if len(steps) else np.ones(0, bool)
+    if meta['x']['scale'] == 'category':
+        wanted[:] = False
+    if meta['x']['scale'] == 'time':
+        if len(np.unique(truth.time[rows])) > len(x):
+            return
+        # the first of those at one time
+        of = {time: min((truth.scan[row], truth.field[row]) for row in rows[truth.time[rows] == time]) for time in x}
+        keys = np.array([of[time] for time in x]).reshape(-1, 2)
+        wanted = wanted & (keys[1:] == keys[:-1]).all(1)
+    good = np.isfinite(y)
+    assert np.array_equal(joined, wanted & good[:, 1:] & good[:, :-1])
+
+
 def check(truth, source, kind, folder, *words, **p):
     """Compares a plot with the truth; returns its metadata and arrays."""
     meta, arrays = plot(source, kind, folder, *words, **p)
     if kind == 'antennas':
         # these are not on the Earth: test_plot.py has some that are
         assert meta['series'] == truth.antennas and not np.isnan(np.diagonal(arrays['y'])).any()
-        np.testing.assert_allclose(np.diagonal(arrays['y']), [position[1] for position in truth.positions], rtol=1e-6)
-        np.testing.assert_allclose(arrays['x'], [position[0] for position in truth.positions])
+        offsets = np.array(truth.positions) - np.mean(truth.positions, 0)
+        np.testing.assert_allclose(np.diagonal(arrays['y']), offsets[:, 1], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(arrays['x'], offsets[:, 0], atol=1e-6)
         return meta, arrays
     rows, data, flag, frequency, width, corr = truth.select(kind, p)
+    if 'segment' in arrays:
+        segments(truth, rows, meta, arrays)
     good = np.isfinite(data) & (~flag if p.get('flagged') != 'include' else True)
     time = truth.time[rows]
     assert meta['kind'] == kind and meta['complete'] and meta['rows'] == meta['rows_used'] == len(truth.time)
@@ -219,9 +242,10 @@ def check(truth, source, kind, folder, *words, **p):
         distance = np.hypot(*truth.uvw[rows][:, :2].T)[:, None, None] * frequency[None, :, None] / LIGHT / 1e3 * np.ones(data.shape)
         amplitude = np.abs(data)
         use = good & (amplitude > 0)
-        step = 8 * (arrays['y'] - arrays['y'][0])
-        np.testing.assert_allclose(step, np.arange(len(step)), atol=1e-9)
-        wanted, _, _ = np.histogram2d(np.log2(amplitude[use]), distance[use], [arrays['y'], arrays['x']])
+        # amplitudes on a logarithmic axis
+        assert (meta['y']['label'], meta['y']['scale']) == ('amplitude', 'log')
+        np.testing.assert_allclose(arrays['y'][1:] / arrays['y'][:-1], 2 ** 0.125)
+        wanted, _, _ = np.histogram2d(amplitude[use].astype('f8'), distance[use], [arrays['y'], arrays['x']])
         assert wanted.sum() == arrays['raster'].sum() == use.sum()
         # a value at an edge, rounded in another way, is in the neighbouring place
         assert np.abs(arrays['raster'] - wanted).sum() <= 2 + use.sum() * 1e-3

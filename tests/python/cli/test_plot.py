@@ -74,6 +74,25 @@ class Picture:
                 found.setdefault(line.find(SVG + 'title').text, []).append(np.stack([x(points[:, 0]), y(points[:, 1])], 1))
         return {name: np.concatenate(parts) for name, parts in found.items()}
 
+    def runs(self):
+        """{name: number of points of each line that is drawn}."""
+        found = {}
+        for line in self.root.iter(SVG + 'polyline'):
+            if line.get('class') == 'series':
+                found.setdefault(line.find(SVG + 'title').text, []).append(len(line.get('points').split()))
+        return found
+
+    def dots(self):
+        """{name: places of its dots, in pixels}."""
+        groups = [group for group in self.root.iter(SVG + 'g') if group.get('class') == 'point']
+        return {group.find(SVG + 'title').text: np.array([[float(dot.get('cx')), float(dot.get('cy'))] for dot in group.iter(SVG + 'circle')])
+                for group in groups}
+
+    def points(self):
+        """{name: points of its dots}, in values."""
+        x, y = self.axis('mark-x'), self.axis('mark-y')
+        return {name: np.stack([x(dots[:, 0]), y(dots[:, 1])], 1) for name, dots in self.dots().items()}
+
     def images(self):
         """Pixels of the embedded images: the raster, and the bar of its colours from above."""
         found = [image.get('href') for image in self.root.iter(SVG + 'image')]
@@ -180,7 +199,9 @@ def test_lines(demo, words, quantity, tmp_path):
         found = by_time(demo, number, demo['cross'])
         np.testing.assert_allclose(arrays['x'], found[0])
         np.testing.assert_allclose(arrays['y'][names.index(name)], found[quantity], rtol=1e-5)
-        points = picture.lines()[name]
+        # phases are points, which no line joins through a wrap
+        points = picture.lines()[name] if quantity == 1 else picture.points()[name]
+        assert quantity == 1 or picture.runs() == {}
         use = np.isfinite(found[quantity])
         np.testing.assert_allclose(points[:, 0], found[0][use] % 86400, atol=1.)
         np.testing.assert_allclose(points[:, 1], found[quantity][use], atol=height)
@@ -259,11 +280,14 @@ def test_maps(kind, tmp_path):
     document, arrays = values(DEMO, kind)
     picture, raster, z = Picture(tmp_path / 'a.svg'), arrays['raster'], document['plot']['z']
     if kind != 'baselines':
-        # few points are drawn larger
+        # few points are drawn larger, in pixels of the picture
+        image = next(picture.root.iter(SVG + 'image'))
         filled = (raster > 0).mean()
-        reach = 0 if min(raster.shape) < 100 or filled >= 0.1 else 1 if filled >= 0.002 else 2
-        around = np.lib.stride_tricks.sliding_window_view(np.pad(raster, reach), (2 * reach + 1, 2 * reach + 1))
-        raster = around.max((2, 3))
+        size = 5 if filled < 0.002 else 3 if filled < 0.1 else 0
+        across, up = (max(0, int(np.ceil((size * cells / float(image.get(side)) - 1) / 2)))
+                      for cells, side in zip(raster.shape[::-1], ('width', 'height')))
+        padded = np.pad(raster, ((up, up), (across, across)))
+        raster = np.lib.stride_tricks.sliding_window_view(padded, (2 * up + 1, 2 * across + 1)).max((2, 3))
     drawn = picture.raster()
     empty = raster == 0 if kind != 'baselines' else np.isnan(raster)
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -435,11 +459,111 @@ def test_antennas(tmp_path):
     h5bridge('plot', tmp_path / 'a.ms', 'antennas', '--out', tmp_path / 'a.svg')
     picture = Picture(tmp_path / 'a.svg')
     x, y = picture.axis('mark-x'), picture.axis('mark-y')
-    points = [dot for dot in picture.root.iter(SVG + 'circle')]
-    places = [(x(float(dot.get('cx'))), y(float(dot.get('cy')))) for dot in points]
+    places = np.concatenate([np.stack([x(dots[:, 0]), y(dots[:, 1])], 1) for dots in picture.dots().values()])
     np.testing.assert_allclose(places, chosen, atol=5)
-    assert [dot.find(SVG + 'title').text for dot in points] == document['plot']['series']
+    assert list(picture.dots()) == document['plot']['series']
     assert [picture.words('label-' + axis) for axis in 'xy'] == [['east (m)'], ['north (m)']]
+
+
+def test_antennas_without_a_position(tmp_path):
+    """In an array on the Earth antennas at its centre are left out, with a note; no name covers another one or a place."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
+    random = np.random.default_rng(5)
+    centre = np.array([-1601185.4, -5041977.5, 3554875.9])
+    with ct.table(str(tmp_path / 'a.ms/ANTENNA'), readonly=False, ack=False) as t:
+        t.addrows(60 - t.nrows())
+        positions = centre + random.normal(0, 300, (60, 3)) * np.where(np.arange(60) < 30, 1, 0.1)[:, None]
+        positions[[3, 41]] = 0
+        names = ['EVLA%02d' % number for number in range(60)]
+        t.putcol('POSITION', positions)
+        t.putcol('NAME', names)
+    document, arrays = values(tmp_path / 'a.ms', 'antennas')
+    kept = np.delete(np.arange(60), [3, 41])
+    assert document['plot']['series'] == [names[number] for number in kept]
+    assert '58 antennas' in document['plot']['note'] and '2 at the origin' in document['plot']['note']
+    offsets = positions[kept] - positions[kept].mean(0)
+    east = offsets[:, :2] @ [-np.sin(np.arctan2(centre[1], centre[0])), np.cos(np.arctan2(centre[1], centre[0]))]
+    np.testing.assert_allclose(arrays['x'], east, atol=1)
+    np.testing.assert_allclose(arrays['x'].mean(), 0, atol=0.1)
+    for size in ('640x480', '1400x1000'):
+        h5bridge('plot', tmp_path / 'a.ms', 'antennas', '--out', tmp_path / 'a.svg', '--overwrite', '--size', size)
+        picture = Picture(tmp_path / 'a.svg')
+        places = np.concatenate(list(picture.dots().values()))
+        assert places.shape == (58, 2)
+        boxes = np.array([(x, x + 7 * len(name), y - 6, y + 6) for x, y, name in picture.texts['name']])
+        assert 10 < len(boxes) <= 58
+        for number, (left, right, top, bottom) in enumerate(boxes):
+            x, y = places.T
+            assert not ((x > left) & (x < right) & (y > top) & (y < bottom)).any(), 'a name covers a place'
+            others = np.delete(boxes, number, 0)
+            assert not ((others[:, 0] < right) & (others[:, 1] > left) & (others[:, 2] < bottom) & (others[:, 3] > top)).any()
+
+
+def test_lines_end_at_gaps_fields_and_scans(tmp_path):
+    """Lines join the points of one scan and field without a gap, as numpy finds them; also those of --by."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
+    with ct.table(str(tmp_path / 'a.ms'), readonly=False, ack=False) as t:
+        times, number = np.unique(t.getcol('TIME'), return_inverse=True)
+        count = len(times)
+        scan, field = 1 + (number >= count // 4), (number >= count // 2).astype('i4')
+        t.putcol('SCAN_NUMBER', scan.astype('i4'))
+        t.putcol('FIELD_ID', field)
+        t.putcol('TIME', times[0] + 10. * number + 1000. * (number >= 3 * count // 4))
+    wanted = np.diff([0, count // 4, count // 2, 3 * count // 4, count])
+    h5bridge('plot', tmp_path / 'a.ms', 'amp_time', '--out', tmp_path / 'a.svg')
+    for runs in Picture(tmp_path / 'a.svg').runs().values():
+        assert runs == [run for run in wanted if run > 1]
+    h5bridge('plot', tmp_path / 'a.ms', 'amp_time', '--by', 'antenna', '--corr', '0', '--out', tmp_path / 'b.svg')
+    found = Picture(tmp_path / 'b.svg').runs()
+    assert len(found) > 2 and all(runs == [run for run in wanted if run > 1] for runs in found.values())
+    h5bridge('plot', tmp_path / 'a.ms', 'amp_time', '--by', 'scan', '--corr', '0', '--out', tmp_path / 'c.svg')
+    assert Picture(tmp_path / 'c.svg').runs() == {'scan 1': [wanted[0]], 'scan 2': [run for run in wanted[1:] if run > 1]}
+
+
+@pytest.mark.parametrize('size', ['320x240', '960x640', '2400x1800'])
+@pytest.mark.parametrize('kind', ['uv', 'amp_uvdist'])
+def test_points_of_maps_are_seen(kind, size, tmp_path):
+    """Each cell with points is drawn, at least three pixels wide, whatever the size of the picture."""
+    source = tmp_path / 'a.ms'
+    subprocess.run(['cp', '-r', DEMO, source], check=True)
+    with ct.table(str(source), readonly=False, ack=False) as t:
+        t.putcol('UVW', np.random.default_rng(2).normal(0, 900, (t.nrows(), 3)))
+    words = ['--time', '..%r' % (ct.table(str(source), ack=False).getcell('TIME', 0) + 1e-3)]
+    h5bridge('plot', source, kind, *words, '--chan', '0..1', '--out', tmp_path / 'a.svg', '--size', size)
+    h5bridge('plot', source, kind, *words, '--chan', '0..1', '--out', tmp_path / 'a.png', '--size', size)
+    raster = values(source, kind, *words, '--chan', '0..1')[1]['raster']
+    assert 0 < (raster > 0).mean() < 0.1
+    image = next(Picture(tmp_path / 'a.svg').root.iter(SVG + 'image'))
+    left, top, width, height = (float(image.get(name)) for name in ('x', 'y', 'width', 'height'))
+    pixels = decode_png((tmp_path / 'a.png').read_bytes())
+    ink = (pixels != 255).any(-1)
+    area = ink[int(round(top)):int(round(top + height)), int(round(left)):int(round(left + width))]
+    for line, column in np.argwhere(raster > 0):
+        y, x = (1 - (line + 0.5) / raster.shape[0]) * height, (column + 0.5) / raster.shape[1] * width
+        for across, around in [(area[min(int(y), area.shape[0] - 1)], x), (area[:, min(int(x), area.shape[1] - 1)], y)]:
+            # the run of painted pixels there
+            start = end = min(int(around), len(across) - 1)
+            assert across[start], 'a cell with points is not drawn'
+            while start > 0 and across[start - 1]:
+                start -= 1
+            while end + 1 < len(across) and across[end + 1]:
+                end += 1
+            assert end - start + 1 >= 3 or start == 0 or end == len(across) - 1
+
+
+def test_amplitudes_against_uv_distance_are_labelled_with_amplitudes(tmp_path):
+    """Marks of a logarithmic axis: places are those of the logarithms of their numbers."""
+    h5bridge('plot', DEMO, 'amp_uvdist', '--out', tmp_path / 'a.svg')
+    document, arrays = values(DEMO, 'amp_uvdist')
+    picture = Picture(tmp_path / 'a.svg')
+    assert picture.words('label-y')[0].startswith('amplitude')
+    image = next(picture.root.iter(SVG + 'image'))
+    top, height = float(image.get('y')), float(image.get('height'))
+    low, high = arrays['y'][0], arrays['y'][-1]
+    marks = [(y, float(text)) for _, y, text in picture.texts['mark-y']]
+    assert len(marks) > 2
+    for y, value in marks:
+        np.testing.assert_allclose((top + height - y) / height, np.log(value / low) / np.log(high / low), atol=0.01)
 
 
 # ---- terminals ------------------------------------------------------------------------------------------------------

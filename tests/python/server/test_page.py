@@ -343,7 +343,7 @@ def test_frames_are_decoded(chromium, server, tmp_path):
                 if 'names' not in plot['x']:
                     np.testing.assert_array_equal([float(cell) for cell in table[0][1:]], arrays['x'])
             else:
-                each = len(arrays.keys() - {'x'})
+                each = len(arrays.keys() - {'x', 'segment'})
                 read = np.array([[float(cell or 'nan') for cell in line[1::each]] for line in table[1:]]).T
                 np.testing.assert_array_equal(read.astype(np.float32), values)
         assert saved('waterfall', 'png')[:8] == b'\x89PNG\r\n\x1a\n'
@@ -385,6 +385,60 @@ def test_rasters_are_drawn_where_they_belong(chromium, server, kind, scale):
         assert np.abs(wanted - pixel[:3]).max() <= 8, 'cell %d, %d of %s: %s, not %s' % (row, column, value, pixel, wanted)
         checked += 1
     assert checked > 100
+
+
+AREA = '''kind => {
+    const plot = document.getElementById(kind), canvas = plot.querySelector('canvas');
+    const over = plot.querySelector('.u-over').getBoundingClientRect(), box = canvas.getBoundingClientRect();
+    const ratio = canvas.width / box.width;
+    const [x, y, width, height] = [over.x - box.x, over.y - box.y, over.width, over.height].map(value => Math.round(value * ratio));
+    return [width, height, Array.from(canvas.getContext('2d').getImageData(x, y, width, height).data)];
+}'''
+
+
+def area(page, kind):
+    """Red, green, blue and opacity of the pixels between the axes of a plot, the upper line first."""
+    width, height, data = page.evaluate(AREA, kind)
+    return np.array(data, 'u1').reshape(height, width, 4)
+
+
+@pytest.mark.parametrize('width', [700, 1280])
+def test_lines_are_not_covered_by_what_bins_hold(chromium, server, width, tmp_path):
+    """No band from the smallest to the largest value of each bin; the axis is that of the lines, and phases are points."""
+    kinds = ['amp_time', 'spectrum', 'phase_time']
+    with opened(chromium, server, plots('my.h5', plots=','.join(kinds)), width=width) as page:
+        wait_for_plots(page, kinds)
+        for kind in kinds[:2]:
+            plot, arrays = server.frame(kind, 'my.h5')
+            assert np.nanmean(arrays['high'] - arrays['low']) > 0.2 * np.ptp(arrays['y'][np.isfinite(arrays['y'])])
+            pixels = area(page, kind)
+            painted = pixels[:, :, 3] > 0
+            # less than in the bands, in which each pixel is painted
+            assert painted.mean() < 0.2, '%s: %.0f %% of the plot are painted' % (kind, 100 * painted.mean())
+            colourful = (pixels[:, :, :3].max(-1).astype(int) - pixels[:, :, :3].min(-1) > 60) & (pixels[:, :, 3] > 200)
+            rows = np.flatnonzero(colourful.any(1))
+            assert rows[0] < 0.15 * len(pixels) and rows[-1] > 0.85 * len(pixels), 'the lines fill the plot'
+        keep(page, 'lines-%d' % width, tmp_path, full_page=True)
+
+
+@pytest.mark.parametrize('width', [390, 1280])
+def test_points_of_maps_are_seen(chromium, server, width, tmp_path):
+    """Few points are at least three pixels wide, each at its place."""
+    with opened(chromium, server, plots('my.h5', plots='uv'), width=width) as page:
+        plot, arrays = server.frame('uv', 'my.h5')
+        raster = arrays['raster']
+        assert 0 < (raster > 0).mean() < 0.05
+        wait_for_plots(page, ['uv'])
+        pixels = area(page, 'uv')
+        height, across = pixels.shape[:2]
+        # the scale of both axes is that of the shorter side
+        side = min(height, across)
+        for line, column in np.argwhere(raster > 0):
+            x = across / 2 + ((column + 0.5) / raster.shape[1] - 0.5) * side
+            y = height / 2 - ((line + 0.5) / raster.shape[0] - 0.5) * side
+            near = pixels[max(0, int(y) - 1):int(y) + 2, max(0, int(x) - 1):int(x) + 2, 3]
+            assert (near > 0).sum() >= 6 and near.max() == 255, (line, column, near)
+        keep(page, 'uv-%d' % width, tmp_path, full_page=True)
 
 
 def test_readout_and_words(chromium, server):

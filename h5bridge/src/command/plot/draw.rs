@@ -3,11 +3,11 @@
 //! that draw the data return the values at the left and the lower edge, from which the labels of
 //! time axes take the day; `None` without data.
 
-use ms_look::{Axis, Frame};
+use ms_look::{Axis, Frame, Plot};
 
-use super::marks::{label, marks, short, shortened, time_of};
+use super::marks::{fraction, label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, FAINT, FLAGGED, INK, NOTHING};
-use super::panel::{Axes, Panel, Raster, numbers};
+use super::panel::{Axes, Panel, Raster, numbers, runs};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
 /// Width for the texts left of a plot.
@@ -17,7 +17,8 @@ const BOTTOM: f64 = 56.;
 const RIGHT_OF_RASTER: f64 = 118.;
 const RIGHT: f64 = 24.;
 
-/// Lines with at most this many points also show each point as a dot.
+/// Lines with at most this many points also show each point as a dot, and the dots of phases are
+/// smaller if they are more.
 const DOTS: usize = 400;
 
 /// Draws the panels one below the other.
@@ -34,7 +35,7 @@ pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene 
 fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     let frame = &panel.frame;
     let plot = &frame.plot;
-    let raster = panel.raster();
+    let mut raster = panel.raster();
     let names = legend_names(frame);
     let right = match (&raster, names.is_empty()) {
         (Some(_), _) => RIGHT_OF_RASTER,
@@ -53,6 +54,9 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
         let width = area.width().min(area.height() * ratio).round();
         let left = (area.middle().0 - width / 2.).round();
         area = Area::new(left, left + width, area.top, area.top + (width / ratio).round());
+    }
+    if let Some(raster) = &mut raster {
+        raster.fit((area.width(), area.height()), true);
     }
     let title = Shape::Text {
         at: (LEFT, whole.top + 18.),
@@ -105,7 +109,7 @@ fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -
         nothing(scene, area);
         return (None, None);
     }
-    let (columns, lines) = (raster.places(x, false, area.width()), raster.places(y, raster.by_line, area.height()));
+    let (columns, lines) = (raster.columns_at(area.width()), raster.lines_at(area.height()));
     let mut pixels = Vec::with_capacity(3 * columns.len() * lines.len());
     for &line in lines.iter().rev() {
         columns.iter().for_each(|&column| pixels.extend(raster.colour(line, column)));
@@ -165,7 +169,7 @@ fn vertical_mark(scene: &mut Scene, area: &Area, fraction: f64, text: &str) {
 
 fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f64) {
     for (value, text) in marks(axis, low.min(high), low.max(high), ((area.height() / 60.) as usize).max(4)) {
-        vertical_mark(scene, area, (value - low) / (high - low), &text);
+        vertical_mark(scene, area, fraction(axis, value, (low, high)), &text);
     }
 }
 
@@ -191,7 +195,6 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
         return (None, None);
     };
     let (left, right, low, high) = (view.left, view.right, view.low, view.high);
-    let is_category = plot.x.scale == "category";
     for (value, _) in marks(&plot.y, low, high, ((area.height() / 60.) as usize).max(4)) {
         let y = area.y((value - low) / (high - low));
         scene.line((area.left, y), (area.right - 1., y), FAINT, "grid");
@@ -200,39 +203,75 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
         let (across, up) = view.fractions(x, y);
         (area.x(across), area.y(up))
     };
+    let mut places: Vec<(f64, f64)> = Vec::new();
     for (number, name) in series.iter().enumerate() {
         let colour = if plot.is_scatter() { palette::line(0, 1) } else { palette::line(number, series.len()) };
-        let values = y.get(number * x.len()..(number + 1) * x.len()).unwrap_or_default();
-        let points = x.iter().zip(values).map(|(&x, &value)| value.is_finite().then(|| place(x, value)));
-        if is_category {
+        let runs = runs(frame, (&x, &y), number);
+        let runs: Vec<Vec<(f64, f64)>> =
+            runs.into_iter().map(|run| run.into_iter().map(|(x, y)| place(x, y)).collect()).collect();
+        if plot.x.scale == "category" {
             let half = area.width() / (right - left) * 0.35;
-            for (x, y) in points.flatten() {
+            for (x, y) in runs.into_iter().flatten() {
                 scene.rectangle(Area::new(x - half, x + half, y, area.bottom), colour, "bar");
             }
             continue;
         }
-        let points: Vec<Option<(f64, f64)>> = points.collect();
-        for run in points.split(Option::is_none).filter(|run| !run.is_empty()) {
-            let points: Vec<(f64, f64)> = run.iter().copied().flatten().collect();
-            if x.len() <= DOTS || points.len() == 1 {
-                for &at in &points {
-                    let radius = if plot.is_scatter() { 4. } else { 2. };
-                    scene.shapes.push(Shape::Dot { at, radius, colour, class: "point", title: name.clone() });
-                }
-            }
-            if points.len() > 1 {
-                let (width, class) = (1.5, "series");
-                scene.shapes.push(Shape::Line { points, width, colour, class, title: name.clone() });
-            }
-        }
-        if let Some(Some((x, y))) = points.iter().find(|point| point.is_some()).filter(|_| plot.is_scatter()) {
-            scene.text((x + 7., y - 7.), Anchor::Start, &shortened(name, 10), "name");
-        }
+        places.push(runs.first().and_then(|run| run.first()).copied().unwrap_or((f64::NAN, f64::NAN)));
+        series_of(scene, plot, runs, (name, colour));
+    }
+    if plot.is_scatter() {
+        names_of_places(scene, area, &places, series);
     }
     legend(scene, area, names);
     horizontal_marks(scene, area, &plot.x, left, right);
     vertical_marks(scene, area, &plot.y, low, high);
     (Some(view.first), Some(low))
+}
+
+/// Draws one of the lines, or its points.
+fn series_of(scene: &mut Scene, plot: &Plot, runs: Vec<Vec<(f64, f64)>>, (name, colour): (&str, Colour)) {
+    let count = runs.iter().map(Vec::len).sum::<usize>();
+    let is_joined = plot.joins_points();
+    let radius = match (plot.is_scatter(), count > DOTS) {
+        (true, _) => 4.,
+        (false, false) => 2.,
+        (false, true) => 1.2,
+    };
+    let dots = |run: &&Vec<(f64, f64)>| !is_joined || count <= DOTS || run.len() == 1;
+    let points: Vec<(f64, f64)> = runs.iter().filter(dots).flatten().copied().collect();
+    if !points.is_empty() {
+        scene.shapes.push(Shape::Dots { points, radius, colour, class: "point", title: name.to_owned() });
+    }
+    for points in runs.into_iter().filter(|run| is_joined && run.len() > 1) {
+        let (width, class) = (1.5, "series");
+        scene.shapes.push(Shape::Line { points, width, colour, class, title: name.to_owned() });
+    }
+}
+
+/// Names of places beside them, each where it covers neither a place nor another name, and none
+/// where it would.
+fn names_of_places(scene: &mut Scene, area: &Area, places: &[(f64, f64)], names: &[String]) {
+    let (half, radius) = (7., 4.);
+    let mut taken: Vec<Area> = Vec::new();
+    for (&(x, y), name) in places.iter().zip(names).filter(|((x, _), _)| x.is_finite()) {
+        let name = shortened(name, 10);
+        let width = Size::Normal.character() * name.chars().count() as f64;
+        let sides = [(x + 7., y - 7.), (x - 7. - width, y - 7.), (x + 7., y + 8.), (x - 7. - width, y + 8.)];
+        let words = |(left, middle): (f64, f64)| Area::new(left, left + width, middle - half, middle + half);
+        let is_free = |words: &Area| {
+            let is_clear = |&(x, y): &(f64, f64)| {
+                x + radius < words.left
+                    || x - radius > words.right
+                    || y + radius < words.top
+                    || y - radius > words.bottom
+            };
+            area.holds(words) && !taken.iter().any(|other| other.meets(words)) && places.iter().all(is_clear)
+        };
+        if let Some(words) = sides.into_iter().map(words).find(is_free) {
+            scene.text((words.left, words.middle().1), Anchor::Start, &name, "name");
+            taken.push(words);
+        }
+    }
 }
 
 /// Draws the names of lines at the right, as many as there is space for.

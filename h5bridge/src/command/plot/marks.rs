@@ -13,8 +13,37 @@ const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 /// Most marks on one axis.
 const MOST: usize = 64;
 
+/// Digits of the marks of a logarithmic axis, from many marks to few.
+const LEADING: [&[f64]; 3] = [&[1., 2., 5.], &[1., 3.], &[1.]];
+
+/// Where a value lies between the two ends of an axis, from 0 to 1.
+pub(super) fn fraction(axis: &Axis, value: f64, (low, high): (f64, f64)) -> f64 {
+    match axis.scale == "log" && low > 0. {
+        true => (value / low).ln() / (high / low).ln(),
+        false => (value - low) / (high - low),
+    }
+}
+
+/// About `count` powers of ten between `low` and `high`, above 0, and simple multiples of them.
+fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
+    let (from, to) = (low.log10(), high.log10());
+    let decades = to - from;
+    let leading = LEADING.into_iter().find(|digits| decades * digits.len() as f64 <= count as f64);
+    let each = (decades / count.max(1) as f64).ceil().max(1.) as i32;
+    let powers = (from.floor() as i32..=to.ceil() as i32).filter(|power| power.rem_euclid(each) == 0);
+    let digits = leading.unwrap_or(&[1.]);
+    let values = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+    let is_inside = |value: &f64| (low * (1. - 1e-9)..=high * (1. + 1e-9)).contains(value);
+    let is_plain = low >= 1e-4 && high < 1e6;
+    let text = |value: f64| if is_plain { format!("{}", value as f32) } else { format!("{:e}", value as f32) };
+    values.filter(is_inside).take(MOST).map(|value| (value, text(value))).collect()
+}
+
 /// About `count` values between `low` and `high`, with their texts.
 pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
+    if axis.scale == "log" && low > 0. && high > 5. * low {
+        return decades(low, high, count);
+    }
     let span = high - low;
     if !span.is_finite() || span <= 0. {
         return Vec::new();
@@ -47,12 +76,13 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
 /// The digits that distinguish the mark from its neighbours at a distance of `step`.
 fn number_text(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.) as usize;
-    // not a zero with a sign
-    let value = if value.abs() < step / 2. { 0. } else { value };
-    if value != 0. && (value.abs() >= 1e6 || step < 1e-5) {
-        format!("{value:.2e}")
-    } else {
-        format!("{value:.digits$}")
+    match value.abs() {
+        // not a zero with a sign
+        size if size < step / 2. => format!("{:.*}", if digits > 5 { 0 } else { digits }, 0.),
+        size if size >= 1e6 || digits > 5 => {
+            format!("{value:.*e}", (size.log10().floor() - step.log10().floor()).clamp(0., 14.) as usize)
+        }
+        _ => format!("{value:.digits$}"),
     }
 }
 

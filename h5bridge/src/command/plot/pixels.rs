@@ -39,7 +39,9 @@ pub(super) fn draw(scene: &Scene) -> Pixels {
             Shape::Line { points, width, colour, .. } => {
                 points.windows(2).for_each(|pair| pixels.line(pair[0], pair[1], *width, *colour));
             }
-            Shape::Dot { at, radius, colour, .. } => pixels.line(*at, *at, 2. * radius, *colour),
+            Shape::Dots { points, radius, colour, .. } => {
+                points.iter().for_each(|&at| pixels.line(at, at, 2. * radius, *colour));
+            }
             Shape::Text { at, anchor, size, turned, text, .. } => pixels.text(*at, *anchor, *size, *turned, text),
             Shape::Image { area, columns, pixels: image } => pixels.image(area, *columns, image),
         }

@@ -1,9 +1,9 @@
 //! Draws plots with characters: a raster in half blocks, two cells in each character, and lines in
 //! Braille dots.
 
-use super::marks::{label, marks, short, shortened, time_of};
+use super::marks::{fraction, label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, NOTHING};
-use super::panel::{Axes, Panel, Raster, numbers};
+use super::panel::{Axes, Panel, Raster, numbers, runs};
 
 /// Width in characters for the texts of the y axis and its line.
 const LEFT: usize = 11;
@@ -31,7 +31,10 @@ fn panel_text(panel: &Panel, width: usize, height: usize, coloured: bool) -> Str
     let mut out = format!("{}\n{}\n", safe(&shortened(&plot.title, width)), safe(&shortened(&panel.note(), width)));
     let across = width - LEFT - 1;
     let drawn = match panel.raster() {
-        Some(raster) => raster_lines(panel, &raster, (across, height), coloured),
+        Some(mut raster) => {
+            raster.fit((across as f64, 2. * height as f64), false);
+            raster_lines(panel, &raster, (across, height), coloured)
+        }
         None => braille(panel, (across, height), coloured),
     };
     let Some(drawn) = drawn else { return out + "nothing to show\n" };
@@ -84,8 +87,7 @@ fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize),
     }
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
-    let (columns, lines) =
-        (raster.places(x, false, width as f64), raster.places(y, raster.by_line, 2. * height as f64));
+    let (columns, lines) = (raster.columns_at(width as f64), raster.lines_at(2. * height as f64));
     // half lines from above
     let colour = |half: usize, column: usize| -> Colour {
         let line = lines[(2 * height - 1 - half) * lines.len() / (2 * height)];
@@ -157,7 +159,7 @@ fn horizontal(axis: &ms_look::Axis, low: f64, high: f64, width: usize) -> Vec<(u
 }
 
 fn vertical(axis: &ms_look::Axis, low: f64, high: f64, height: usize) -> Vec<(usize, String)> {
-    let place = |value: f64| height - 1 - ((value - low) / (high - low) * (height - 1) as f64).round() as usize;
+    let place = |value: f64| height - 1 - (fraction(axis, value, (low, high)) * (height - 1) as f64).round() as usize;
     marks(axis, low.min(high), low.max(high), height / 3)
         .into_iter()
         .map(|(value, text)| (place(value), text))
@@ -180,11 +182,10 @@ fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Op
         *cell = (cell.0 | DOTS[column % 2][line % 4], number);
     };
     for number in 0..series.len() {
-        let values = y.get(number * x.len()..(number + 1) * x.len()).unwrap_or_default();
-        let mut before: Option<(f64, f64)> = None;
-        for (&x, &value) in x.iter().zip(values) {
-            let point = value.is_finite().then(|| view.fractions(x, value));
-            if let Some((across, up)) = point {
+        for run in runs(&panel.frame, (&x, &y), number) {
+            let mut before: Option<(f64, f64)> = None;
+            for (x, value) in run {
+                let (across, up) = view.fractions(x, value);
                 let (from_across, from_up) = match plot.x.scale {
                     // a bar
                     "category" => (across, 0.),
@@ -196,8 +197,8 @@ fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Op
                     let part = step as f64 / steps as f64;
                     dot(from_across + (across - from_across) * part, from_up + (up - from_up) * part, number);
                 }
+                before = Some((across, up)).filter(|_| plot.joins_points());
             }
-            before = point;
         }
     }
     let line = |line: usize| -> String {
