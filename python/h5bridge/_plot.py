@@ -41,7 +41,9 @@ Parameter: TypeAlias = str | int | float | Sequence[str | int | float]
 _RANGES = ("time", "chan")
 # a map is drawn as points if a smaller part of its cells have some
 _FEW = 0.1
-_DTYPES = {"F32": "<f4", "F64": "<f8", "U32": "<u4"}
+_DTYPES = {"F32": "<f4", "F64": "<f8", "U32": "<u4", "U8": "|u1"}
+# cells all of whose data are flagged
+_FLAGGED = "#f0a090"
 # modified Julian dates count from 1858-11-17
 _MJD = np.datetime64("1858-11-17T00:00:00", "us")
 
@@ -206,7 +208,7 @@ def _draw(of: Frame, ax: Axes | None) -> Axes:
 
 
 def _draw_raster(of: Frame, ax: Axes) -> None:
-    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
     assert of.z is not None
     raster = np.ma.masked_invalid(of.arrays["raster"].astype(float))
@@ -225,6 +227,9 @@ def _draw_raster(of: Frame, ax: Axes) -> None:
             ax.figure.colorbar(ax.collections[-1], ax=ax, label=_label(of.z))
             return
     mesh = ax.pcolormesh(x, y, raster, norm=norm)
+    if of.arrays.get("flagged", np.zeros(1)).any():
+        flagged = np.ma.masked_equal(of.arrays["flagged"].astype(float), 0)
+        ax.pcolormesh(x, y, flagged, cmap=ListedColormap([_FLAGGED]))
     ax.figure.colorbar(mesh, ax=ax, label=_label(of.z))
 
 

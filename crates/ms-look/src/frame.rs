@@ -12,6 +12,7 @@ pub enum Numbers {
     F32(Vec<f32>),
     F64(Vec<f64>),
     U32(Vec<u32>),
+    U8(Vec<u8>),
 }
 
 impl Numbers {
@@ -20,6 +21,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.len(),
             Numbers::F64(numbers) => numbers.len(),
             Numbers::U32(numbers) => numbers.len(),
+            Numbers::U8(numbers) => numbers.len(),
         }
     }
 
@@ -29,6 +31,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| number.into()),
             Numbers::F64(numbers) => numbers.get(index).copied(),
             Numbers::U32(numbers) => numbers.get(index).map(|&number| number.into()),
+            Numbers::U8(numbers) => numbers.get(index).map(|&number| number.into()),
         }
     }
 
@@ -38,6 +41,7 @@ impl Numbers {
             Numbers::F32(_) => ("F32", "<f4"),
             Numbers::F64(_) => ("F64", "<f8"),
             Numbers::U32(_) => ("U32", "<u4"),
+            Numbers::U8(_) => ("U8", "|u1"),
         }
     }
 
@@ -46,6 +50,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
             Numbers::F64(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
             Numbers::U32(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
+            Numbers::U8(numbers) => out.extend(numbers),
         }
     }
 
@@ -55,6 +60,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
             Numbers::F64(numbers) => numbers.get(index).map(|&number| Json::from(number)),
             Numbers::U32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
+            Numbers::U8(numbers) => numbers.get(index).map(|&number| Json::from(number)),
         }
         .unwrap_or(Json::Null)
     }
@@ -65,6 +71,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f32::to_string),
             Numbers::F64(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f64::to_string),
             Numbers::U32(numbers) => numbers.get(index).map(u32::to_string),
+            Numbers::U8(numbers) => numbers.get(index).map(u8::to_string),
         }
         .unwrap_or_default()
     }
@@ -74,7 +81,8 @@ impl Numbers {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Array {
-    /// Name of the array: `raster`, `x`, `y`, `segment`, `low`, `high` or `phase`.
+    /// Name of the array: `raster`, `flagged`, `x`, `y`, `segment`, `low`, `high`, `phase` or
+    /// `beam`.
     pub name: &'static str,
     /// Extents of the array of the plot, slowest axis first.
     pub shape: Vec<usize>,
@@ -219,7 +227,11 @@ impl Frame {
         let mut data = Vec::new();
         // wide elements first: every array begins at a multiple of the size of its elements
         let mut arrays: Vec<&Array> = self.arrays.iter().collect();
-        arrays.sort_by_key(|array| !matches!(array.numbers, Numbers::F64(_)));
+        arrays.sort_by_key(|array| match array.numbers {
+            Numbers::F64(_) => 0,
+            Numbers::F32(_) | Numbers::U32(_) => 1,
+            Numbers::U8(_) => 2,
+        });
         for array in arrays {
             let start = data.len();
             array.numbers.extend_bytes(&mut data);
@@ -355,6 +367,7 @@ impl Frame {
                 segments.append(&mut of);
             }
         }
+        let notes: Vec<String> = frames.iter().map(|(_, frame)| frame.plot.note.clone()).collect();
         let mut first = frames.into_iter().next()?.1;
         let shape = [names.len(), places.len()];
         first.arrays = vec![
@@ -364,8 +377,14 @@ impl Frame {
         ];
         first.plot.series = Some(names);
         first.plot.title = format!("{}, by {by}", first.plot.title);
-        first.plot.note =
-            first.plot.selection["average"].as_str().map_or(String::new(), |average| format!("{average} means"));
+        let average = first.plot.selection["average"].as_str().map_or(String::new(), |name| format!("{name} means"));
+        let shared = notes.iter().skip(1).fold(pieces(&notes[0]), |shared, note| {
+            let others = pieces(note);
+            shared.into_iter().filter(|piece| others.contains(piece)).collect()
+        });
+        let is_said = shared.first().is_some_and(|piece| notes[0].starts_with(piece));
+        let average = Some(average.as_str()).filter(|_| !is_said);
+        first.plot.note = average.into_iter().chain(shared).collect::<Vec<_>>().join("; ");
         first.plot.selection["by"] = by.into();
         Some(first)
     }
@@ -385,6 +404,11 @@ impl Frame {
         };
         Json::Object(self.arrays.iter().map(array).collect())
     }
+}
+
+/// The parts of a note.
+fn pieces(note: &str) -> Vec<&str> {
+    note.split("; ").collect()
 }
 
 #[cfg(test)]

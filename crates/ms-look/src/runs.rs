@@ -1,7 +1,7 @@
 //! Runs of times: a line joins the points of one run, and none across a gap or to another field or
 //! scan.
 
-use crate::bins::{Merge, Times};
+use crate::bins::{Merge, Times, median};
 use crate::selection::RowKey;
 
 /// A step that is more than this many times the median step is a gap.
@@ -61,12 +61,8 @@ impl Runs {
 
 /// Whether each of these steps from one point to the next is a gap.
 fn gaps(steps: &[f64]) -> Vec<bool> {
-    let mut sorted = steps.to_vec();
-    let median = match sorted.len() {
-        0 => f64::INFINITY,
-        len => *sorted.select_nth_unstable_by((len - 1) / 2, f64::total_cmp).1,
-    };
-    steps.iter().map(|&step| step > GAP * median).collect()
+    let usual = median(steps).unwrap_or(f64::INFINITY);
+    steps.iter().map(|&step| step > GAP * usual).collect()
 }
 
 /// For each of these ascending places, whether a run begins with it, after a gap.

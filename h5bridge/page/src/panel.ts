@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import { css, paint, type Range } from './colours';
 import type { Numbers } from './frame';
 import { cellAt, describe, readout, type Lines, type Picture, type Raster } from './picture';
-import type { Mapping } from './scale';
+import { evenRuns, type Mapping } from './scale';
 import { colour } from './theme';
 
 /** What is shown of an axis, in values; none: all. */
@@ -88,7 +88,7 @@ export class Panel {
   show(picture: Picture) {
     this.picture = picture;
     this.box.setAttribute('aria-label', describe(picture));
-    if (picture.kind === 'raster') paint(this.layer, picture.width, picture.height, picture.values, picture.range, picture.scale);
+    if (picture.kind === 'raster') paint(this.layer, picture.width, picture.height, picture.values, picture.range, picture.scale, picture.flagged);
     const data = picture.kind === 'raster' ? [[...picture.x.ends], [null, null]] : this.columns(picture);
     const names = picture.kind === 'raster' ? '' : picture.lines.map((line) => line.name).join();
     const wanted = JSON.stringify([picture.kind, names, [...this.host.hidden()], picture.kind === 'lines' && picture.style, picture.xTitle, picture.yTitle, picture.plot.title]);
@@ -223,7 +223,15 @@ export class Panel {
     // several cells in a pixel are averaged; larger cells keep their edges
     ctx.imageSmoothingEnabled = Math.abs(x1 - x0) < picture.width || Math.abs(y1 - y0) < picture.height;
     ctx.imageSmoothingQuality = 'medium';
-    if (!this.points(ctx, picture, [x0, x1, y0, y1])) ctx.drawImage(this.layer, x0, y1, x1 - x0, y0 - y1);
+    if (!this.points(ctx, picture, [x0, x1, y0, y1])) {
+      // rows of one height at a time: gaps in time are as long as they were
+      const runs: [number, number][] = picture.plot.y.scale === 'time' ? evenRuns(picture.yEdges) : [[0, picture.height]];
+      for (const [first, last] of runs) {
+        const whole = runs.length === 1;
+        const [bottom, top] = whole ? [y0, y1] : [first, last].map((row) => u.valToPos(picture.y.to(picture.yEdges[row]!), 'y', true)) as [number, number];
+        ctx.drawImage(this.layer, 0, picture.height - last, picture.width, last - first, x0, top, x1 - x0, bottom - top);
+      }
+    }
     const picked = this.host.picked?.();
     if (picked) {
       const w = (x1 - x0) / picture.width;
@@ -252,11 +260,16 @@ export class Panel {
     return true;
   }
 
-  /** Names beside the points of the first line; those that would cover an earlier one are left out. */
+  /** Names beside the points of the first line, each where it covers neither a point nor another name, and none where it would. */
   private names(u: uPlot, names: string[]) {
     const { ctx, bbox: { left, top, width, height } } = u;
     const size = 11 * devicePixelRatio;
-    const taken: [number, number, number][] = [];
+    const taken: [left: number, right: number, y: number][] = [];
+    const places = names.map((_, i): [number, number] => {
+      const [px, py] = [u.data[0][i], u.data[1]?.[i]];
+      return px == null || py == null ? [NaN, NaN] : [u.valToPos(px, 'x', true), u.valToPos(py, 'y', true)];
+    });
+    const radius = 3 * devicePixelRatio;
     ctx.save();
     ctx.beginPath();
     ctx.rect(left, top, width, height);
@@ -264,15 +277,17 @@ export class Panel {
     ctx.fillStyle = colour('--faint');
     ctx.font = `${size}px system-ui, "DejaVu Sans", sans-serif`;
     ctx.textBaseline = 'middle';
+    ctx.textAlign = 'left';
     names.forEach((name, i) => {
-      const [px, py] = [u.data[0][i], u.data[1]?.[i]];
-      if (px == null || py == null) return;
-      const x = u.valToPos(px, 'x', true) + size / 2;
-      const y = u.valToPos(py, 'y', true);
+      const [px, py] = places[i]!;
       const across = ctx.measureText(name).width;
-      if (taken.some(([otherX, otherY, other]) => x < otherX + other && otherX < x + across && Math.abs(y - otherY) < size)) return;
-      taken.push([x, y, across]);
-      ctx.fillText(name, x, y);
+      const sides = [1, -1].flatMap((up) => [px + size * 0.6, px - size * 0.6 - across].map((x): [number, number] => [x, py - up * size * 0.6]));
+      const free = sides.find(([x, y]) => x >= left && x + across <= left + width && y >= top && y <= top + height
+        && !taken.some(([from, to, other]) => x < to && from < x + across && Math.abs(y - other) < size)
+        && !places.some(([ox, oy]) => ox + radius > x && ox - radius < x + across && Math.abs(oy - y) < size / 2 + radius - 1));
+      if (!free) return;
+      taken.push([free[0], free[0] + across, free[1]]);
+      ctx.fillText(name, ...free);
     });
     ctx.restore();
   }

@@ -34,6 +34,8 @@ export interface Raster extends Common {
   scale: Scale;
   z: Mapping;
   zTitle: string;
+  /** 1 for cells all of whose data are flagged. */
+  flagged: Numbers | null;
   /** Cells with points in ascending order of their number, if the raster counts points: they are few, or small, and have to be seen. */
   points: number[] | null;
 }
@@ -88,12 +90,13 @@ function raster(frame: Frame, look: Look, isDifference: boolean): Raster {
     found = [-most, most];
   }
   const range = { low: found[0], high: found[1], log };
+  const [x, y] = [ofEdges(plot.x, xEdges, namesOf(plot.x, look)), ofEdges(plot.y, yEdges, namesOf(plot.y, look))];
+  const z = ofRange({ ...zAxis, scale: 'linear' }, range.low, range.high, log, null);
   return {
-    kind: 'raster', plot, isDifference, width, height, values: data, xEdges, yEdges, range,
-    x: ofEdges(plot.x, xEdges, namesOf(plot.x, look)), y: ofEdges(plot.y, yEdges, namesOf(plot.y, look)),
-    xTitle: title(plot.x, xEdges), yTitle: title(plot.y, yEdges), zTitle: title({ ...zAxis, scale: 'linear' }, []),
+    kind: 'raster', plot, isDifference, width, height, values: data, xEdges, yEdges, range, x, y, z,
+    xTitle: title(plot.x, xEdges, x), yTitle: title(plot.y, yEdges, y), zTitle: title({ ...zAxis, scale: 'linear' }, [], z),
     scale: isDifference ? 'difference' : isAngle(zAxis) ? 'twilight' : look.colours,
-    z: ofRange({ ...zAxis, scale: 'linear' }, range.low, range.high, log, null), points: pointsOf(data),
+    points: pointsOf(data), flagged: isDifference ? null : frame.arrays.flagged?.data ?? null,
   };
 }
 
@@ -160,10 +163,11 @@ function antennas(frame: Frame): Lines {
   const [south, north] = extent([y], false) ?? [0, 0];
   const half = Math.max(east - west, north - south) * 0.55 || 1;
   const square = (axis: Axis, low: number, high: number) => ofRange(axis, (low + high) / 2 - half, (low + high) / 2 + half, false, null);
+  const [across, up] = [square(plot.x, west, east), square(plot.y, south, north)];
   return {
     kind: 'lines', plot, isDifference: false, values, style: 'points', names: order.map((at) => plot.series?.[at] ?? String(at)),
     lines: [{ name: plot.title, colour: LINES[0]!, y }], starts: [],
-    x: square(plot.x, west, east), y: square(plot.y, south, north), xTitle: title(plot.x, []), yTitle: title(plot.y, []),
+    x: across, y: up, xTitle: title(plot.x, [], across), yTitle: title(plot.y, [], up),
   };
 }
 
@@ -183,10 +187,11 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   const bars = plot.x.scale === 'category';
   const [first = 0, last = 1] = extent([values], false) ?? [];
   const margin = bars ? 0.6 : first === last ? 0.5 : 0;
+  const across = ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look));
+  const up = ofRange(plot.y, from, to, log, null);
   return {
     kind: 'lines', plot, isDifference, values, lines: all, starts: startsOf(frame, y), names: null, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
-    x: ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look)), y: ofRange(plot.y, from, to, log, null),
-    xTitle: title(plot.x, [first, last]), yTitle: title(plot.y, []),
+    x: across, y: up, xTitle: title(plot.x, [first, last], across), yTitle: title(plot.y, [], up),
   };
 }
 
@@ -201,11 +206,14 @@ export function align(a: Picture, b: Picture) {
     const log = a.range.log && b.range.log;
     const range = { low: Math.min(a.range.low, b.range.low), high: Math.max(a.range.high, b.range.high), log };
     a.range = b.range = range;
-    a.z = b.z = ofRange({ label: '', unit: '', scale: 'linear' }, range.low, range.high, log, null);
+    const axis: Axis = { ...(a.plot.z ?? { label: 'value', unit: '' }), scale: 'linear' };
+    a.z = b.z = ofRange(axis, range.low, range.high, log, null);
+    a.zTitle = b.zTitle = title(axis, [], a.z);
   } else if (a.kind === 'lines' && b.kind === 'lines') {
     const low = Math.min(a.y.from(a.y.ends[0]), b.y.from(b.y.ends[0]));
     const high = Math.max(a.y.from(a.y.ends[1]), b.y.from(b.y.ends[1]));
     a.y = b.y = ofRange(a.plot.y, low, high, a.y.to(100) === 2, null);
+    a.yTitle = b.yTitle = title(a.plot.y, [], a.y);
   }
 }
 
@@ -292,7 +300,8 @@ export function readout(picture: Picture, px: number, py: number): string {
     if (!at) return '';
     const value = picture.values[at[1] * picture.width + at[0]]!;
     const z = plot.z ? unit(plot.z) : '';
-    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? 'no value' : short(value) + z}`;
+    const none = picture.flagged?.[at[1] * picture.width + at[0]] ? 'all flagged' : 'no value';
+    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? none : short(value) + z}`;
   }
   if (picture.names) {
     const scale = (mapping: Mapping) => mapping.ends[1] - mapping.ends[0];

@@ -239,8 +239,12 @@ def test_waterfall(demo, tmp_path):
     drawn = picture.raster()
     assert drawn.shape == wanted.shape
     np.testing.assert_allclose(drawn[np.isfinite(wanted)], fraction[np.isfinite(wanted)].clip(0, 1), atol=0.5 / 128 + 1e-6)
-    marks = [float(text) for text in picture.words('mark-z')]
-    np.testing.assert_allclose(marks, low * (high / low) ** np.linspace(0, 1, 5), rtol=0.006)
+    bar = list(picture.root.iter(SVG + 'image'))[1]
+    top, height = float(bar.get('y')), float(bar.get('height'))
+    marks = [(y, float(text)) for _, y, text in picture.texts['mark-z']]
+    assert len(marks) > 2
+    for y, value in marks:
+        np.testing.assert_allclose((top + height - y) / height, np.log(value / low) / np.log(high / low), atol=0.01)
     assert picture.words('label-z')[0].startswith('amplitude') and picture.words('label-y')[0].startswith('time (UTC')
 
 
@@ -387,7 +391,7 @@ def test_calibration_tables(tmp_path):
     np.testing.assert_allclose(arrays['x'], times)
     h5bridge('plot', tmp_path / 'a.cal', '--out', tmp_path / 'a.svg')
     picture = Picture(tmp_path / 'a.svg')
-    assert picture.words('title') == ['Amplitude against time, by antenna', 'Phase against time, by antenna']
+    assert picture.words('title') == ['Amplitude against time, by antenna - a.cal', 'Phase against time, by antenna - a.cal']
     h5bridge('to-hdf5', tmp_path / 'a.cal', tmp_path / 'a.h5', '--quiet')
     again = values(tmp_path / 'a.h5')[0]
     assert again['arrays'] == document['arrays']
@@ -689,3 +693,88 @@ def test_names_do_not_change_the_terminal(tmp_path):
     assert any(name.startswith('<b>&?[31m') for name in Picture(tmp_path / 'a.svg').words('name'))
     text = shown(tmp_path / 'a.ms', '--by', 'baseline', '--antenna', '0', '--corr', '0', TERM='xterm', NO_COLOR='1')
     assert '\x1b' not in text and '<b>&?[31m' in text
+
+
+def test_waterfalls_show_gaps(tmp_path):
+    """The axis is one of time: lines are as high as their steps, and a gap is as long as it was."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
+    with ct.table(str(tmp_path / 'a.ms'), readonly=False, ack=False) as t:
+        times, number = np.unique(t.getcol('TIME'), return_inverse=True)
+        count = len(times)
+        new = times[0] + 10. * np.arange(count) + 200. * (np.arange(count) >= count // 2)
+        t.putcol('TIME', new[number])
+        t.putcol('FLAG', np.zeros_like(t.getcol('FLAG')))
+        t.putcol('FLAG_ROW', np.zeros(t.nrows(), bool))
+    h5bridge('plot', tmp_path / 'a.ms', 'waterfall', '--out', tmp_path / 'a.svg')
+    h5bridge('plot', tmp_path / 'a.ms', 'waterfall', '--out', tmp_path / 'a.png')
+    picture = Picture(tmp_path / 'a.svg')
+    image = next(picture.root.iter(SVG + 'image'))
+    left, top, width, height = (float(image.get(name)) for name in ('x', 'y', 'width', 'height'))
+    pixels = decode_png((tmp_path / 'a.png').read_bytes())[int(top):int(top + height), int(left + width / 2)][::-1]
+    empty = (pixels == NOTHING).all(-1)
+    end = new[-1] + 10
+    wanted = [(new[count // 2 - 1] + 10 - new[0]) / (end - new[0]), (new[count // 2] - new[0]) / (end - new[0])]
+    found = np.flatnonzero(empty)[[0, -1]] / len(empty)
+    np.testing.assert_allclose(found, wanted, atol=0.01)
+    assert empty.sum() == np.flatnonzero(empty)[-1] - np.flatnonzero(empty)[0] + 1, 'one gap'
+    # the marks say when
+    for y, text in [(y, text) for _, y, text in picture.texts['mark-y']]:
+        np.testing.assert_allclose((seconds(text) - new[0] % 86400) / (end - new[0]), (top + height - y) / height, atol=0.01)
+
+
+def test_pictures_say_what_they_show(tmp_path):
+    """Title and note have the file, the field and the window; nothing flagged and no rows are said in words."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'mine.ms'], check=True)
+    with ct.table(str(tmp_path / 'mine.ms'), readonly=False, ack=False) as t:
+        t.putcol('FLAG', np.zeros_like(t.getcol('FLAG')))
+        t.putcol('FLAG_ROW', np.zeros(t.nrows(), bool))
+    with ct.table(str(tmp_path / 'mine.ms/FIELD'), ack=False) as t:
+        field = t.getcell('NAME', 0)
+    h5bridge('plot', tmp_path / 'mine.ms', 'flag_time', '--field', '#0', '--out', tmp_path / 'a.svg')
+    picture = Picture(tmp_path / 'a.svg')
+    assert picture.words('title') == ['Flagged, by time - mine.ms']
+    note = picture.words('note')[0]
+    assert 'nothing flagged' in note and 'field %s' % field in note and 'spectral window' in note
+    make_calibration(tmp_path / 'a.cal', 59000 * 86400. + np.arange(3))
+    with ct.table(str(tmp_path / 'a.cal'), readonly=False, ack=False) as t:
+        t.removerows(list(range(t.nrows())))
+    h5bridge('plot', tmp_path / 'a.cal', '--out', tmp_path / 'b.svg')
+    assert 'the table has no rows' in Picture(tmp_path / 'b.svg').words('note')[0]
+
+
+def test_phase_noise_is_zero(tmp_path):
+    """Phases of 1e-14 degrees are one line, and no mark has digits without end."""
+    make_calibration(tmp_path / 'a.cal', 59000 * 86400. + 60. * np.arange(12))
+    with ct.table(str(tmp_path / 'a.cal'), readonly=False, ack=False) as t:
+        gain = np.abs(t.getcol('CPARAM')).astype('c8')
+        t.putcol('CPARAM', gain * (1 + 1e-16j * np.random.default_rng(1).normal(size=gain.shape)).astype('c8'))
+    h5bridge('plot', tmp_path / 'a.cal', '--out', tmp_path / 'a.svg')
+    picture = Picture(tmp_path / 'a.svg')
+    assert all(len(text) <= 9 for text in picture.words('mark-y')), picture.words('mark-y')
+    heights = np.concatenate([dots[:, 1] for dots in picture.dots().values()])
+    phases = heights[heights > 320]    # the lower panel
+    assert np.ptp(phases) < 1, 'phases that are zero but for noise lie on a line'
+
+
+def test_beam(tmp_path):
+    """The ellipse of the beam has its size on the axes, and its angle from north to east."""
+    images = pytest.importorskip('casacore.images')
+    images.image(str(tmp_path / 'a.image'), values=np.zeros((64, 64), 'f4') + np.arange(64, dtype='f4'))
+    words = {'major': {'value': 5., 'unit': 'arcmin'}, 'minor': {'value': 2., 'unit': 'arcmin'}, 'positionangle': {'value': 30., 'unit': 'deg'}}
+    with ct.table(str(tmp_path / 'a.image'), readonly=False, ack=False) as t:
+        t.putkeyword('imageinfo', {'imagetype': 'Intensity', 'objectname': '', 'restoringbeam': words})
+    document, arrays = values(tmp_path / 'a.image')
+    each = {'arcsec': 1 / 60, 'arcmin': 1, 'deg': 60}[document['plot']['x']['unit']]
+    np.testing.assert_allclose(arrays['beam'], [5 / each, 2 / each, 30])
+    assert 'beam 300 x 120 arcsec, 30 deg' in document['plot']['note']
+    h5bridge('plot', tmp_path / 'a.image', '--out', tmp_path / 'a.svg')
+    picture = Picture(tmp_path / 'a.svg')
+    x, y = picture.axis('mark-x'), picture.axis('mark-y')
+    beam = [line for line in picture.root.iter(SVG + 'polyline') if line.get('class') == 'beam'][0]
+    points = np.array([point.split(',') for point in beam.get('points').split()], float)
+    offsets = np.stack([x(points[:, 0]), y(points[:, 1])], 1)
+    offsets -= (offsets.max(0) + offsets.min(0)) / 2
+    length = np.hypot(*offsets.T)
+    np.testing.assert_allclose([2 * length.max() * each, 2 * length.min() * each], [5, 2], rtol=0.05)
+    east, north = offsets[length.argmax()]
+    np.testing.assert_allclose(np.degrees(np.arctan2(east, north)) % 180, 30, atol=4)

@@ -89,7 +89,7 @@ def decode(document):
     arrays = {}
     for name, entry in header.items():
         begin, end = (8 + length + offset for offset in entry['data_offsets'])
-        kind = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4'}[entry['dtype']]
+        kind = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4', 'U8': '|u1'}[entry['dtype']]
         arrays[name] = np.frombuffer(document[begin:end], kind).reshape(entry['shape'])
     return plot, arrays
 
@@ -358,6 +358,12 @@ PIXELS = '''([kind, places]) => {
 }'''
 
 
+def up(arrays, row):
+    """Part of the height of a raster at which the middle of a row lies."""
+    y = arrays['y']
+    return ((y[row] + y[row + 1]) / 2 - y[0]) / (y[-1] - y[0])
+
+
 @pytest.mark.parametrize('scale', ['linear', 'log'])
 @pytest.mark.parametrize('kind', ['waterfall', 'baselines'])
 def test_rasters_are_drawn_where_they_belong(chromium, server, kind, scale):
@@ -372,11 +378,14 @@ def test_rasters_are_drawn_where_they_belong(chromium, server, kind, scale):
     cells += [(int(random.integers(height)), int(random.integers(width))) for _ in range(200)]
     with opened(chromium, server, plots('my.h5', plots=kind, **{kind + '.scale': scale}), width=1000) as page:
         wait_for_plots(page, [kind])
-        found = page.evaluate(PIXELS, [kind, [[(column + 0.5) / width, (row + 0.5) / height] for row, column in cells]])
+        found = page.evaluate(PIXELS, [kind, [[(column + 0.5) / width, up(arrays, row)] for row, column in cells]])
     form = np.log if scale == 'log' else np.asarray
     checked = 0
     for (row, column), pixel in zip(cells, found, strict=True):
         value = raster[row, column]
+        if arrays['flagged'][row, column]:
+            assert list(pixel) == [0xf0, 0xa0, 0x90, 255], 'a cell all of whose data are flagged is marked'
+            continue
         if np.isnan(value) or (scale == 'log' and value <= 0):
             assert pixel[3] == 0, 'cell %d, %d is drawn, but has no value' % (row, column)
             continue
@@ -421,6 +430,32 @@ def test_lines_are_not_covered_by_what_bins_hold(chromium, server, width, tmp_pa
         keep(page, 'lines-%d' % width, tmp_path, full_page=True)
 
 
+def test_waterfalls_show_gaps(chromium, folder, tmp_path):
+    """The axis is one of time: nothing is drawn in a gap, which is as long as it was, and lines end there."""
+    shutil.copy(folder / 'my.h5', tmp_path / 'gap.h5')
+    with h5py.File(tmp_path / 'gap.h5', 'r+') as file:
+        time = file['MAIN/TIME'][...]
+        times = np.unique(time)
+        # as long as all the others
+        file['MAIN/TIME'][...] = time + np.where(time > times[len(times) // 2], np.ptp(times), 0)
+    with Server(tmp_path / 'gap.h5') as server, opened(chromium, server, plots('gap.h5', plots='waterfall,amp_time')) as page:
+        wait_for_plots(page, ['waterfall', 'amp_time'])
+        arrays = server.frame('waterfall', 'gap.h5')[1]
+        row = int(np.diff(arrays['y']).argmax())
+        assert np.isnan(arrays['raster'][row]).all()
+        start, end = ((arrays['y'][row + at] - arrays['y'][0]) / (arrays['y'][-1] - arrays['y'][0]) for at in (0, 1))
+        assert end - start > 0.4
+        empty = np.flatnonzero((area(page, 'waterfall')[::-1, :, 3] == 0).all(1))
+        height = len(area(page, 'waterfall'))
+        np.testing.assert_allclose(empty[[0, -1]] / height, [start, end], atol=0.02)
+        # no line crosses it: no colour but that of the grid
+        pixels = area(page, 'amp_time')
+        width = pixels.shape[1]
+        inside = pixels[:, int((start + 0.02) * width):int((end - 0.02) * width)].astype(int)
+        assert (np.ptp(inside[:, :, :3], axis=-1) < 30).all()
+        keep(page, 'gap', tmp_path, full_page=True)
+
+
 @pytest.mark.parametrize('width', [390, 1280])
 def test_points_of_maps_are_seen(chromium, server, width, tmp_path):
     """Few points are at least three pixels wide, each at its place."""
@@ -448,7 +483,7 @@ def test_readout_and_words(chromium, server):
     with opened(chromium, server, plots('my.h5')) as page:
         wait_for_plots(page)
         box = page.locator('#waterfall .u-over').bounding_box()
-        page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - (row + 0.5) / height) * box['height'])
+        page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - up(arrays, row)) * box['height'])
         wait(page, '() => document.querySelector("#waterfall .place").textContent')
         text = page.locator('#waterfall .place').inner_text()
         shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+: ([-\d.e+]+)( \S+)?', text)

@@ -2,15 +2,16 @@
 //! waterfalls, images and grids a raster (cells with values) and its colours. Lines and columns
 //! count from 0: line 0 is drawn at the bottom, column 0 at the left.
 
+use std::path::Path;
+
 use ms_look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 
-/// A frame to be drawn, and the percentage of flagged data in each of its cells.
+/// A frame to be drawn, and the name of its source for the title.
 pub(super) struct Panel {
     pub(super) frame: Frame,
-    /// Percentage of flagged data in each cell of the raster.
-    pub(super) flagged: Option<Frame>,
+    source: String,
 }
 
 pub(super) struct Raster {
@@ -21,9 +22,6 @@ pub(super) struct Raster {
     pub(super) y: Vec<f64>,
     /// The axis of the values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines are drawn with the same height, so that gaps in time are not seen; true if
-    /// the y axis is a time.
-    pub(super) by_line: bool,
     /// Whether the edges of the lines are even on a logarithmic axis.
     is_log_y: bool,
     values: Vec<f64>,
@@ -46,16 +44,24 @@ pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
 }
 
 impl Panel {
-    pub(super) fn new(frame: Frame) -> Self {
-        Panel { frame, flagged: None }
+    pub(super) fn new(frame: Frame, source: &Path) -> Self {
+        let source = source.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+        Panel { frame, source }
     }
 
-    /// Text below the title: column, spectral window, and the kind of average.
+    /// What is plotted, and of which file.
+    pub(super) fn title(&self) -> String {
+        match self.source.as_str() {
+            "" => self.frame.plot.title.clone(),
+            source => format!("{} - {source}", self.frame.plot.title),
+        }
+    }
+
+    /// Text below the title: column, kind of average, and the selection.
     pub(super) fn note(&self) -> String {
         let plot = &self.frame.plot;
-        let spw = plot.selection["spw"].as_i64().map_or(String::new(), |spw| format!(", spw {spw}"));
         match plot.selection["column"].as_str() {
-            Some(column) => format!("{column}{spw}: {}", plot.note),
+            Some(column) => format!("{column}: {}", plot.note),
             None => plot.note.clone(),
         }
     }
@@ -64,10 +70,6 @@ impl Panel {
     pub(super) fn raster(&self) -> Option<Raster> {
         let (raster, z) = (self.frame.array("raster")?, self.frame.plot.z.as_ref()?);
         let (low, high) = (z.low.flatten().unwrap_or(0.), z.high.flatten().unwrap_or(1.));
-        let flagged = self.flagged.as_ref().filter(|flagged| {
-            let same = |name| flagged.array(name) == self.frame.array(name);
-            same("x") && same("y")
-        });
         let (x, y) = (numbers(&self.frame, "x"), numbers(&self.frame, "y"));
         let (mut lines, mut columns) = (raster.shape[0], raster.shape[1]);
         if x.len() != columns + 1 || y.len() != lines + 1 {
@@ -80,9 +82,8 @@ impl Panel {
             x,
             y,
             z: z.clone(),
-            by_line: self.frame.plot.y.scale == "time",
             is_log_y: self.frame.plot.y.scale == "log",
-            flagged: flagged.map_or(Vec::new(), |flagged| numbers(flagged, "raster")),
+            flagged: numbers(&self.frame, "flagged"),
             low,
             high,
             is_log: z.scale == "log" && low > 0.,
@@ -147,10 +148,9 @@ impl Raster {
     /// Index of the line that each pixel of an image shows from below, which is `height` pixels
     /// high.
     pub(super) fn lines_at(&self, height: f64) -> Vec<usize> {
-        match (self.by_line, self.is_log_y) {
-            (true, _) => (0..self.lines).collect(),
-            (_, true) => places(&self.y.iter().map(|edge| edge.log10()).collect::<Vec<_>>(), height),
-            _ => places(&self.y, height),
+        match self.is_log_y {
+            true => places(&self.y.iter().map(|edge| edge.log10()).collect::<Vec<_>>(), height),
+            false => places(&self.y, height),
         }
     }
 
@@ -165,7 +165,7 @@ impl Raster {
     pub(super) fn colour(&self, line: usize, column: usize) -> Colour {
         match self.at(line, column) {
             value if self.is_nothing(value) => match self.flagged.get(line * self.columns + column) {
-                Some(100.) => FLAGGED,
+                Some(1.) => FLAGGED,
                 _ if self.is_count => PAPER,
                 _ => NOTHING,
             },
@@ -174,7 +174,7 @@ impl Raster {
     }
 
     /// A position on the scale of colours, from 0 to 1.
-    fn fraction(&self, value: f64) -> f64 {
+    pub(super) fn fraction(&self, value: f64) -> f64 {
         let scaled = |value: f64| if self.is_log { value.log10() } else { value };
         match (self.high > self.low, self.is_log && value <= 0.) {
             (_, true) => 0.,
@@ -187,6 +187,13 @@ impl Raster {
                 }
             }
         }
+    }
+
+    /// The axis of the scale of colours as it is drawn.
+    pub(super) fn z_axis(&self) -> Axis {
+        let mut axis = self.z.clone();
+        axis.scale = if self.is_log { "log" } else { "linear" };
+        axis
     }
 
     /// The inverse of [`Self::fraction`].
@@ -202,7 +209,7 @@ impl Raster {
     }
 
     pub(super) fn has_flagged(&self) -> bool {
-        !self.flagged.is_empty() && self.any(FLAGGED)
+        self.flagged.contains(&1.) && self.any(FLAGGED)
     }
 
     pub(super) fn has_nothing(&self) -> bool {

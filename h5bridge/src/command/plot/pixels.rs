@@ -110,9 +110,12 @@ impl Pixels {
         };
         let glyph = |character: char| get_raster(character, FontWeight::Regular, raster);
         for (number, character) in text.chars().enumerate() {
-            let Some(glyph) = glyph(character).or_else(|| glyph('?')) else { continue };
+            let letter = if character == 'λ' { 'y' } else { character };
+            let Some(glyph) = glyph(letter).or_else(|| glyph('?')) else { continue };
             let along = (number as f64 * step - start).round() as i64;
             for (line, row) in glyph.rows().enumerate() {
+                // the font has no Greek letters: an y upside down, from its head to the base line
+                let line = if character == 'λ' { (glyph.height() * 9 / 8).saturating_sub(line) } else { line };
                 let across = line as i64 - glyph.height() as i64 / 2;
                 for (column, &shade) in row.iter().enumerate().filter(|(_, shade)| **shade > 0) {
                     let along = along + column as i64;

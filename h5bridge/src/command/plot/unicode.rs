@@ -1,7 +1,7 @@
 //! Draws plots with characters: a raster in half blocks, two cells in each character, and lines in
 //! Braille dots.
 
-use super::marks::{fraction, label, marks, short, shortened, time_of};
+use super::marks::{fraction, label, marks, short, shortened};
 use super::palette::{self, Colour, NOTHING};
 use super::panel::{Axes, Panel, Raster, numbers, runs};
 
@@ -27,8 +27,7 @@ fn safe(text: &str) -> String {
 }
 
 fn panel_text(panel: &Panel, width: usize, height: usize, coloured: bool) -> String {
-    let plot = &panel.frame.plot;
-    let mut out = format!("{}\n{}\n", safe(&shortened(&plot.title, width)), safe(&shortened(&panel.note(), width)));
+    let mut out = format!("{}\n{}\n", safe(&shortened(&panel.title(), width)), safe(&shortened(&panel.note(), width)));
     let across = width - LEFT - 1;
     let drawn = match panel.raster() {
         Some(mut raster) => {
@@ -107,18 +106,6 @@ fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize),
     };
     let (left, right) = (*x.first()?, *x.last()?);
     let (bottom, top) = (*y.first()?, *y.last()?);
-    let place = |fraction: f64, len: usize| ((fraction * len as f64) as usize).min(len - 1);
-    let y_marks = match raster.by_line {
-        true => {
-            let step = raster.lines.div_ceil((height / 4).max(1));
-            let mark = |line: usize| {
-                let fraction = (line as f64 + 0.5) / raster.lines as f64;
-                (height - 1 - place(fraction, height), time_of(y[line], 1.))
-            };
-            (0..raster.lines).step_by(step).map(mark).collect()
-        }
-        false => vertical(&plot.y, bottom, top, height),
-    };
     let steps = 16;
     let bar: String = (0..steps)
         .map(|step| palette::scale(f64::from(step) / f64::from(steps - 1)))
@@ -128,10 +115,10 @@ fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize),
         format!("{} {} {bar} {}", safe(&label(&raster.z, None)), short(raster.value(0.)), short(raster.value(1.)));
     Some(Drawn {
         lines: (0..height).map(line).collect(),
-        y_marks,
+        y_marks: vertical(&plot.y, bottom, top, height),
         x_marks: horizontal(&plot.x, left, right, width),
-        x_label: label(&plot.x, Some(left)),
-        y_label: label(&plot.y, Some(bottom)),
+        x_label: label(&plot.x, Some((left, right))),
+        y_label: label(&plot.y, Some((bottom, top))),
         key,
     })
 }
@@ -219,8 +206,8 @@ fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Op
         lines: (0..height).map(line).collect(),
         y_marks: vertical(&plot.y, view.low, view.high, height),
         x_marks: horizontal(&plot.x, view.left, view.right, width),
-        x_label: label(&plot.x, Some(view.first)),
-        y_label: label(&plot.y, None),
+        x_label: label(&plot.x, Some((view.first, view.right))),
+        y_label: label(&plot.y, Some((view.low, view.high))),
         key: shown.iter().enumerate().map(name).collect::<Vec<_>>().join("  "),
     })
 }
