@@ -24,7 +24,7 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
         Some((part, sums)) => sums.draw(&maker, part),
         None => (plot.empty)(maker.quantity_axis()),
     };
-    let note = maker.note(plot, fold, progress.rows) + &of_values(request, &arrays);
+    let note = maker.note(plot, fold, progress.rows) + of_values(request, &arrays);
     let plot = Plot {
         kind: request.kind.name(),
         title: plot.title.replace("{quantity}", quantity(request)),

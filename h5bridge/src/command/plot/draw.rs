@@ -11,7 +11,7 @@ use super::panel::{Axes, Panel, Raster, numbers, runs};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
 /// Width for the texts left of a plot.
-const LEFT: f64 = 92.;
+const LEFT: f64 = 100.;
 const TOP: f64 = 58.;
 const BOTTOM: f64 = 56.;
 const RIGHT_OF_RASTER: f64 = 118.;
