@@ -39,7 +39,11 @@ Parameter: TypeAlias = str | int | float | Sequence[str | int | float]
 `chan=(10, 20)`."""
 
 _RANGES = ("time", "chan")
-_DTYPES = {"F32": "<f4", "F64": "<f8", "U32": "<u4"}
+# a map is drawn as points if a smaller part of its cells have some
+_FEW = 0.1
+_DTYPES = {"F32": "<f4", "F64": "<f8", "U32": "<u4", "U8": "|u1"}
+# cells all of whose data are flagged
+_FLAGGED = "#f0a090"
 # modified Julian dates count from 1858-11-17
 _MJD = np.datetime64("1858-11-17T00:00:00", "us")
 
@@ -63,7 +67,8 @@ class Frame:
     """Names of the lines; None for a raster."""
     arrays: dict[str, npt.NDArray[Any]] = field(repr=False)
     """`raster` with shape (y, x) and the edges `x` and `y` of its cells; or `x` with shape (n,) and `y` with shape
-    (line, n), with the smallest and largest of each bin as `low` and `high` where a bin has several."""
+    (line, n), with the smallest and largest of each bin as `low` and `high` where a bin has several, and with the
+    numbers `segment`: lines join values of one segment."""
     document: dict[str, Any] = field(repr=False)
     """All that the frame says of itself; docs/reference/plots.md."""
 
@@ -203,7 +208,7 @@ def _draw(of: Frame, ax: Axes | None) -> Axes:
 
 
 def _draw_raster(of: Frame, ax: Axes) -> None:
-    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
     assert of.z is not None
     raster = np.ma.masked_invalid(of.arrays["raster"].astype(float))
@@ -212,8 +217,32 @@ def _draw_raster(of: Frame, ax: Axes) -> None:
         raster = np.ma.masked_less_equal(raster, 0)
     low, high = of.z["low"], of.z["high"]
     norm = LogNorm(low or None, high) if is_log and raster.count() else Normalize(low, high)
-    mesh = ax.pcolormesh(_places(of.x, of.arrays["x"]), _places(of.y, of.arrays["y"]), raster, norm=norm)
+    x, y = _places(of.x, of.arrays["x"]), _places(of.y, of.arrays["y"])
+    if of.y["scale"] == "log" and raster.size:
+        ax.set_yscale("log")
+    if of.arrays["raster"].dtype == np.uint32:
+        raster = np.ma.masked_equal(raster, 0)
+        if raster.count() < _FEW * raster.size:
+            _draw_points(x, y, raster, norm, ax)
+            ax.figure.colorbar(ax.collections[-1], ax=ax, label=_label(of.z))
+            return
+    mesh = ax.pcolormesh(x, y, raster, norm=norm)
+    if of.arrays.get("flagged", np.zeros(1)).any():
+        flagged = np.ma.masked_equal(of.arrays["flagged"].astype(float), 0)
+        ax.pcolormesh(x, y, flagged, cmap=ListedColormap([_FLAGGED]))
     ax.figure.colorbar(mesh, ax=ax, label=_label(of.z))
+
+
+def _draw_points(x: npt.NDArray[Any], y: npt.NDArray[Any], counts: Any, norm: Any, ax: Axes) -> None:
+    """Draws the cells of a map that have points, each large enough to be seen."""
+    lines, columns = np.nonzero(counts.filled(0))
+    order = np.argsort(counts.data[lines, columns])
+    lines, columns = lines[order], columns[order]
+    centres = ((edges[:-1] + edges[1:]) / 2 for edges in (x, y))
+    across, up = (of[at] for of, at in zip(centres, (columns, lines), strict=True))
+    ax.scatter(across, up, 9, counts.data[lines, columns], "s", norm=norm, linewidths=0)
+    ax.set_xlim(x[0], x[-1])
+    ax.set_ylim(y[0], y[-1])
 
 
 def _draw_lines(of: Frame, series: tuple[str, ...], ax: Axes) -> None:
@@ -222,15 +251,29 @@ def _draw_lines(of: Frame, series: tuple[str, ...], ax: Axes) -> None:
         if of.x["scale"] == "category":
             ax.bar(x, y, label=name)
             continue
-        ax.plot(x, y, ".-", markersize=3, linewidth=1, label=name)
-        if "low" in of.arrays:
-            low, high = of.arrays["low"][number], of.arrays["high"][number]
-            ax.fill_between(x, low, high, alpha=0.2, linewidth=0)
+        segments = of.arrays["segment"][number] if "segment" in of.arrays else np.arange(len(x))
+        _draw_line(x, y, segments, name, of.y["label"] != "phase", ax)
     if of.kind == "antennas":
         for name, at, y in zip(series, x, of.arrays["y"].diagonal(), strict=True):
             ax.annotate(name, (at, y))
     elif len(series) > 1:
         ax.legend()
+
+
+def _draw_line(
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    segments: npt.NDArray[Any],
+    name: str,
+    joins: bool,
+    ax: Axes,
+) -> None:
+    """Points, and lines between those of one segment."""
+    at = np.flatnonzero(np.isfinite(y))
+    ends = np.flatnonzero(np.diff(segments[at])) + 1
+    # a value that is NaN before each new segment
+    x, y = np.insert(x[at], ends, x[at][ends]), np.insert(y[at].astype(float), ends, np.nan)
+    ax.plot(x, y, ".-" if joins else ".", markersize=3, linewidth=1, label=name)
 
 
 def _places(axis: dict[str, Any], numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

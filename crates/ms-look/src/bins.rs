@@ -20,9 +20,6 @@ pub(crate) struct Times<T> {
     free: Vec<usize>,
     /// Index of the bin that was used last, which is tried first.
     recent: usize,
-    /// Smallest difference between two neighbouring times seen so far, in seconds; infinite until
-    /// two times are known.
-    step: f64,
 }
 
 /// A time bin.
@@ -37,7 +34,7 @@ struct Line {
 impl<T: Merge> Times<T> {
     pub(crate) fn new(capacity: usize, width: usize) -> Self {
         let capacity = capacity.max(2) & !1;
-        Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
+        Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0 }
     }
 
     /// The sums of the bin that contains `time`, finite and in seconds of MJD. A bin is added if
@@ -56,9 +53,6 @@ impl<T: Merge> Times<T> {
     }
 
     fn insert(&mut self, mut next: usize, time: f64) -> usize {
-        let before = next.checked_sub(1).map(|before| time - self.lines[before].last);
-        let after = self.lines.get(next).map(|line| line.first - time);
-        self.step = [before, after].into_iter().flatten().fold(self.step, f64::min);
         if self.lines.len() == self.capacity {
             self.halve();
             next = self.lines.partition_point(|line| line.first <= time);
@@ -94,27 +88,42 @@ impl<T: Merge> Times<T> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.lines.len()
-    }
-
     /// First TIME of each bin, in seconds of MJD.
     pub(crate) fn starts(&self) -> Vec<f64> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
-    /// Edges of the bins in seconds of MJD: the first TIME of each bin, and at last the end of the
-    /// newest bin: its last TIME plus the smallest difference of two times, or plus 1 s if there is
-    /// only one time.
-    pub(crate) fn edges(&self) -> Vec<f64> {
-        let mut edges = self.starts();
-        edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));
-        edges
+    /// First and last TIME of each bin, in seconds of MJD.
+    pub(crate) fn spans(&self) -> Vec<(f64, f64)> {
+        self.lines.iter().map(|line| (line.first, line.last)).collect()
+    }
+
+    /// For each bin its extent along a time axis, as its first TIME and the end: the first TIME of
+    /// the next bin, or, before a gap, its last TIME and the usual step.
+    pub(crate) fn extents(&self) -> Vec<(f64, f64)> {
+        let steps: Vec<f64> = self.lines.windows(2).map(|pair| pair[1].first - pair[0].last).collect();
+        let usual = median(&steps).unwrap_or(1.);
+        let after = self.lines.iter().skip(1).map(|line| line.first).chain([f64::INFINITY]);
+        let extent = |(line, next): (&Line, f64)| match next - line.last {
+            step if step <= SMALL_GAP * usual => (line.first, next),
+            _ => (line.first, line.last + usual),
+        };
+        self.lines.iter().zip(after).map(extent).collect()
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.sums.len() * size_of::<T>()
     }
+}
+
+/// A cell before a step of more than this many usual ones ends in a gap.
+const SMALL_GAP: f64 = 1.5;
+
+/// The lower one of two medians; `None` of an empty list.
+pub(crate) fn median(list: &[f64]) -> Option<f64> {
+    let mut sorted = list.to_vec();
+    let at = sorted.len().checked_sub(1)? / 2;
+    Some(*sorted.select_nth_unstable_by(at, f64::total_cmp).1)
 }
 
 /// Bins along each of the two axes of a [`Map`].
@@ -187,7 +196,7 @@ mod tests {
     }
 
     /// Adds times in this order; the times in each line.
-    fn lines(capacity: usize, times: impl Iterator<Item = i64>) -> (Vec<Vec<i64>>, Vec<f64>) {
+    fn lines(capacity: usize, times: impl Iterator<Item = i64>) -> (Vec<Vec<i64>>, Vec<(f64, f64)>) {
         let mut found = Times::<Sum>::new(capacity, 2);
         for time in times {
             found.at(time as f64)[1].0.push(time);
@@ -198,14 +207,15 @@ mod tests {
             times.sort_unstable();
             times
         };
-        (found.iter().map(sorted).collect(), found.edges())
+        (found.iter().map(sorted).collect(), found.extents())
     }
 
     #[test]
     fn times_have_own_bins_below_the_limit() {
-        let (found, edges) = lines(4, [30, 10, 10, 40, 30, 20].into_iter());
+        let (found, extents) = lines(4, [30, 10, 10, 40, 30, 20].into_iter());
         assert_eq!(found, [vec![10, 10], vec![20], vec![30, 30], vec![40]]);
-        assert_eq!(edges, [10., 20., 30., 40., 50.], "the end by the smallest difference");
+        assert_eq!(extents, [(10., 20.), (20., 30.), (30., 40.), (40., 50.)], "the end by the usual step");
+        assert_eq!(lines(4, [10, 20, 90].into_iter()).1, [(10., 20.), (20., 30.), (90., 100.)], "a gap");
         assert_eq!(lines(4, std::iter::empty()), (vec![], vec![]));
     }
 
@@ -218,13 +228,12 @@ mod tests {
                     1 => (0..count as i64).rev().collect(),
                     _ => spread(count).map(|time| time as i64).collect(),
                 };
-                let (found, edges) = lines(8, times.into_iter());
+                let (found, extents) = lines(8, times.into_iter());
                 assert!(found.len() <= 8 && found.len() >= 4.min(count as usize), "{count}: {found:?}");
                 assert_eq!(found.concat(), (0..count as i64).collect::<Vec<_>>(), "in order, none twice");
-                for (line, edge) in found.iter().zip(&edges) {
-                    assert_eq!(line[0] as f64, *edge);
+                for (line, extent) in found.iter().zip(&extents) {
+                    assert_eq!((line[0] as f64, (line[line.len() - 1] + 1) as f64), *extent);
                 }
-                assert_eq!(edges[found.len()], count as f64);
             }
         }
     }

@@ -214,14 +214,15 @@ fn keys(rows: &Rows, range: &Range<u64>, folds: &[&Fold]) -> Result<Vec<RowKey>>
         false => Ok(vec![0; count]),
     };
     let any = |needed: fn(&Selection) -> bool| folds.iter().any(|fold| needed(&fold.selection));
+    let needs_runs = folds.iter().any(|fold| fold.sums.kind.needs_runs);
     let times = rows.doubles("TIME", range.clone())?;
     let spw_column = folds.first().map_or("DATA_DESC_ID", |fold| fold.spw_column);
     // the other antenna of a calibration table is the reference
     let second = if spw_column == "DATA_DESC_ID" { "ANTENNA2" } else { "ANTENNA1" };
     let antennas = (integers("ANTENNA1", true)?, integers(second, true)?);
     let spws = integers(spw_column, any(|selection| selection.spw.is_some()))?;
-    let fields = integers("FIELD_ID", any(|selection| !selection.fields.is_empty()))?;
-    let scans = integers("SCAN_NUMBER", any(|selection| !selection.scans.is_empty()))?;
+    let fields = integers("FIELD_ID", needs_runs || any(|selection| !selection.fields.is_empty()))?;
+    let scans = integers("SCAN_NUMBER", needs_runs || any(|selection| !selection.scans.is_empty()))?;
     let key = |row: usize| RowKey {
         time: times[row],
         antenna1: antennas.0[row],

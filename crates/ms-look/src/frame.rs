@@ -12,6 +12,7 @@ pub enum Numbers {
     F32(Vec<f32>),
     F64(Vec<f64>),
     U32(Vec<u32>),
+    U8(Vec<u8>),
 }
 
 impl Numbers {
@@ -20,6 +21,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.len(),
             Numbers::F64(numbers) => numbers.len(),
             Numbers::U32(numbers) => numbers.len(),
+            Numbers::U8(numbers) => numbers.len(),
         }
     }
 
@@ -29,6 +31,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| number.into()),
             Numbers::F64(numbers) => numbers.get(index).copied(),
             Numbers::U32(numbers) => numbers.get(index).map(|&number| number.into()),
+            Numbers::U8(numbers) => numbers.get(index).map(|&number| number.into()),
         }
     }
 
@@ -38,6 +41,7 @@ impl Numbers {
             Numbers::F32(_) => ("F32", "<f4"),
             Numbers::F64(_) => ("F64", "<f8"),
             Numbers::U32(_) => ("U32", "<u4"),
+            Numbers::U8(_) => ("U8", "|u1"),
         }
     }
 
@@ -46,6 +50,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
             Numbers::F64(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
             Numbers::U32(numbers) => numbers.iter().for_each(|number| out.extend(number.to_le_bytes())),
+            Numbers::U8(numbers) => out.extend(numbers),
         }
     }
 
@@ -55,6 +60,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
             Numbers::F64(numbers) => numbers.get(index).map(|&number| Json::from(number)),
             Numbers::U32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
+            Numbers::U8(numbers) => numbers.get(index).map(|&number| Json::from(number)),
         }
         .unwrap_or(Json::Null)
     }
@@ -65,6 +71,7 @@ impl Numbers {
             Numbers::F32(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f32::to_string),
             Numbers::F64(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f64::to_string),
             Numbers::U32(numbers) => numbers.get(index).map(u32::to_string),
+            Numbers::U8(numbers) => numbers.get(index).map(u8::to_string),
         }
         .unwrap_or_default()
     }
@@ -74,7 +81,8 @@ impl Numbers {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Array {
-    /// Name of the array: `raster`, `x`, `y`, `low`, `high` or `phase`.
+    /// Name of the array: `raster`, `flagged`, `x`, `y`, `segment`, `low`, `high`, `phase` or
+    /// `beam`.
     pub name: &'static str,
     /// Extents of the array of the plot, slowest axis first.
     pub shape: Vec<usize>,
@@ -98,8 +106,8 @@ pub struct Axis {
     pub label: String,
     /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
-    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (indices into
-    /// `names`).
+    /// Kind of the axis: `linear`, `log` (edges are values, whose logarithms are even), `time`
+    /// (seconds of MJD) or `category` (indices into `names`).
     pub scale: &'static str,
     /// Names of the categories along the axis; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,7 +227,11 @@ impl Frame {
         let mut data = Vec::new();
         // wide elements first: every array begins at a multiple of the size of its elements
         let mut arrays: Vec<&Array> = self.arrays.iter().collect();
-        arrays.sort_by_key(|array| !matches!(array.numbers, Numbers::F64(_)));
+        arrays.sort_by_key(|array| match array.numbers {
+            Numbers::F64(_) => 0,
+            Numbers::F32(_) | Numbers::U32(_) => 1,
+            Numbers::U8(_) => 2,
+        });
         for array in arrays {
             let start = data.len();
             array.numbers.extend_bytes(&mut data);
@@ -336,7 +348,7 @@ impl Frame {
         }
         places.sort_unstable_by(f64::total_cmp);
         places.dedup();
-        let (mut names, mut values) = (Vec::new(), Vec::new());
+        let (mut names, mut values, mut segments) = (Vec::new(), Vec::new(), Vec::new());
         for (group, frame) in &frames {
             let (x, y) = (frame.array("x")?, frame.array("y")?);
             let series = frame.plot.series.as_ref()?;
@@ -345,21 +357,34 @@ impl Frame {
             let at: Vec<usize> = (0..n).filter_map(|at| find(x.numbers.get(at)?)).collect();
             for (number, name) in series.iter().enumerate() {
                 names.push(if series.len() == 1 { group.clone() } else { format!("{group} {name}") });
-                let mut line = vec![f32::NAN; places.len()];
+                let (mut line, mut of) = (vec![f32::NAN; places.len()], vec![0; places.len()]);
                 for (from, &to) in at.iter().enumerate() {
                     line[to] = y.numbers.get(number * n + from).map_or(f32::NAN, |value| value as f32);
+                    let segment = frame.array("segment").and_then(|array| array.numbers.get(number * n + from));
+                    of[to] = segment.map_or(0, |segment| segment as u32);
                 }
                 values.append(&mut line);
+                segments.append(&mut of);
             }
         }
+        let notes: Vec<String> = frames.iter().map(|(_, frame)| frame.plot.note.clone()).collect();
         let mut first = frames.into_iter().next()?.1;
         let shape = [names.len(), places.len()];
-        first.arrays =
-            vec![Array::new("x", [places.len()], Numbers::F64(places)), Array::new("y", shape, Numbers::F32(values))];
+        first.arrays = vec![
+            Array::new("x", [places.len()], Numbers::F64(places)),
+            Array::new("y", shape, Numbers::F32(values)),
+            Array::new("segment", shape, Numbers::U32(segments)),
+        ];
         first.plot.series = Some(names);
         first.plot.title = format!("{}, by {by}", first.plot.title);
-        first.plot.note =
-            first.plot.selection["average"].as_str().map_or(String::new(), |average| format!("{average} means"));
+        let average = first.plot.selection["average"].as_str().map_or(String::new(), |name| format!("{name} means"));
+        let shared = notes.iter().skip(1).fold(pieces(&notes[0]), |shared, note| {
+            let others = pieces(note);
+            shared.into_iter().filter(|piece| others.contains(piece)).collect()
+        });
+        let is_said = shared.first().is_some_and(|piece| notes[0].starts_with(piece));
+        let average = Some(average.as_str()).filter(|_| !is_said);
+        first.plot.note = average.into_iter().chain(shared).collect::<Vec<_>>().join("; ");
         first.plot.selection["by"] = by.into();
         Some(first)
     }
@@ -379,6 +404,11 @@ impl Frame {
         };
         Json::Object(self.arrays.iter().map(array).collect())
     }
+}
+
+/// The parts of a note.
+fn pieces(note: &str) -> Vec<&str> {
+    note.split("; ").collect()
 }
 
 #[cfg(test)]

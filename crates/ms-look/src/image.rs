@@ -175,6 +175,10 @@ impl Image {
         let (x_edges, y_edges) = (edges(0, &x, columns), edges(1, &y, lines));
         let mut note: Vec<String> = vec![format!("{} x {} pixels", self.shape[0], self.shape[1])];
         note.extend(centre(coordinates));
+        let beam = keywords.record("imageinfo").and_then(|info| beam(info.record("restoringbeam")?));
+        note.extend(beam.map(|[major, minor, angle]| {
+            format!("beam {} x {} arcsec, {} deg", rounded(major), rounded(minor), rounded(angle))
+        }));
         let others = (2..self.shape.len()).map(|axis| (axis, plane.0.get(axis - 2).copied().unwrap_or(0)));
         note.extend(others.filter(|(axis, _)| self.shape[*axis] > 1).map(|(axis, number)| {
             format!("plane {number} of {} along {}", self.shape[axis], world(coordinates, axis).label)
@@ -203,13 +207,43 @@ impl Image {
             z: Some(with_ends(Axis::new("brightness", &unit, "linear"), &raster)),
             series: None,
         };
-        let arrays = vec![
+        let mut arrays = vec![
             Array::new("raster", [lines, columns], Numbers::F32(raster)),
             Array::new("x", [columns + 1], Numbers::F64(x_edges)),
             Array::new("y", [lines + 1], Numbers::F64(y_edges)),
         ];
+        let of_unit = ANGLES.into_iter().find(|(unit, _)| x.unit == *unit && y.unit == *unit);
+        if let Some(([major, minor, angle], (_, each))) = beam.zip(of_unit) {
+            arrays.push(Array::new("beam", [3], Numbers::F64(vec![major / each, minor / each, angle])));
+        }
         Ok(Frame { plot, arrays, session: 0 })
     }
+}
+
+/// Units of the axes of directions, with their arc seconds.
+const ANGLES: [(&str, f64); 3] = [("arcsec", 1.), ("arcmin", 60.), ("deg", 3600.)];
+
+/// Major and minor axis of a beam in arc seconds, and its position angle in degrees, from north to
+/// east.
+fn beam(beam: &Record) -> Option<[f64; 3]> {
+    let degrees = |name: &str| -> Option<f64> {
+        let quantity = beam.record(name)?;
+        let value = doubles(quantity, "value").first().copied().filter(|value| value.is_finite())?;
+        Some(match quantity.string("unit")?.to_string().as_str() {
+            "deg" => value,
+            "'" | "arcmin" => value / 60.,
+            "\"" | "arcsec" => value / 3600.,
+            "rad" => value.to_degrees(),
+            _ => return None,
+        })
+    };
+    let (major, minor) = (3600. * degrees("major")?, 3600. * degrees("minor")?);
+    (major > 0. && minor > 0.).then_some([major, minor, degrees("positionangle")?])
+}
+
+/// To a thousandth, without trailing zeros.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.).round() / 1000.
 }
 
 fn numbers<T: Copy>(array: ctds::ndarray::ArrayD<T>, number: impl Fn(T) -> f64) -> Vec<f64> {

@@ -63,6 +63,7 @@ mod rates;
 mod request;
 mod rows;
 mod rule;
+mod runs;
 mod sample;
 mod selection;
 mod session;

@@ -81,6 +81,12 @@ impl Part {
         }
     }
 
+    /// Calls `each` for every selected visibility, with its frequency bin and whether it is left
+    /// out as flagged.
+    pub(crate) fn seen(&self, row: &Row<'_>, mut each: impl FnMut(usize, bool)) {
+        self.flags(row, |place, flags| each(place, flags.flagged > 0 && !self.include_flagged));
+    }
+
     /// The [`Flags`] of all selected visibilities of a row.
     pub(crate) fn all_flags(&self, row: &Row<'_>) -> Flags {
         let mut flagged = 0;
@@ -109,6 +115,32 @@ impl Flags {
     /// NaN without visibilities.
     pub(crate) fn percent(&self) -> f32 {
         if self.all == 0 { f32::NAN } else { (100. * self.flagged as f64 / self.all as f64) as f32 }
+    }
+}
+
+/// Whether a bin has visibilities that are left out as flagged, and others.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Seen {
+    flagged: bool,
+    other: bool,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, is_flagged: bool) {
+        self.flagged |= is_flagged;
+        self.other |= !is_flagged;
+    }
+
+    /// 1 if all visibilities of the bin are flagged, else 0.
+    pub(crate) fn all_flagged(self) -> u8 {
+        u8::from(self.flagged && !self.other)
+    }
+}
+
+impl Merge for Seen {
+    fn merge(&mut self, other: &Self) {
+        self.flagged |= other.flagged;
+        self.other |= other.other;
     }
 }
 

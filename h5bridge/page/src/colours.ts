@@ -46,6 +46,9 @@ export function css(scale: Scale, at: number): string {
 /** Lines: after Okabe and Ito, those that are seen on white and on black. */
 export const LINES = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#b58900', '#56b4e9', '#7a7a7a', '#8c564b'];
 
+/** The colour of cells all of whose data are flagged, #f0a090, as `table` has colours. */
+const FLAGGED = 0xff90a0f0;
+
 export interface Range {
   low: number;
   high: number;
@@ -67,9 +70,9 @@ export function limits(data: Numbers, log: boolean): [number, number] | null {
 
 /**
  * Paints a raster of `height` rows of `width` values, one pixel each. The first row of the data is the lowest one of the picture.
- * NaN, and on a logarithmic scale what is not above 0, stays transparent.
+ * Cells all of whose data are flagged are salmon; NaN, a number of points that is 0, and on a logarithmic scale what is not above 0, stay transparent.
  */
-export function paint(canvas: OffscreenCanvas, width: number, height: number, data: Numbers, range: Range, scale: Scale) {
+export function paint(canvas: OffscreenCanvas, width: number, height: number, data: Numbers, range: Range, scale: Scale, flagged: Numbers | null) {
   if (canvas.width !== width || canvas.height !== height) {
     canvas.width = width;
     canvas.height = height;
@@ -79,6 +82,7 @@ export function paint(canvas: OffscreenCanvas, width: number, height: number, da
   const pixels = new Uint32Array(image.data.buffer);
   const colours = table(scale);
   const { low, high, log } = range;
+  const isCount = data instanceof Uint32Array;
   const from = log ? Math.log(low) : low;
   const width255 = (log ? Math.log(high) : high) - from;
   const factor = width255 > 0 ? 255 / width255 : 0;
@@ -87,7 +91,8 @@ export function paint(canvas: OffscreenCanvas, width: number, height: number, da
     let pixel = (height - 1 - y) * width;
     for (let i = y * width; i < (y + 1) * width; i += 1, pixel += 1) {
       const value = data[i]!;
-      if (value !== value || (log && value <= 0)) continue;
+      if (flagged?.[i]) pixels[pixel] = FLAGGED;
+      if (value !== value || (log && value <= 0) || (isCount && value === 0)) continue;
       const at = ((log ? Math.log(value) : value) - from) * factor + shift;
       pixels[pixel] = colours[at <= 0 ? 0 : at >= 255 ? 255 : at | 0]!;
     }

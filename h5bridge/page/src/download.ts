@@ -11,7 +11,7 @@ export function save(name: string, parts: BlobPart[], type: string) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-const NUMPY = new Map<unknown, string>([[Float32Array, '<f4'], [Float64Array, '<f8'], [Uint32Array, '<u4']]);
+const NUMPY = new Map<unknown, string>([[Float32Array, '<f4'], [Float64Array, '<f8'], [Uint32Array, '<u4'], [Uint8Array, '|u1']]);
 
 /** A tensor as numpy writes it, version 1.0 of the format. */
 export function npy({ shape, data }: Tensor): BlobPart[] {

@@ -31,7 +31,7 @@ export interface Plot {
   series: string[] | null;
 }
 
-export type Numbers = Float32Array | Float64Array | Uint32Array;
+export type Numbers = Float32Array | Float64Array | Uint32Array | Uint8Array;
 
 export interface Tensor {
   /** Slowest axis first. */
@@ -46,7 +46,7 @@ export interface Frame {
   buffer: ArrayBuffer;
 }
 
-const TYPES = { F32: Float32Array, F64: Float64Array, U32: Uint32Array } as const;
+const TYPES = { F32: Float32Array, F64: Float64Array, U32: Uint32Array, U8: Uint8Array } as const;
 
 interface Entry {
   dtype: string;

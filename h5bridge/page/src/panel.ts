@@ -1,10 +1,10 @@
 /** One plot on the screen: axes and lines by uPlot, rasters on its canvas. */
 import 'uplot/dist/uPlot.min.css';
 import uPlot from 'uplot';
-import { css, paint } from './colours';
+import { css, paint, type Range } from './colours';
 import type { Numbers } from './frame';
 import { cellAt, describe, readout, type Lines, type Picture, type Raster } from './picture';
-import type { Mapping } from './scale';
+import { evenRuns, type Mapping } from './scale';
 import { colour } from './theme';
 
 /** What is shown of an axis, in values; none: all. */
@@ -49,12 +49,12 @@ function column(values: Numbers, mapping: Mapping): (number | null)[] {
   });
 }
 
-/** Points that are more than five usual steps after the one before them. */
-function gapsOf(values: Numbers): number[] {
-  const steps = Float64Array.from({ length: Math.max(0, values.length - 1) }, (_, i) => values[i + 1]! - values[i]!);
-  const usual = steps.slice().sort()[steps.length >> 1] ?? 0;
-  return usual > 0 ? [...steps.keys()].filter((i) => steps[i]! > 5 * usual).map((i) => i + 1) : [];
-}
+/** Smallest size of a point in a map, by the part of its cells that have points: few points have to be seen singly. */
+const POINTS: [part: number, size: number][] = [[0.002, 5], [0.1, 3]];
+/** Lines of at most this many points also show each point. */
+const DOTS = 400;
+
+const position = (value: number, range: Range) => (range.log ? Math.log(value) : value);
 
 export class Panel {
   readonly box = document.createElement('div');
@@ -88,9 +88,9 @@ export class Panel {
   show(picture: Picture) {
     this.picture = picture;
     this.box.setAttribute('aria-label', describe(picture));
-    if (picture.kind === 'raster') paint(this.layer, picture.width, picture.height, picture.values, picture.range, picture.scale);
+    if (picture.kind === 'raster') paint(this.layer, picture.width, picture.height, picture.values, picture.range, picture.scale, picture.flagged);
     const data = picture.kind === 'raster' ? [[...picture.x.ends], [null, null]] : this.columns(picture);
-    const names = picture.kind === 'raster' ? '' : picture.lines.map((line) => `${line.name} ${line.low !== null}`).join();
+    const names = picture.kind === 'raster' ? '' : picture.lines.map((line) => line.name).join();
     const wanted = JSON.stringify([picture.kind, names, [...this.host.hidden()], picture.kind === 'lines' && picture.style, picture.xTitle, picture.yTitle, picture.plot.title]);
     if (this.plot && wanted === this.made) {
       this.plot.setData(data as uPlot.AlignedData);
@@ -131,19 +131,14 @@ export class Panel {
     return [(low + high) / 2 - ((high - low) / 2) * more, (low + high) / 2 + ((high - low) / 2) * more];
   }
 
-  private columns({ plot, values, lines, x, y }: Lines) {
-    const gaps = plot.x.scale === 'time' ? gapsOf(values) : [];
-    const out: (number | null)[][] = [column(values, x)];
-    for (const line of lines) {
-      out.push(column(line.y, y));
-      if (line.low && line.high) out.push(column(line.low, y), column(line.high, y));
-    }
-    if (!gaps.length) return out;
-    // a point without a value in each gap, so that no line crosses it
+  private columns({ values, lines, starts, x, y }: Lines) {
+    const out: (number | null)[][] = [column(values, x), ...lines.map((line) => column(line.y, y))];
+    if (!starts.length) return out;
+    // a point without a value before each new beginning, so that no line crosses to it
     return out.map((all, index) => {
       const made: (number | null)[] = [];
       let from = 0;
-      for (const at of gaps) {
+      for (const at of starts) {
         made.push(...all.slice(from, at), index === 0 ? (all[at - 1]! + all[at]!) / 2 : null);
         from = at;
       }
@@ -169,28 +164,23 @@ export class Panel {
       },
     });
     const series: uPlot.Series[] = [{}];
-    const bands: uPlot.Band[] = [];
     if (picture.kind === 'raster') series.push({ show: true, points: { show: false } });
     else {
       for (const line of picture.lines) {
         const show = !this.host.hidden().has(line.name);
         const bars = picture.style === 'bars';
-        const points = picture.style === 'points' || picture.values.length < 2;
+        const points = picture.style === 'points';
+        const few = picture.values.length <= DOTS;
         series.push({
           label: line.name, show, stroke: line.colour, width: 1.5, fill: bars ? line.colour : undefined,
           paths: bars ? uPlot.paths.bars!({ size: [0.8] }) : points ? () => null : undefined,
-          points: points ? { show: true, size: picture.names ? 6 : 3, space: 0, fill: line.colour } : { show: false },
+          // uPlot draws points without neighbours in any case
+          points: { show: !bars && (points || few), size: picture.names ? 6 : few ? 4 : 3, space: 0, fill: line.colour },
         });
-        if (line.low && line.high) {
-          const at = series.length;
-          const edge = { show, stroke: 'transparent', width: 0, points: { show: false } };
-          series.push({ ...edge }, { ...edge });
-          bands.push({ series: [at + 1, at], fill: `${line.colour}20` });
-        }
       }
     }
     return {
-      width: Math.max(240, this.box.clientWidth), height: HEIGHT, legend: { show: false }, series, bands,
+      width: Math.max(240, this.box.clientWidth), height: HEIGHT, legend: { show: false }, series,
       padding: [SIDES.top, picture.kind === 'raster' ? BAR + 14 : 14, 0, 0],
       cursor: {
         drag: { x: true, y: true, setScale: false, uni: 12 }, points: { show: false },
@@ -233,7 +223,15 @@ export class Panel {
     // several cells in a pixel are averaged; larger cells keep their edges
     ctx.imageSmoothingEnabled = Math.abs(x1 - x0) < picture.width || Math.abs(y1 - y0) < picture.height;
     ctx.imageSmoothingQuality = 'medium';
-    ctx.drawImage(this.layer, x0, y1, x1 - x0, y0 - y1);
+    if (!this.points(ctx, picture, [x0, x1, y0, y1])) {
+      // rows of one height at a time: gaps in time are as long as they were
+      const runs: [number, number][] = picture.plot.y.scale === 'time' ? evenRuns(picture.yEdges) : [[0, picture.height]];
+      for (const [first, last] of runs) {
+        const whole = runs.length === 1;
+        const [bottom, top] = whole ? [y0, y1] : [first, last].map((row) => u.valToPos(picture.y.to(picture.yEdges[row]!), 'y', true)) as [number, number];
+        ctx.drawImage(this.layer, 0, picture.height - last, picture.width, last - first, x0, top, x1 - x0, bottom - top);
+      }
+    }
     const picked = this.host.picked?.();
     if (picked) {
       const w = (x1 - x0) / picture.width;
@@ -245,11 +243,33 @@ export class Panel {
     ctx.restore();
   }
 
-  /** Names beside the points of the first line; those that would cover an earlier one are left out. */
+  /** Draws the cells of a map singly, none smaller than it has to be to be seen; false if so many have points that they show a density. */
+  private points(ctx: CanvasRenderingContext2D, { points, width, height, values, range, scale }: Raster, [x0, x1, y0, y1]: [number, number, number, number]): boolean {
+    if (!points) return false;
+    const [across, up] = [(x1 - x0) / width, (y0 - y1) / height];
+    const places = new Set(points.map((at) => Math.floor((at % width) * Math.min(1, across)) + 65536 * Math.floor(Math.floor(at / width) * Math.min(1, up))));
+    const filled = places.size / (width * Math.min(1, across) * height * Math.min(1, up));
+    const size = (POINTS.find(([part]) => filled < part)?.[1] ?? 0) * devicePixelRatio;
+    if (!size) return false;
+    const [w, h] = [Math.max(across, size), Math.max(up, size)];
+    const at = (value: number) => (range.high > range.low ? (position(value, range) - position(range.low, range)) / (position(range.high, range) - position(range.low, range)) : 0);
+    for (const cell of points) {
+      ctx.fillStyle = css(scale, at(values[cell]!));
+      ctx.fillRect(x0 + ((cell % width) + 0.5) * across - w / 2, y0 - (Math.floor(cell / width) + 0.5) * up - h / 2, w, h);
+    }
+    return true;
+  }
+
+  /** Names beside the points of the first line, each where it covers neither a point nor another name, and none where it would. */
   private names(u: uPlot, names: string[]) {
     const { ctx, bbox: { left, top, width, height } } = u;
     const size = 11 * devicePixelRatio;
-    const taken: [number, number, number][] = [];
+    const taken: [left: number, right: number, y: number][] = [];
+    const places = names.map((_, i): [number, number] => {
+      const [px, py] = [u.data[0][i], u.data[1]?.[i]];
+      return px == null || py == null ? [NaN, NaN] : [u.valToPos(px, 'x', true), u.valToPos(py, 'y', true)];
+    });
+    const radius = 3 * devicePixelRatio;
     ctx.save();
     ctx.beginPath();
     ctx.rect(left, top, width, height);
@@ -257,15 +277,17 @@ export class Panel {
     ctx.fillStyle = colour('--faint');
     ctx.font = `${size}px system-ui, "DejaVu Sans", sans-serif`;
     ctx.textBaseline = 'middle';
+    ctx.textAlign = 'left';
     names.forEach((name, i) => {
-      const [px, py] = [u.data[0][i], u.data[1]?.[i]];
-      if (px == null || py == null) return;
-      const x = u.valToPos(px, 'x', true) + size / 2;
-      const y = u.valToPos(py, 'y', true);
+      const [px, py] = places[i]!;
       const across = ctx.measureText(name).width;
-      if (taken.some(([otherX, otherY, other]) => x < otherX + other && otherX < x + across && Math.abs(y - otherY) < size)) return;
-      taken.push([x, y, across]);
-      ctx.fillText(name, x, y);
+      const sides = [1, -1].flatMap((up) => [px + size * 0.6, px - size * 0.6 - across].map((x): [number, number] => [x, py - up * size * 0.6]));
+      const free = sides.find(([x, y]) => x >= left && x + across <= left + width && y >= top && y <= top + height
+        && !taken.some(([from, to, other]) => x < to && from < x + across && Math.abs(y - other) < size)
+        && !places.some(([ox, oy]) => ox + radius > x && ox - radius < x + across && Math.abs(oy - y) < size / 2 + radius - 1));
+      if (!free) return;
+      taken.push([free[0], free[0] + across, free[1]]);
+      ctx.fillText(name, ...free);
     });
     ctx.restore();
   }

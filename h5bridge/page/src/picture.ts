@@ -34,14 +34,16 @@ export interface Raster extends Common {
   scale: Scale;
   z: Mapping;
   zTitle: string;
+  /** 1 for cells all of whose data are flagged. */
+  flagged: Numbers | null;
+  /** Cells with points in ascending order of their number, if the raster counts points: they are few, or small, and have to be seen. */
+  points: number[] | null;
 }
 
 export interface Line {
   name: string;
   colour: string;
   y: Numbers;
-  low: Numbers | null;
-  high: Numbers | null;
 }
 
 export interface Lines extends Common {
@@ -49,6 +51,8 @@ export interface Lines extends Common {
   style: 'line' | 'points' | 'bars';
   values: Numbers;
   lines: Line[];
+  /** Places at which the lines begin anew: after a gap, or in another field or scan. */
+  starts: number[];
   /** The name of each value, if the values are places. */
   names: string[] | null;
 }
@@ -86,13 +90,50 @@ function raster(frame: Frame, look: Look, isDifference: boolean): Raster {
     found = [-most, most];
   }
   const range = { low: found[0], high: found[1], log };
+  const [x, y] = [ofEdges(plot.x, xEdges, namesOf(plot.x, look)), ofEdges(plot.y, yEdges, namesOf(plot.y, look))];
+  const z = ofRange({ ...zAxis, scale: 'linear' }, range.low, range.high, log, null);
   return {
-    kind: 'raster', plot, isDifference, width, height, values: data, xEdges, yEdges, range,
-    x: ofEdges(plot.x, xEdges, namesOf(plot.x, look)), y: ofEdges(plot.y, yEdges, namesOf(plot.y, look)),
-    xTitle: title(plot.x, xEdges), yTitle: title(plot.y, yEdges), zTitle: title({ ...zAxis, scale: 'linear' }, []),
+    kind: 'raster', plot, isDifference, width, height, values: data, xEdges, yEdges, range, x, y, z,
+    xTitle: title(plot.x, xEdges, x), yTitle: title(plot.y, yEdges, y), zTitle: title({ ...zAxis, scale: 'linear' }, [], z),
     scale: isDifference ? 'difference' : isAngle(zAxis) ? 'twilight' : look.colours,
-    z: ofRange({ ...zAxis, scale: 'linear' }, range.low, range.high, log, null),
+    points: pointsOf(data), flagged: isDifference ? null : frame.arrays.flagged?.data ?? null,
   };
+}
+
+/** Cells of a map of points that have some, those with most of them last; null for other rasters. */
+function pointsOf(data: Numbers): number[] | null {
+  if (!(data instanceof Uint32Array)) return null;
+  const found: number[] = [];
+  data.forEach((value, at) => {
+    if (value) found.push(at);
+  });
+  return found.sort((a, b) => data[a]! - data[b]!);
+}
+
+/** Phases within this many degrees are equal. */
+const LEAST_DEGREES = 1e-3;
+/** Part of the values that rounding to 32 bits and sums may change. */
+const NOISE = 1e-6;
+
+/** Ends of the vertical axis of lines between two values. */
+function around(axis: Axis, low: number, high: number, log: boolean): [number, number] {
+  const span = high - low;
+  if (log) return [low / 1.1, high * 1.1];
+  if (axis.unit === '%') return [0, Math.min(100, Math.max(1, high * 1.05))];
+  if (axis.unit.startsWith('deg') && span > 180) return [-190, 190];
+  if (axis.unit.startsWith('deg') && span < LEAST_DEGREES) return [low - 1, high + 1];
+  if (span > NOISE * Math.max(Math.abs(low), Math.abs(high))) return [low - span * 0.05, high + span * 0.05];
+  return [low - 0.5, high + 0.5];
+}
+
+/** Places at which all lines begin anew although both neighbours have values. */
+function startsOf(frame: Frame, y: Tensor): number[] {
+  const { segment } = frame.arrays;
+  const [lines = 0, n = 0] = y.shape;
+  if (!segment) return [];
+  const begins = (line: number, at: number) => segment.data[line * n + at] !== segment.data[line * n + at - 1];
+  return Array.from({ length: Math.max(0, n - 1) }, (_, i) => i + 1)
+    .filter((at) => Array.from({ length: lines }, (_, line) => begins(line, at)).every(Boolean));
 }
 
 /** Smallest and largest finite value, of those above 0 only if `log`; null without one. */
@@ -121,11 +162,12 @@ function antennas(frame: Frame): Lines {
   const [west, east] = extent([values], false) ?? [0, 0];
   const [south, north] = extent([y], false) ?? [0, 0];
   const half = Math.max(east - west, north - south) * 0.55 || 1;
-  const around = (axis: Axis, low: number, high: number) => ofRange(axis, (low + high) / 2 - half, (low + high) / 2 + half, false, null);
+  const square = (axis: Axis, low: number, high: number) => ofRange(axis, (low + high) / 2 - half, (low + high) / 2 + half, false, null);
+  const [across, up] = [square(plot.x, west, east), square(plot.y, south, north)];
   return {
     kind: 'lines', plot, isDifference: false, values, style: 'points', names: order.map((at) => plot.series?.[at] ?? String(at)),
-    lines: [{ name: plot.title, colour: LINES[0]!, y, low: null, high: null }],
-    x: around(plot.x, west, east), y: around(plot.y, south, north), xTitle: title(plot.x, []), yTitle: title(plot.y, []),
+    lines: [{ name: plot.title, colour: LINES[0]!, y }], starts: [],
+    x: across, y: up, xTitle: title(plot.x, [], across), yTitle: title(plot.y, [], up),
   };
 }
 
@@ -134,34 +176,22 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   if (plot.kind === 'antennas') return antennas(frame);
   const values = tensor(frame, 'x').data;
   const y = tensor(frame, 'y');
-  const low = frame.arrays.low ?? null;
-  const high = frame.arrays.high ?? null;
   const names = plot.series ?? Array.from({ length: y.shape[0] ?? 0 }, (_, i) => (i ? String(i) : plot.y.label));
   if (!values.length) throw new Error('nothing selected');
   const all = names.map((name, i): Line => ({
-    name, colour: LINES[i % LINES.length]!, y: row(y, i), low: low && row(low, i), high: high && row(high, i),
+    name, colour: LINES[i % LINES.length]!, y: row(y, i),
   }));
   const log = !isDifference && !isAngle(plot.y) && (look.scale || plot.y.scale) === 'log';
   const shown = all.filter(({ name }) => !look.hidden.has(name));
-  let [from, to] = turn(plot.y) ?? extent(shown.map((line) => line.y), log) ?? [0, 1];
-  // one bright cell must not make the means flat: what a bin holds reaches out of the plot if it has to
-  const around = turn(plot.y) ? null : extent(shown.flatMap((line) => [line.low, line.high]), log);
-  if (around) {
-    from = Math.max(Math.min(from, around[0]), log ? from / 10 : from - (to - from));
-    to = Math.min(Math.max(to, around[1]), log ? to * 10 : to + (to - from) / 2);
-  }
-  if (!turn(plot.y)) {
-    if (log) [from, to] = [from / 1.1, to * 1.1];
-    else if (from >= 0) [from, to] = [0, plot.y.unit === '%' ? Math.min(100, Math.max(1, to * 1.05)) : to * 1.05 || 1];
-    else [from, to] = [from - (to - from) * 0.05, to + (to - from) * 0.05];
-  }
+  const [from, to] = around(plot.y, ...extent(shown.map((line) => line.y), log) ?? [0, 1], log);
   const bars = plot.x.scale === 'category';
   const [first = 0, last = 1] = extent([values], false) ?? [];
   const margin = bars ? 0.6 : first === last ? 0.5 : 0;
+  const across = ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look));
+  const up = ofRange(plot.y, from, to, log, null);
   return {
-    kind: 'lines', plot, isDifference, values, lines: all, names: null, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
-    x: ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look)), y: ofRange(plot.y, from, to, log, null),
-    xTitle: title(plot.x, [first, last]), yTitle: title(plot.y, []),
+    kind: 'lines', plot, isDifference, values, lines: all, starts: startsOf(frame, y), names: null, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
+    x: across, y: up, xTitle: title(plot.x, [first, last], across), yTitle: title(plot.y, [], up),
   };
 }
 
@@ -176,11 +206,14 @@ export function align(a: Picture, b: Picture) {
     const log = a.range.log && b.range.log;
     const range = { low: Math.min(a.range.low, b.range.low), high: Math.max(a.range.high, b.range.high), log };
     a.range = b.range = range;
-    a.z = b.z = ofRange({ label: '', unit: '', scale: 'linear' }, range.low, range.high, log, null);
+    const axis: Axis = { ...(a.plot.z ?? { label: 'value', unit: '' }), scale: 'linear' };
+    a.z = b.z = ofRange(axis, range.low, range.high, log, null);
+    a.zTitle = b.zTitle = title(axis, [], a.z);
   } else if (a.kind === 'lines' && b.kind === 'lines') {
     const low = Math.min(a.y.from(a.y.ends[0]), b.y.from(b.y.ends[0]));
     const high = Math.max(a.y.from(a.y.ends[1]), b.y.from(b.y.ends[1]));
     a.y = b.y = ofRange(a.plot.y, low, high, a.y.to(100) === 2, null);
+    a.yTitle = b.yTitle = title(a.plot.y, [], a.y);
   }
 }
 
@@ -267,7 +300,8 @@ export function readout(picture: Picture, px: number, py: number): string {
     if (!at) return '';
     const value = picture.values[at[1] * picture.width + at[0]]!;
     const z = plot.z ? unit(plot.z) : '';
-    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? 'no value' : short(value) + z}`;
+    const none = picture.flagged?.[at[1] * picture.width + at[0]] ? 'all flagged' : 'no value';
+    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? none : short(value) + z}`;
   }
   if (picture.names) {
     const scale = (mapping: Mapping) => mapping.ends[1] - mapping.ends[0];

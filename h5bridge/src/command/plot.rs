@@ -16,14 +16,12 @@ mod unicode;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use self::panel::Panel;
+use self::terminal::Show;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use ctds_hdf5::{Error, ErrorKind, documents};
 use ms_look::{Description, Frame, Image, Kind, Plane, Plot, Request, Session};
-use serde_json::Value as Json;
-
-use self::panel::Panel;
-use self::terminal::Show;
 
 use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
@@ -181,10 +179,6 @@ impl Form {
             }
         })
     }
-
-    fn is_picture(self) -> bool {
-        matches!(self, Form::Png | Form::Svg)
-    }
 }
 
 impl Args {
@@ -239,7 +233,8 @@ impl Drawing {
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
-            let by = Some(args.by.clone().unwrap_or_else(|| "antenna".to_owned()));
+            // a table without rows is shown as such
+            let by = Some(args.by.clone().unwrap_or_else(|| "antenna".to_owned())).filter(|_| known.rows > 0);
             let is_complex = args.column.as_ref().or(known.columns.first()).is_some_and(|column| column != "FPARAM");
             let several = known.time_range.is_some_and(|[first, last]| last > first);
             let drawing = |kind: Kind, quantity: Option<&str>| {
@@ -310,10 +305,11 @@ impl Drawing {
     }
 }
 
-/// Reads the frames of all plots. With `pictures`, also the percentage of flagged data in each cell
-/// of a waterfall or of a plot by baseline that omits flagged data.
-fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
-    let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
+/// Reads the frames of all plots.
+fn panels(args: &Args, global: &Global, stop: &Stop) -> Result<Vec<Panel>> {
+    let image = |image: Image| -> Result<Vec<Panel>> {
+        Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?, &args.source)])
+    };
     if args.kind.as_deref() == Some(IMAGE) {
         let found = Image::open(&args.source)?;
         let missing =
@@ -340,20 +336,7 @@ fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<V
     let reading = (args.source.as_path(), global, stop);
     let mut panels = Vec::new();
     for drawing in Drawing::of(args, &known)? {
-        let mut panel = Panel::new(drawing.frame(&mut session, reading)?);
-        let selection = &panel.frame.plot.selection;
-        let is_hidden = selection["flagged"] == "omit" && selection["quantity"] != "flagged";
-        if pictures && known.has_flags && is_hidden && matches!(drawing.kind, Kind::Waterfall | Kind::Baselines) {
-            let names = selection["corr"].as_array().into_iter().flatten().filter_map(Json::as_str);
-            let corr = ("corr".to_owned(), names.collect::<Vec<_>>().join(","));
-            let flags = ["quantity", "statistic", "average"];
-            let mut parameters = drawing.parameters.clone();
-            parameters.retain(|(name, _)| !flags.contains(&name.as_str()) && name != "corr");
-            parameters.extend([corr, ("quantity".to_owned(), "flagged".to_owned())]);
-            let flagged = Drawing { parameters, ..drawing };
-            panel.flagged = Some(flagged.frame(&mut session, reading)?);
-        }
-        panels.push(panel);
+        panels.push(Panel::new(drawing.frame(&mut session, reading)?, &args.source));
     }
     Ok(panels)
 }
@@ -374,7 +357,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         return Err(Error::new(ErrorKind::Usage, message).into());
     }
     let form = args.out.as_deref().map_or(Ok(Form::Png), Form::of)?;
-    let panels = panels(&args, global, &stop, shown.is_some() || writes && form.is_picture())?;
+    let panels = panels(&args, global, &stop)?;
     let Some(first) = panels.first() else { return Ok(Status::Done) };
     let plot = &first.frame.plot;
     let target = writes.then(|| args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.png", plot.kind))));

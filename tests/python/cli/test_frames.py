@@ -29,7 +29,7 @@ def decode(path):
     header = json.loads(document[8:8 + size])
     plot = json.loads(header.pop('__metadata__')['plot'])
     arrays, end = {}, 0
-    types = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4'}
+    types = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4', 'U8': '|u1'}
     for name, entry in sorted(header.items(), key=lambda item: item[1]['data_offsets']):
         start, stop = entry['data_offsets']
         assert start == end
@@ -145,16 +145,39 @@ def same(found, wanted, quantity=None):
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
 
 
+def segments(truth, rows, meta, arrays):
+    """Lines join neighbours that have values: of one scan and field, and not across a gap."""
+    x, y, segment = arrays['x'], arrays['y'], arrays['segment']
+    assert segment.dtype == np.uint32 and segment.shape == y.shape and (np.diff(segment.astype(int)) >= 0).all()
+    joined = segment[:, 1:] == segment[:, :-1]
+    steps = np.diff(x)
+    wanted = steps <= 5 * np.sort(steps)[(len(steps) - 1) // 2] if len(steps) else np.ones(0, bool)
+    if meta['x']['scale'] == 'category':
+        wanted[:] = False
+    if meta['x']['scale'] == 'time':
+        if len(np.unique(truth.time[rows])) > len(x):
+            return
+        # the first of those at one time
+        of = {time: min((truth.scan[row], truth.field[row]) for row in rows[truth.time[rows] == time]) for time in x}
+        keys = np.array([of[time] for time in x]).reshape(-1, 2)
+        wanted = wanted & (keys[1:] == keys[:-1]).all(1)
+    good = np.isfinite(y)
+    assert np.array_equal(joined, wanted & good[:, 1:] & good[:, :-1])
+
+
 def check(truth, source, kind, folder, *words, **p):
     """Compares a plot with the truth; returns its metadata and arrays."""
     meta, arrays = plot(source, kind, folder, *words, **p)
     if kind == 'antennas':
         # these are not on the Earth: test_plot.py has some that are
         assert meta['series'] == truth.antennas and not np.isnan(np.diagonal(arrays['y'])).any()
-        np.testing.assert_allclose(np.diagonal(arrays['y']), [position[1] for position in truth.positions], rtol=1e-6)
-        np.testing.assert_allclose(arrays['x'], [position[0] for position in truth.positions])
+        offsets = np.array(truth.positions) - np.mean(truth.positions, 0)
+        np.testing.assert_allclose(np.diagonal(arrays['y']), offsets[:, 1], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(arrays['x'], offsets[:, 0], atol=1e-6)
         return meta, arrays
     rows, data, flag, frequency, width, corr = truth.select(kind, p)
+    if 'segment' in arrays:
+        segments(truth, rows, meta, arrays)
     good = np.isfinite(data) & (~flag if p.get('flagged') != 'include' else True)
     time = truth.time[rows]
     assert meta['kind'] == kind and meta['complete'] and meta['rows'] == meta['rows_used'] == len(truth.time)
@@ -177,6 +200,9 @@ def check(truth, source, kind, folder, *words, **p):
         starts = np.unique(time)
         if len(starts) > limit:
             starts = arrays['y'][:-1] if 'raster' in arrays else arrays['x']
+            if 'raster' in arrays:
+                # lines that show a gap have no rows
+                starts = starts[np.bincount(np.searchsorted(starts, time, 'right') - 1, minlength=len(starts)) > 0]
             assert limit / 4 <= len(starts) <= limit and starts[0] == time.min() and np.all(np.diff(starts) > 0)
         number = np.searchsorted(starts, time, 'right') - 1
         return starts, [np.flatnonzero(number == at) for at in range(len(starts))]
@@ -184,7 +210,19 @@ def check(truth, source, kind, folder, *words, **p):
         starts, groups = lines(1024)
         at = places(512)
         np.testing.assert_allclose(arrays['x'], edges(at))
-        assert np.array_equal(arrays['y'][:-1], starts) and arrays['y'][-1] > time.max()
+        assert arrays['y'][-1] > time.max() and np.all(np.diff(arrays['y']) > 0)
+        # a true axis: a line without values between two lines that are more than one and a half usual steps apart
+        is_line = np.isin(arrays['y'][:-1], starts)
+        assert np.isnan(arrays['raster'][~is_line]).all() and not arrays['flagged'][~is_line].any()
+        if len(starts) == len(np.unique(time)) > 1:
+            steps = np.diff(starts)
+            usual = np.sort(steps)[(len(steps) - 1) // 2]
+            gaps = starts[:-1][steps > 1.5 * usual]
+            np.testing.assert_allclose(arrays['y'][:-1][~is_line], gaps + usual)
+        all_flagged = [[flag[group][:, chan].all() for chan in at] for group in groups]
+        shows = quantity != 'flagged' and p.get('flagged') != 'include'
+        assert np.array_equal(arrays['flagged'][is_line], np.array(all_flagged) & shows)
+        arrays = {**arrays, 'raster': arrays['raster'][is_line]}
         if quantity == 'flagged':
             wanted = [[percent(flag[group][:, chan]) for chan in at] for group in groups]
         else:
@@ -219,9 +257,10 @@ def check(truth, source, kind, folder, *words, **p):
         distance = np.hypot(*truth.uvw[rows][:, :2].T)[:, None, None] * frequency[None, :, None] / LIGHT / 1e3 * np.ones(data.shape)
         amplitude = np.abs(data)
         use = good & (amplitude > 0)
-        step = 8 * (arrays['y'] - arrays['y'][0])
-        np.testing.assert_allclose(step, np.arange(len(step)), atol=1e-9)
-        wanted, _, _ = np.histogram2d(np.log2(amplitude[use]), distance[use], [arrays['y'], arrays['x']])
+        # amplitudes on a logarithmic axis
+        assert (meta['y']['label'], meta['y']['scale']) == ('amplitude', 'log')
+        np.testing.assert_allclose(arrays['y'][1:] / arrays['y'][:-1], 2 ** 0.125)
+        wanted, _, _ = np.histogram2d(amplitude[use].astype('f8'), distance[use], [arrays['y'], arrays['x']])
         assert wanted.sum() == arrays['raster'].sum() == use.sum()
         # a value at an edge, rounded in another way, is in the neighbouring place
         assert np.abs(arrays['raster'] - wanted).sum() <= 2 + use.sum() * 1e-3
@@ -262,7 +301,11 @@ def check(truth, source, kind, folder, *words, **p):
         def value(a, b):
             use = (a1 == a) & (a2 == b) | (a1 == b) & (a2 == a)
             return percent(flag[use]) if quantity == 'flagged' else mean(data[use], good[use], p, quantity)
-        same(arrays['raster'], [[value(a, b) for a in range(len(truth.antennas))] for b in range(len(truth.antennas))], quantity)
+        numbers = range(len(truth.antennas))
+        same(arrays['raster'], [[value(a, b) for a in numbers] for b in numbers], quantity)
+        shows = quantity != 'flagged' and p.get('flagged') != 'include'
+        pairs = [[(a1 == a) & (a2 == b) | (a1 == b) & (a2 == a) for a in numbers] for b in numbers]
+        assert np.array_equal(arrays['flagged'], [[shows and use.any() and flag[use].all() for use in line] for line in pairs])
     return meta, arrays
 
 

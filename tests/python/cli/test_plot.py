@@ -74,6 +74,25 @@ class Picture:
                 found.setdefault(line.find(SVG + 'title').text, []).append(np.stack([x(points[:, 0]), y(points[:, 1])], 1))
         return {name: np.concatenate(parts) for name, parts in found.items()}
 
+    def runs(self):
+        """{name: number of points of each line that is drawn}."""
+        found = {}
+        for line in self.root.iter(SVG + 'polyline'):
+            if line.get('class') == 'series':
+                found.setdefault(line.find(SVG + 'title').text, []).append(len(line.get('points').split()))
+        return found
+
+    def dots(self):
+        """{name: places of its dots, in pixels}."""
+        groups = [group for group in self.root.iter(SVG + 'g') if group.get('class') == 'point']
+        return {group.find(SVG + 'title').text: np.array([[float(dot.get('cx')), float(dot.get('cy'))] for dot in group.iter(SVG + 'circle')])
+                for group in groups}
+
+    def points(self):
+        """{name: points of its dots}, in values."""
+        x, y = self.axis('mark-x'), self.axis('mark-y')
+        return {name: np.stack([x(dots[:, 0]), y(dots[:, 1])], 1) for name, dots in self.dots().items()}
+
     def images(self):
         """Pixels of the embedded images: the raster, and the bar of its colours from above."""
         found = [image.get('href') for image in self.root.iter(SVG + 'image')]
@@ -180,7 +199,9 @@ def test_lines(demo, words, quantity, tmp_path):
         found = by_time(demo, number, demo['cross'])
         np.testing.assert_allclose(arrays['x'], found[0])
         np.testing.assert_allclose(arrays['y'][names.index(name)], found[quantity], rtol=1e-5)
-        points = picture.lines()[name]
+        # phases are points, which no line joins through a wrap
+        points = picture.lines()[name] if quantity == 1 else picture.points()[name]
+        assert quantity == 1 or picture.runs() == {}
         use = np.isfinite(found[quantity])
         np.testing.assert_allclose(points[:, 0], found[0][use] % 86400, atol=1.)
         np.testing.assert_allclose(points[:, 1], found[quantity][use], atol=height)
@@ -218,8 +239,12 @@ def test_waterfall(demo, tmp_path):
     drawn = picture.raster()
     assert drawn.shape == wanted.shape
     np.testing.assert_allclose(drawn[np.isfinite(wanted)], fraction[np.isfinite(wanted)].clip(0, 1), atol=0.5 / 128 + 1e-6)
-    marks = [float(text) for text in picture.words('mark-z')]
-    np.testing.assert_allclose(marks, low * (high / low) ** np.linspace(0, 1, 5), rtol=0.006)
+    bar = list(picture.root.iter(SVG + 'image'))[1]
+    top, height = float(bar.get('y')), float(bar.get('height'))
+    marks = [(y, float(text)) for _, y, text in picture.texts['mark-z']]
+    assert len(marks) > 2
+    for y, value in marks:
+        np.testing.assert_allclose((top + height - y) / height, np.log(value / low) / np.log(high / low), atol=0.01)
     assert picture.words('label-z')[0].startswith('amplitude') and picture.words('label-y')[0].startswith('time (UTC')
 
 
@@ -259,11 +284,14 @@ def test_maps(kind, tmp_path):
     document, arrays = values(DEMO, kind)
     picture, raster, z = Picture(tmp_path / 'a.svg'), arrays['raster'], document['plot']['z']
     if kind != 'baselines':
-        # few points are drawn larger
+        # few points are drawn larger, in pixels of the picture
+        image = next(picture.root.iter(SVG + 'image'))
         filled = (raster > 0).mean()
-        reach = 0 if min(raster.shape) < 100 or filled >= 0.1 else 1 if filled >= 0.002 else 2
-        around = np.lib.stride_tricks.sliding_window_view(np.pad(raster, reach), (2 * reach + 1, 2 * reach + 1))
-        raster = around.max((2, 3))
+        size = 5 if filled < 0.002 else 3 if filled < 0.1 else 0
+        across, up = (max(0, int(np.ceil((size * cells / float(image.get(side)) - 1) / 2)))
+                      for cells, side in zip(raster.shape[::-1], ('width', 'height')))
+        padded = np.pad(raster, ((up, up), (across, across)))
+        raster = np.lib.stride_tricks.sliding_window_view(padded, (2 * up + 1, 2 * across + 1)).max((2, 3))
     drawn = picture.raster()
     empty = raster == 0 if kind != 'baselines' else np.isnan(raster)
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -363,7 +391,7 @@ def test_calibration_tables(tmp_path):
     np.testing.assert_allclose(arrays['x'], times)
     h5bridge('plot', tmp_path / 'a.cal', '--out', tmp_path / 'a.svg')
     picture = Picture(tmp_path / 'a.svg')
-    assert picture.words('title') == ['Amplitude against time, by antenna', 'Phase against time, by antenna']
+    assert picture.words('title') == ['Amplitude against time, by antenna - a.cal', 'Phase against time, by antenna - a.cal']
     h5bridge('to-hdf5', tmp_path / 'a.cal', tmp_path / 'a.h5', '--quiet')
     again = values(tmp_path / 'a.h5')[0]
     assert again['arrays'] == document['arrays']
@@ -435,11 +463,111 @@ def test_antennas(tmp_path):
     h5bridge('plot', tmp_path / 'a.ms', 'antennas', '--out', tmp_path / 'a.svg')
     picture = Picture(tmp_path / 'a.svg')
     x, y = picture.axis('mark-x'), picture.axis('mark-y')
-    points = [dot for dot in picture.root.iter(SVG + 'circle')]
-    places = [(x(float(dot.get('cx'))), y(float(dot.get('cy')))) for dot in points]
+    places = np.concatenate([np.stack([x(dots[:, 0]), y(dots[:, 1])], 1) for dots in picture.dots().values()])
     np.testing.assert_allclose(places, chosen, atol=5)
-    assert [dot.find(SVG + 'title').text for dot in points] == document['plot']['series']
+    assert list(picture.dots()) == document['plot']['series']
     assert [picture.words('label-' + axis) for axis in 'xy'] == [['east (m)'], ['north (m)']]
+
+
+def test_antennas_without_a_position(tmp_path):
+    """In an array on the Earth antennas at its centre are left out, with a note; no name covers another one or a place."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
+    random = np.random.default_rng(5)
+    centre = np.array([-1601185.4, -5041977.5, 3554875.9])
+    with ct.table(str(tmp_path / 'a.ms/ANTENNA'), readonly=False, ack=False) as t:
+        t.addrows(60 - t.nrows())
+        positions = centre + random.normal(0, 300, (60, 3)) * np.where(np.arange(60) < 30, 1, 0.1)[:, None]
+        positions[[3, 41]] = 0
+        names = ['EVLA%02d' % number for number in range(60)]
+        t.putcol('POSITION', positions)
+        t.putcol('NAME', names)
+    document, arrays = values(tmp_path / 'a.ms', 'antennas')
+    kept = np.delete(np.arange(60), [3, 41])
+    assert document['plot']['series'] == [names[number] for number in kept]
+    assert '58 antennas' in document['plot']['note'] and '2 at the origin' in document['plot']['note']
+    offsets = positions[kept] - positions[kept].mean(0)
+    east = offsets[:, :2] @ [-np.sin(np.arctan2(centre[1], centre[0])), np.cos(np.arctan2(centre[1], centre[0]))]
+    np.testing.assert_allclose(arrays['x'], east, atol=1)
+    np.testing.assert_allclose(arrays['x'].mean(), 0, atol=0.1)
+    for size in ('640x480', '1400x1000'):
+        h5bridge('plot', tmp_path / 'a.ms', 'antennas', '--out', tmp_path / 'a.svg', '--overwrite', '--size', size)
+        picture = Picture(tmp_path / 'a.svg')
+        places = np.concatenate(list(picture.dots().values()))
+        assert places.shape == (58, 2)
+        boxes = np.array([(x, x + 7 * len(name), y - 6, y + 6) for x, y, name in picture.texts['name']])
+        assert 10 < len(boxes) <= 58
+        for number, (left, right, top, bottom) in enumerate(boxes):
+            x, y = places.T
+            assert not ((x > left) & (x < right) & (y > top) & (y < bottom)).any(), 'a name covers a place'
+            others = np.delete(boxes, number, 0)
+            assert not ((others[:, 0] < right) & (others[:, 1] > left) & (others[:, 2] < bottom) & (others[:, 3] > top)).any()
+
+
+def test_lines_end_at_gaps_fields_and_scans(tmp_path):
+    """Lines join the points of one scan and field without a gap, as numpy finds them; also those of --by."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
+    with ct.table(str(tmp_path / 'a.ms'), readonly=False, ack=False) as t:
+        times, number = np.unique(t.getcol('TIME'), return_inverse=True)
+        count = len(times)
+        scan, field = 1 + (number >= count // 4), (number >= count // 2).astype('i4')
+        t.putcol('SCAN_NUMBER', scan.astype('i4'))
+        t.putcol('FIELD_ID', field)
+        t.putcol('TIME', times[0] + 10. * number + 1000. * (number >= 3 * count // 4))
+    wanted = np.diff([0, count // 4, count // 2, 3 * count // 4, count])
+    h5bridge('plot', tmp_path / 'a.ms', 'amp_time', '--out', tmp_path / 'a.svg')
+    for runs in Picture(tmp_path / 'a.svg').runs().values():
+        assert runs == [run for run in wanted if run > 1]
+    h5bridge('plot', tmp_path / 'a.ms', 'amp_time', '--by', 'antenna', '--corr', '0', '--out', tmp_path / 'b.svg')
+    found = Picture(tmp_path / 'b.svg').runs()
+    assert len(found) > 2 and all(runs == [run for run in wanted if run > 1] for runs in found.values())
+    h5bridge('plot', tmp_path / 'a.ms', 'amp_time', '--by', 'scan', '--corr', '0', '--out', tmp_path / 'c.svg')
+    assert Picture(tmp_path / 'c.svg').runs() == {'scan 1': [wanted[0]], 'scan 2': [run for run in wanted[1:] if run > 1]}
+
+
+@pytest.mark.parametrize('size', ['320x240', '960x640', '2400x1800'])
+@pytest.mark.parametrize('kind', ['uv', 'amp_uvdist'])
+def test_points_of_maps_are_seen(kind, size, tmp_path):
+    """Each cell with points is drawn, at least three pixels wide, whatever the size of the picture."""
+    source = tmp_path / 'a.ms'
+    subprocess.run(['cp', '-r', DEMO, source], check=True)
+    with ct.table(str(source), readonly=False, ack=False) as t:
+        t.putcol('UVW', np.random.default_rng(2).normal(0, 900, (t.nrows(), 3)))
+    words = ['--time', '..%r' % (ct.table(str(source), ack=False).getcell('TIME', 0) + 1e-3)]
+    h5bridge('plot', source, kind, *words, '--chan', '0..1', '--out', tmp_path / 'a.svg', '--size', size)
+    h5bridge('plot', source, kind, *words, '--chan', '0..1', '--out', tmp_path / 'a.png', '--size', size)
+    raster = values(source, kind, *words, '--chan', '0..1')[1]['raster']
+    assert 0 < (raster > 0).mean() < 0.1
+    image = next(Picture(tmp_path / 'a.svg').root.iter(SVG + 'image'))
+    left, top, width, height = (float(image.get(name)) for name in ('x', 'y', 'width', 'height'))
+    pixels = decode_png((tmp_path / 'a.png').read_bytes())
+    ink = (pixels != 255).any(-1)
+    area = ink[int(round(top)):int(round(top + height)), int(round(left)):int(round(left + width))]
+    for line, column in np.argwhere(raster > 0):
+        y, x = (1 - (line + 0.5) / raster.shape[0]) * height, (column + 0.5) / raster.shape[1] * width
+        for across, around in [(area[min(int(y), area.shape[0] - 1)], x), (area[:, min(int(x), area.shape[1] - 1)], y)]:
+            # the run of painted pixels there
+            start = end = min(int(around), len(across) - 1)
+            assert across[start], 'a cell with points is not drawn'
+            while start > 0 and across[start - 1]:
+                start -= 1
+            while end + 1 < len(across) and across[end + 1]:
+                end += 1
+            assert end - start + 1 >= 3 or start == 0 or end == len(across) - 1
+
+
+def test_amplitudes_against_uv_distance_are_labelled_with_amplitudes(tmp_path):
+    """Marks of a logarithmic axis: places are those of the logarithms of their numbers."""
+    h5bridge('plot', DEMO, 'amp_uvdist', '--out', tmp_path / 'a.svg')
+    document, arrays = values(DEMO, 'amp_uvdist')
+    picture = Picture(tmp_path / 'a.svg')
+    assert picture.words('label-y')[0].startswith('amplitude')
+    image = next(picture.root.iter(SVG + 'image'))
+    top, height = float(image.get('y')), float(image.get('height'))
+    low, high = arrays['y'][0], arrays['y'][-1]
+    marks = [(y, float(text)) for _, y, text in picture.texts['mark-y']]
+    assert len(marks) > 2
+    for y, value in marks:
+        np.testing.assert_allclose((top + height - y) / height, np.log(value / low) / np.log(high / low), atol=0.01)
 
 
 # ---- terminals ------------------------------------------------------------------------------------------------------
@@ -565,3 +693,88 @@ def test_names_do_not_change_the_terminal(tmp_path):
     assert any(name.startswith('<b>&?[31m') for name in Picture(tmp_path / 'a.svg').words('name'))
     text = shown(tmp_path / 'a.ms', '--by', 'baseline', '--antenna', '0', '--corr', '0', TERM='xterm', NO_COLOR='1')
     assert '\x1b' not in text and '<b>&?[31m' in text
+
+
+def test_waterfalls_show_gaps(tmp_path):
+    """The axis is one of time: lines are as high as their steps, and a gap is as long as it was."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
+    with ct.table(str(tmp_path / 'a.ms'), readonly=False, ack=False) as t:
+        times, number = np.unique(t.getcol('TIME'), return_inverse=True)
+        count = len(times)
+        new = times[0] + 10. * np.arange(count) + 200. * (np.arange(count) >= count // 2)
+        t.putcol('TIME', new[number])
+        t.putcol('FLAG', np.zeros_like(t.getcol('FLAG')))
+        t.putcol('FLAG_ROW', np.zeros(t.nrows(), bool))
+    h5bridge('plot', tmp_path / 'a.ms', 'waterfall', '--out', tmp_path / 'a.svg')
+    h5bridge('plot', tmp_path / 'a.ms', 'waterfall', '--out', tmp_path / 'a.png')
+    picture = Picture(tmp_path / 'a.svg')
+    image = next(picture.root.iter(SVG + 'image'))
+    left, top, width, height = (float(image.get(name)) for name in ('x', 'y', 'width', 'height'))
+    pixels = decode_png((tmp_path / 'a.png').read_bytes())[int(top):int(top + height), int(left + width / 2)][::-1]
+    empty = (pixels == NOTHING).all(-1)
+    end = new[-1] + 10
+    wanted = [(new[count // 2 - 1] + 10 - new[0]) / (end - new[0]), (new[count // 2] - new[0]) / (end - new[0])]
+    found = np.flatnonzero(empty)[[0, -1]] / len(empty)
+    np.testing.assert_allclose(found, wanted, atol=0.01)
+    assert empty.sum() == np.flatnonzero(empty)[-1] - np.flatnonzero(empty)[0] + 1, 'one gap'
+    # the marks say when
+    for y, text in [(y, text) for _, y, text in picture.texts['mark-y']]:
+        np.testing.assert_allclose((seconds(text) - new[0] % 86400) / (end - new[0]), (top + height - y) / height, atol=0.01)
+
+
+def test_pictures_say_what_they_show(tmp_path):
+    """Title and note have the file, the field and the window; nothing flagged and no rows are said in words."""
+    subprocess.run(['cp', '-r', DEMO, tmp_path / 'mine.ms'], check=True)
+    with ct.table(str(tmp_path / 'mine.ms'), readonly=False, ack=False) as t:
+        t.putcol('FLAG', np.zeros_like(t.getcol('FLAG')))
+        t.putcol('FLAG_ROW', np.zeros(t.nrows(), bool))
+    with ct.table(str(tmp_path / 'mine.ms/FIELD'), ack=False) as t:
+        field = t.getcell('NAME', 0)
+    h5bridge('plot', tmp_path / 'mine.ms', 'flag_time', '--field', '#0', '--out', tmp_path / 'a.svg')
+    picture = Picture(tmp_path / 'a.svg')
+    assert picture.words('title') == ['Flagged, by time - mine.ms']
+    note = picture.words('note')[0]
+    assert 'nothing flagged' in note and 'field %s' % field in note and 'spectral window' in note
+    make_calibration(tmp_path / 'a.cal', 59000 * 86400. + np.arange(3))
+    with ct.table(str(tmp_path / 'a.cal'), readonly=False, ack=False) as t:
+        t.removerows(list(range(t.nrows())))
+    h5bridge('plot', tmp_path / 'a.cal', '--out', tmp_path / 'b.svg')
+    assert 'the table has no rows' in Picture(tmp_path / 'b.svg').words('note')[0]
+
+
+def test_phase_noise_is_zero(tmp_path):
+    """Phases of 1e-14 degrees are one line, and no mark has digits without end."""
+    make_calibration(tmp_path / 'a.cal', 59000 * 86400. + 60. * np.arange(12))
+    with ct.table(str(tmp_path / 'a.cal'), readonly=False, ack=False) as t:
+        gain = np.abs(t.getcol('CPARAM')).astype('c8')
+        t.putcol('CPARAM', gain * (1 + 1e-16j * np.random.default_rng(1).normal(size=gain.shape)).astype('c8'))
+    h5bridge('plot', tmp_path / 'a.cal', '--out', tmp_path / 'a.svg')
+    picture = Picture(tmp_path / 'a.svg')
+    assert all(len(text) <= 9 for text in picture.words('mark-y')), picture.words('mark-y')
+    heights = np.concatenate([dots[:, 1] for dots in picture.dots().values()])
+    phases = heights[heights > 320]    # the lower panel
+    assert np.ptp(phases) < 1, 'phases that are zero but for noise lie on a line'
+
+
+def test_beam(tmp_path):
+    """The ellipse of the beam has its size on the axes, and its angle from north to east."""
+    images = pytest.importorskip('casacore.images')
+    images.image(str(tmp_path / 'a.image'), values=np.zeros((64, 64), 'f4') + np.arange(64, dtype='f4'))
+    words = {'major': {'value': 5., 'unit': 'arcmin'}, 'minor': {'value': 2., 'unit': 'arcmin'}, 'positionangle': {'value': 30., 'unit': 'deg'}}
+    with ct.table(str(tmp_path / 'a.image'), readonly=False, ack=False) as t:
+        t.putkeyword('imageinfo', {'imagetype': 'Intensity', 'objectname': '', 'restoringbeam': words})
+    document, arrays = values(tmp_path / 'a.image')
+    each = {'arcsec': 1 / 60, 'arcmin': 1, 'deg': 60}[document['plot']['x']['unit']]
+    np.testing.assert_allclose(arrays['beam'], [5 / each, 2 / each, 30])
+    assert 'beam 300 x 120 arcsec, 30 deg' in document['plot']['note']
+    h5bridge('plot', tmp_path / 'a.image', '--out', tmp_path / 'a.svg')
+    picture = Picture(tmp_path / 'a.svg')
+    x, y = picture.axis('mark-x'), picture.axis('mark-y')
+    beam = [line for line in picture.root.iter(SVG + 'polyline') if line.get('class') == 'beam'][0]
+    points = np.array([point.split(',') for point in beam.get('points').split()], float)
+    offsets = np.stack([x(points[:, 0]), y(points[:, 1])], 1)
+    offsets -= (offsets.max(0) + offsets.min(0)) / 2
+    length = np.hypot(*offsets.T)
+    np.testing.assert_allclose([2 * length.max() * each, 2 * length.min() * each], [5, 2], rtol=0.05)
+    east, north = offsets[length.argmax()]
+    np.testing.assert_allclose(np.degrees(np.arctan2(east, north)) % 180, 30, atol=4)

@@ -89,7 +89,7 @@ def decode(document):
     arrays = {}
     for name, entry in header.items():
         begin, end = (8 + length + offset for offset in entry['data_offsets'])
-        kind = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4'}[entry['dtype']]
+        kind = {'F32': '<f4', 'F64': '<f8', 'U32': '<u4', 'U8': '|u1'}[entry['dtype']]
         arrays[name] = np.frombuffer(document[begin:end], kind).reshape(entry['shape'])
     return plot, arrays
 
@@ -343,7 +343,7 @@ def test_frames_are_decoded(chromium, server, tmp_path):
                 if 'names' not in plot['x']:
                     np.testing.assert_array_equal([float(cell) for cell in table[0][1:]], arrays['x'])
             else:
-                each = len(arrays.keys() - {'x'})
+                each = len(arrays.keys() - {'x', 'segment'})
                 read = np.array([[float(cell or 'nan') for cell in line[1::each]] for line in table[1:]]).T
                 np.testing.assert_array_equal(read.astype(np.float32), values)
         assert saved('waterfall', 'png')[:8] == b'\x89PNG\r\n\x1a\n'
@@ -356,6 +356,12 @@ PIXELS = '''([kind, places]) => {
     return places.map(([x, y]) => Array.from(context.getImageData(
         Math.floor((over.x - box.x + x * over.width) * ratio), Math.floor((over.y - box.y + (1 - y) * over.height) * ratio), 1, 1).data));
 }'''
+
+
+def up(arrays, row):
+    """Part of the height of a raster at which the middle of a row lies."""
+    y = arrays['y']
+    return ((y[row] + y[row + 1]) / 2 - y[0]) / (y[-1] - y[0])
 
 
 @pytest.mark.parametrize('scale', ['linear', 'log'])
@@ -372,11 +378,14 @@ def test_rasters_are_drawn_where_they_belong(chromium, server, kind, scale):
     cells += [(int(random.integers(height)), int(random.integers(width))) for _ in range(200)]
     with opened(chromium, server, plots('my.h5', plots=kind, **{kind + '.scale': scale}), width=1000) as page:
         wait_for_plots(page, [kind])
-        found = page.evaluate(PIXELS, [kind, [[(column + 0.5) / width, (row + 0.5) / height] for row, column in cells]])
+        found = page.evaluate(PIXELS, [kind, [[(column + 0.5) / width, up(arrays, row)] for row, column in cells]])
     form = np.log if scale == 'log' else np.asarray
     checked = 0
     for (row, column), pixel in zip(cells, found, strict=True):
         value = raster[row, column]
+        if arrays['flagged'][row, column]:
+            assert list(pixel) == [0xf0, 0xa0, 0x90, 255], 'a cell all of whose data are flagged is marked'
+            continue
         if np.isnan(value) or (scale == 'log' and value <= 0):
             assert pixel[3] == 0, 'cell %d, %d is drawn, but has no value' % (row, column)
             continue
@@ -387,6 +396,86 @@ def test_rasters_are_drawn_where_they_belong(chromium, server, kind, scale):
     assert checked > 100
 
 
+AREA = '''kind => {
+    const plot = document.getElementById(kind), canvas = plot.querySelector('canvas');
+    const over = plot.querySelector('.u-over').getBoundingClientRect(), box = canvas.getBoundingClientRect();
+    const ratio = canvas.width / box.width;
+    const [x, y, width, height] = [over.x - box.x, over.y - box.y, over.width, over.height].map(value => Math.round(value * ratio));
+    return [width, height, Array.from(canvas.getContext('2d').getImageData(x, y, width, height).data)];
+}'''
+
+
+def area(page, kind):
+    """Red, green, blue and opacity of the pixels between the axes of a plot, the upper line first."""
+    width, height, data = page.evaluate(AREA, kind)
+    return np.array(data, 'u1').reshape(height, width, 4)
+
+
+@pytest.mark.parametrize('width', [700, 1280])
+def test_lines_are_not_covered_by_what_bins_hold(chromium, server, width, tmp_path):
+    """No band from the smallest to the largest value of each bin; the axis is that of the lines, and phases are points."""
+    kinds = ['amp_time', 'spectrum', 'phase_time']
+    with opened(chromium, server, plots('my.h5', plots=','.join(kinds)), width=width) as page:
+        wait_for_plots(page, kinds)
+        for kind in kinds[:2]:
+            plot, arrays = server.frame(kind, 'my.h5')
+            assert np.nanmean(arrays['high'] - arrays['low']) > 0.2 * np.ptp(arrays['y'][np.isfinite(arrays['y'])])
+            pixels = area(page, kind)
+            painted = pixels[:, :, 3] > 0
+            # less than in the bands, in which each pixel is painted
+            assert painted.mean() < 0.2, '%s: %.0f %% of the plot are painted' % (kind, 100 * painted.mean())
+            colourful = (pixels[:, :, :3].max(-1).astype(int) - pixels[:, :, :3].min(-1) > 60) & (pixels[:, :, 3] > 200)
+            rows = np.flatnonzero(colourful.any(1))
+            assert rows[0] < 0.15 * len(pixels) and rows[-1] > 0.85 * len(pixels), 'the lines fill the plot'
+        keep(page, 'lines-%d' % width, tmp_path, full_page=True)
+
+
+def test_waterfalls_show_gaps(chromium, folder, tmp_path):
+    """The axis is one of time: nothing is drawn in a gap, which is as long as it was, and lines end there."""
+    shutil.copy(folder / 'my.h5', tmp_path / 'gap.h5')
+    with h5py.File(tmp_path / 'gap.h5', 'r+') as file:
+        time = file['MAIN/TIME'][...]
+        times = np.unique(time)
+        # as long as all the others
+        file['MAIN/TIME'][...] = time + np.where(time > times[len(times) // 2], np.ptp(times), 0)
+    with Server(tmp_path / 'gap.h5') as server, opened(chromium, server, plots('gap.h5', plots='waterfall,amp_time')) as page:
+        wait_for_plots(page, ['waterfall', 'amp_time'])
+        arrays = server.frame('waterfall', 'gap.h5')[1]
+        row = int(np.diff(arrays['y']).argmax())
+        assert np.isnan(arrays['raster'][row]).all()
+        start, end = ((arrays['y'][row + at] - arrays['y'][0]) / (arrays['y'][-1] - arrays['y'][0]) for at in (0, 1))
+        assert end - start > 0.4
+        empty = np.flatnonzero((area(page, 'waterfall')[::-1, :, 3] == 0).all(1))
+        height = len(area(page, 'waterfall'))
+        np.testing.assert_allclose(empty[[0, -1]] / height, [start, end], atol=0.02)
+        # no line crosses it: no colour but that of the grid
+        pixels = area(page, 'amp_time')
+        width = pixels.shape[1]
+        inside = pixels[:, int((start + 0.02) * width):int((end - 0.02) * width)].astype(int)
+        assert (np.ptp(inside[:, :, :3], axis=-1) < 30).all()
+        keep(page, 'gap', tmp_path, full_page=True)
+
+
+@pytest.mark.parametrize('width', [390, 1280])
+def test_points_of_maps_are_seen(chromium, server, width, tmp_path):
+    """Few points are at least three pixels wide, each at its place."""
+    with opened(chromium, server, plots('my.h5', plots='uv'), width=width) as page:
+        plot, arrays = server.frame('uv', 'my.h5')
+        raster = arrays['raster']
+        assert 0 < (raster > 0).mean() < 0.05
+        wait_for_plots(page, ['uv'])
+        pixels = area(page, 'uv')
+        height, across = pixels.shape[:2]
+        # the scale of both axes is that of the shorter side
+        side = min(height, across)
+        for line, column in np.argwhere(raster > 0):
+            x = across / 2 + ((column + 0.5) / raster.shape[1] - 0.5) * side
+            y = height / 2 - ((line + 0.5) / raster.shape[0] - 0.5) * side
+            near = pixels[max(0, int(y) - 1):int(y) + 2, max(0, int(x) - 1):int(x) + 2, 3]
+            assert (near > 0).sum() >= 6 and near.max() == 255, (line, column, near)
+        keep(page, 'uv-%d' % width, tmp_path, full_page=True)
+
+
 def test_readout_and_words(chromium, server):
     plot, arrays = server.frame('waterfall', 'my.h5')
     height, width = arrays['raster'].shape
@@ -394,7 +483,7 @@ def test_readout_and_words(chromium, server):
     with opened(chromium, server, plots('my.h5')) as page:
         wait_for_plots(page)
         box = page.locator('#waterfall .u-over').bounding_box()
-        page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - (row + 0.5) / height) * box['height'])
+        page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - up(arrays, row)) * box['height'])
         wait(page, '() => document.querySelector("#waterfall .place").textContent')
         text = page.locator('#waterfall .place').inner_text()
         shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+: ([-\d.e+]+)( \S+)?', text)

@@ -11,8 +11,8 @@ use crate::request::Quantity;
 /// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// If the mean of all positions is one to two times this distance in metres from the origin, they
-/// are taken as positions on the Earth (ITRF).
+/// A position that is one to two times this distance in metres from the origin is taken as one on
+/// the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
 /// Most antennas of the plot; further ones are not shown.
@@ -20,31 +20,33 @@ const MAX_ANTENNAS: usize = 1024;
 
 pub(super) static PLOT: PlotKind = PlotKind { name: "antennas", quantities: &[Quantity::Amp], rows: None };
 
-/// Each antenna is a series with one point, in metres east and north of the mean position.
-/// Positions that are not on the Earth are shown by their stored x and y.
+/// Each antenna is a series with one point, in metres east and north of the mean position, or along
+/// the x and y of positions that are not on the Earth. In an array on the Earth, antennas at the
+/// origin, the centre of the Earth, have no position.
 ///
 /// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session
 /// began, number of changes of the file seen since then, and number of rows of its main table.
 pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
-    let found: Vec<(String, [f64; 3])> = known
+    let mut found: Vec<(String, [f64; 3])> = known
         .antennas
         .iter()
         .enumerate()
         .filter_map(|(number, antenna)| Some((known.antenna(number), antenna.position.filter(finite)?)))
         .take(MAX_ANTENNAS)
         .collect();
+    let all = found.len();
+    if found.iter().any(|(_, position)| is_on_earth(*position)) {
+        found.retain(|(_, position)| *position != [0.; 3]);
+    }
     let count = found.len();
     let mean = |axis: usize| found.iter().map(|(_, position)| position[axis]).sum::<f64>() / count.max(1) as f64;
     let middle = [mean(0), mean(1), mean(2)];
-    let distance = middle[0].hypot(middle[1]).hypot(middle[2]);
-    let is_on_earth = (ON_EARTH..2. * ON_EARTH).contains(&distance);
+    let is_on_earth = is_on_earth(middle);
     let places: Vec<(f64, f64)> = found
         .iter()
-        .map(|(_, [x, y, z])| match is_on_earth {
-            true => east_and_north(middle, [x - middle[0], y - middle[1], z - middle[2]]),
-            false => (*x, *y),
-        })
+        .map(|(_, [x, y, z])| [x - middle[0], y - middle[1], z - middle[2]])
+        .map(|offset| if is_on_earth { east_and_north(middle, offset) } else { (offset[0], offset[1]) })
         .collect();
     // each antenna has a column of its own: the places need not ascend
     let mut values = vec![f32::NAN; count * count];
@@ -54,11 +56,7 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     let plot = Plot {
         kind: PLOT.name,
         title: "Antennas".to_owned(),
-        note: match (known.telescope.as_str(), count) {
-            (_, 0) => "ANTENNA has no positions".to_owned(),
-            ("", count) => format!("{count} antennas"),
-            (telescope, count) => format!("{telescope}, {count} antennas"),
-        },
+        note: note(&known.telescope, count, all - count),
         revision,
         rows,
         rows_used: rows,
@@ -74,6 +72,24 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     let x = places.into_iter().map(|(east, _)| east).collect();
     let arrays = vec![Array::new("x", [count], Numbers::F64(x)), Array::new("y", [count, count], Numbers::F32(values))];
     Frame { plot, arrays, session }
+}
+
+/// Whether a position in metres is one on the Earth (ITRF).
+fn is_on_earth([x, y, z]: [f64; 3]) -> bool {
+    (ON_EARTH..2. * ON_EARTH).contains(&x.hypot(y).hypot(z))
+}
+
+/// `left_out`: number of antennas at the origin.
+fn note(telescope: &str, count: usize, left_out: usize) -> String {
+    let antennas = match (telescope, count) {
+        (_, 0) => "ANTENNA has no positions".to_owned(),
+        ("", count) => format!("{count} antennas"),
+        (telescope, count) => format!("{telescope}, {count} antennas"),
+    };
+    match left_out {
+        0 => antennas,
+        left_out => format!("{antennas}; {left_out} at the origin, without a position, are left out"),
+    }
 }
 
 /// East and north components, in metres, of the ITRF vector `[dx, dy, dz]`, at the position `at`

@@ -7,7 +7,7 @@ use super::drawing::{Drawing, Maker, with_ends};
 use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::bins::Merge;
 use crate::frame::{Array, Axis, Numbers};
-use crate::part::{Flags, Part, Row, Sum, antenna, slot};
+use crate::part::{Flags, Part, Row, Seen, Sum, antenna, slot};
 use crate::request::{Measure, Quantity, Request};
 use crate::selection::RowKey;
 
@@ -22,7 +22,8 @@ pub(super) static PLOT: PlotKind = PlotKind {
     }),
 };
 
-static VISIBILITIES: SumsKind = SumsKind::of_data("visibilities by baseline", |_, _| Box::new(Pairs::<Sum>::default()));
+static VISIBILITIES: SumsKind =
+    SumsKind::of_data("visibilities by baseline", |_, _| Box::new(Pairs::<Pair>::default()));
 
 static FLAGS: SumsKind = SumsKind::of_flags("flags by baseline", |_, _| Box::new(Pairs::<Flags>::default()));
 
@@ -41,6 +42,16 @@ trait Cell: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     fn add(&mut self, row: &Row<'_>, part: &Part);
 
     fn value(&self, maker: &Maker<'_>) -> f32;
+
+    /// 1 if all visibilities of the baseline are left out as flagged, else 0.
+    fn all_flagged(&self) -> u8;
+}
+
+/// The visibilities of a baseline.
+#[derive(Debug, Clone, Default)]
+struct Pair {
+    sum: Sum,
+    seen: Seen,
 }
 
 impl<T: Cell> Sums for Pairs<T> {
@@ -62,10 +73,9 @@ impl<T: Cell> Sums for Pairs<T> {
     fn draw(&self, maker: &Maker<'_>, _: &Part) -> Drawing {
         let seen = (0..).find(|&antenna| index(0, antenna) >= self.list.len()).unwrap_or(0);
         let count = seen.max(maker.known.antennas.len().min(1024));
-        let cell =
-            |first: usize, second: usize| self.list.get(index(first, second)).map_or(f32::NAN, |sum| sum.value(maker));
-        let raster: Vec<f32> =
-            (0..count).flat_map(|y| (0..count).map(move |x| (y, x))).map(|(y, x)| cell(y, x)).collect();
+        let cells = || (0..count).flat_map(|y| (0..count).map(move |x| self.list.get(index(y, x))));
+        let raster: Vec<f32> = cells().map(|cell| cell.map_or(f32::NAN, |cell| cell.value(maker))).collect();
+        let flagged = cells().map(|cell| cell.map_or(0, Cell::all_flagged)).collect();
         let edges: Vec<f64> = (0..=count).map(|antenna| antenna as f64 - 0.5).collect();
         let names: Vec<String> = (0..count).map(|antenna| maker.known.antenna(antenna)).collect();
         Drawing {
@@ -75,6 +85,7 @@ impl<T: Cell> Sums for Pairs<T> {
             series: None,
             arrays: vec![
                 Array::new("raster", [count, count], Numbers::F32(raster)),
+                Array::new("flagged", [count, count], Numbers::U8(flagged)),
                 Array::new("x", [count + 1], Numbers::F64(edges.clone())),
                 Array::new("y", [count + 1], Numbers::F64(edges)),
             ],
@@ -82,13 +93,18 @@ impl<T: Cell> Sums for Pairs<T> {
     }
 }
 
-impl Cell for Sum {
+impl Cell for Pair {
     fn add(&mut self, row: &Row<'_>, part: &Part) {
-        part.good(row, |_, _, value| Sum::add(self, value));
+        part.good(row, |_, _, value| self.sum.add(value));
+        part.seen(row, |_, is_flagged| self.seen.add(is_flagged));
     }
 
     fn value(&self, maker: &Maker<'_>) -> f32 {
-        maker.value(self)
+        maker.value(&self.sum)
+    }
+
+    fn all_flagged(&self) -> u8 {
+        self.seen.all_flagged()
     }
 }
 
@@ -99,6 +115,10 @@ impl Cell for Flags {
 
     fn value(&self, _: &Maker<'_>) -> f32 {
         self.percent()
+    }
+
+    fn all_flagged(&self) -> u8 {
+        0
     }
 }
 

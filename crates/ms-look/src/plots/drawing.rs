@@ -44,6 +44,7 @@ impl Drawing {
             arrays: vec![
                 Array::new("x", [0], Numbers::F64(Vec::new())),
                 Array::new("y", [0, 0], Numbers::F32(Vec::new())),
+                Array::new("segment", [0, 0], Numbers::U32(Vec::new())),
             ],
         }
     }
@@ -188,8 +189,9 @@ impl Maker<'_> {
 
     /// One line for each correlation. `sums` has the sums of each correlation for each bin along
     /// `x`; `places` is the position of each bin on that axis. The lines show means or maxima and,
-    /// except for phases, the smallest and largest value.
-    pub(super) fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]]) -> Drawing {
+    /// except for phases, the smallest and largest value. `starts` says of each bin whether a run
+    /// begins with it: lines join the points of a run.
+    pub(super) fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]], starts: &[bool]) -> Drawing {
         let series = self.correlations();
         let shape = [series.len(), places.len()];
         let part = match self.request.quantity {
@@ -200,8 +202,12 @@ impl Maker<'_> {
         };
         let extreme = |value: f32| if value.is_finite() { value } else { f32::NAN };
         let y = self.by_correlation(sums, |sum| self.value(sum));
-        let mut arrays =
-            vec![Array::new("x", [places.len()], Numbers::F64(places)), Array::new("y", shape, Numbers::F32(y))];
+        let segments = segments(&y, starts);
+        let mut arrays = vec![
+            Array::new("x", [places.len()], Numbers::F64(places)),
+            Array::new("y", shape, Numbers::F32(y)),
+            Array::new("segment", shape, Numbers::U32(segments)),
+        ];
         if let Some(part) = part {
             let low = self.by_correlation(sums, |sum| extreme(sum.low[part]));
             let high = self.by_correlation(sums, |sum| extreme(sum.high[part]));
@@ -217,14 +223,35 @@ pub(super) fn time_axis() -> Axis {
     Axis::new("time", "UTC", "time")
 }
 
-/// One line of percentages.
-pub(super) fn flag_line(axis: Axis, x: Vec<f64>, y: Vec<f32>) -> Drawing {
+/// For each value of lines one after the other the number of its segment: a line joins values of
+/// one segment. A segment ends before the start of a run, and at a value that is not finite.
+fn segments(y: &[f32], starts: &[bool]) -> Vec<u32> {
+    let mut found = Vec::with_capacity(y.len());
+    for line in y.chunks(starts.len().max(1)) {
+        let mut number = 0;
+        for (at, &value) in line.iter().enumerate() {
+            let is_start = at > 0 && (starts[at] || !value.is_finite() || !line[at - 1].is_finite());
+            number += u32::from(is_start);
+            found.push(number);
+        }
+    }
+    found
+}
+
+/// One line of percentages; a run begins at each of the `starts`.
+pub(super) fn flag_line(axis: Axis, x: Vec<f64>, y: Vec<f32>, starts: &[bool]) -> Drawing {
+    let segments = segments(&y, starts);
+    let shape = [1, y.len()];
     Drawing {
         x: axis,
         y: Axis::new("flagged", "%", "linear"),
         z: None,
         series: Some(vec!["flagged".to_owned()]),
-        arrays: vec![Array::new("x", [x.len()], Numbers::F64(x)), Array::new("y", [1, y.len()], Numbers::F32(y))],
+        arrays: vec![
+            Array::new("x", [x.len()], Numbers::F64(x)),
+            Array::new("y", shape, Numbers::F32(y)),
+            Array::new("segment", shape, Numbers::U32(segments)),
+        ],
     }
 }
 

@@ -52,6 +52,7 @@ impl Sums for Antennas {
         let count = self.flags.len().max(maker.known.antennas.len());
         let names = (0..count).map(|number| maker.known.antenna(number)).collect();
         let y = (0..count).map(|number| self.flags.get(number).map_or(f32::NAN, Flags::percent)).collect();
-        flag_line(Axis::named("antenna", names), (0..count).map(|number| number as f64).collect(), y)
+        let x = (0..count).map(|number| number as f64).collect();
+        flag_line(Axis::named("antenna", names), x, y, &vec![true; count])
     }
 }

@@ -5,6 +5,7 @@ use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::bins::Merge;
 use crate::part::{Flags, Part, Row};
 use crate::request::Quantity;
+use crate::runs::starts_of;
 
 /// Maximum number of frequency bins.
 const MAX_CHANNELS: usize = 1 << 14;
@@ -40,6 +41,7 @@ impl Sums for Channels {
 
     fn draw(&self, maker: &Maker<'_>, part: &Part) -> Drawing {
         let (axis, x, places) = maker.channel_centres(part);
-        flag_line(axis, x, places.into_iter().map(|place| self.0[place].percent()).collect())
+        let starts = starts_of(&x);
+        flag_line(axis, x, places.into_iter().map(|place| self.0[place].percent()).collect(), &starts)
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct SumsKind {
     pub(crate) needs_uvw: bool,
     /// Whether only rows with the newest TIME are added.
     pub(crate) newest: bool,
+    /// Whether field and scan of each row are read: lines end where another one begins.
+    pub(crate) needs_runs: bool,
     pub(crate) correlations: Correlations,
     /// Maximum number of frequency bins; each combines one or more channels.
     pub(crate) max_places: usize,
@@ -55,6 +57,7 @@ impl SumsKind {
             needs_data: true,
             needs_uvw: false,
             newest: false,
+            needs_runs: false,
             correlations: Correlations::ParallelHands,
             max_places: usize::MAX,
             begin,

@@ -4,7 +4,7 @@ use super::drawing::{Drawing, Maker};
 use super::kind::{RowPlot, Words};
 use crate::describe::Description;
 use crate::fold::Fold;
-use crate::frame::{Frame, Plot};
+use crate::frame::{Array, Frame, Numbers, Plot};
 use crate::request::{Average, Quantity, Request, Statistic};
 use crate::selection::Baselines;
 
@@ -24,10 +24,11 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
         Some((part, sums)) => sums.draw(&maker, part),
         None => (plot.empty)(maker.quantity_axis()),
     };
+    let note = maker.note(plot, fold, progress.rows) + of_values(request, &arrays);
     let plot = Plot {
         kind: request.kind.name(),
         title: plot.title.replace("{quantity}", quantity(request)),
-        note: maker.note(plot, fold),
+        note,
         revision: progress.revision,
         rows: progress.rows,
         rows_used: fold.rows_used,
@@ -41,6 +42,18 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
         series,
     };
     Frame { plot, arrays, session: progress.session }
+}
+
+/// What the note says of the values: that nothing is flagged, or that the rows have no values.
+fn of_values(request: &Request, arrays: &[Array]) -> &'static str {
+    let values = arrays.iter().find(|array| matches!(array.name, "raster" | "y"));
+    let Some(Numbers::F32(values)) = values.map(|array| &array.numbers) else { return "" };
+    let mut finite = values.iter().filter(|value| value.is_finite()).peekable();
+    match (request.quantity, finite.peek().is_some()) {
+        (Quantity::Flagged, true) if finite.all(|&value| value == 0.) => "; nothing flagged",
+        (_, false) if !values.is_empty() => "; no values: all are flagged or not finite",
+        _ => "",
+    }
 }
 
 /// Indices of the plotted correlations; before any row is read, those that are expected from the
@@ -66,7 +79,7 @@ fn quantity(request: &Request) -> &'static str {
 }
 
 impl Maker<'_> {
-    fn note(&self, plot: &RowPlot, fold: &Fold) -> String {
+    fn note(&self, plot: &RowPlot, fold: &Fold, rows: u64) -> String {
         let average = match (self.request.quantity, self.request.statistic, self.request.average) {
             (Quantity::Flagged, ..) => "",
             (Quantity::Amp, Statistic::Max, _) => "largest of ",
@@ -78,6 +91,7 @@ impl Maker<'_> {
         note.push_str(&(plot.note)(&words));
         note.push_str(&self.chosen());
         match &fold.sums.begun {
+            None if rows == 0 => note.push_str("; the table has no rows"),
             None => {
                 note.push_str("; no row is selected");
                 if self.selection.baselines == Baselines::Cross {
@@ -117,7 +131,8 @@ impl Maker<'_> {
         }
     }
 
-    /// The antennas, fields and spectral window that were chosen, for the note of the picture.
+    /// The antennas and fields that were chosen, or the only field, and the spectral window, for the
+    /// note of the picture.
     fn chosen(&self) -> String {
         let label = |number: &i64, of: &dyn Fn(usize) -> String| usize::try_from(*number).map_or(String::new(), of);
         let list = |what: &str, numbers: &[i64], of: &dyn Fn(usize) -> String| match numbers {
@@ -127,12 +142,15 @@ impl Maker<'_> {
         };
         // the note of a calibration table names its antennas itself
         let antennas = if self.known.is_calibration { &[][..] } else { &self.selection.antennas[..] };
-        let window = self.request.spw.as_ref().and(self.selection.spw);
-        let window = window.map_or(String::new(), |id| {
+        let window = self.selection.spw.map_or(String::new(), |id| {
             let name = self.known.window(id).map_or("", |window| &window.name);
             format!("; spectral window {}", if name.is_empty() { format!("#{id}") } else { format!("{name} (#{id})") })
         });
+        let fields = match (&self.selection.fields[..], self.known.fields.len()) {
+            ([], 1) => &[0][..],
+            (fields, _) => fields,
+        };
         let antennas = list("antenna", antennas, &|number| self.known.antenna(number));
-        antennas + &list("field", &self.selection.fields, &|number| self.known.field(number)) + &window
+        antennas + &list("field", fields, &|number| self.known.field(number)) + &window
     }
 }

@@ -5,6 +5,7 @@ use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::bins::Times;
 use crate::part::{Part, Row, Sum};
 use crate::request::Quantity;
+use crate::runs::Runs;
 
 /// Further times make neighbouring ones merge.
 const MAX_TIMES: usize = 4096;
@@ -21,26 +22,35 @@ pub(super) static PHASE: PlotKind =
 const AGAINST_TIME: RowPlot =
     RowPlot { sums: |_| &SUMS, title: "{quantity} against time", note: Words::average, empty: Drawing::empty_lines };
 
-pub(super) static SUMS: SumsKind =
-    SumsKind::of_data("series", |part, _| Box::new(Series(Times::new(MAX_TIMES, part.correlations.len().max(1)))));
+pub(super) static SUMS: SumsKind = SumsKind {
+    needs_runs: true,
+    ..SumsKind::of_data("series", |part, _| {
+        let sums = Times::new(MAX_TIMES, part.correlations.len().max(1));
+        Box::new(Series { sums, runs: Runs::new(MAX_TIMES) })
+    })
+};
 
 /// Sums by time and correlation.
 #[derive(Debug)]
-struct Series(Times<Sum>);
+struct Series {
+    sums: Times<Sum>,
+    runs: Runs,
+}
 
 impl Sums for Series {
     fn add(&mut self, row: &Row<'_>, part: &Part) {
-        let line = self.0.at(row.key.time);
+        self.runs.add(&row.key);
+        let line = self.sums.at(row.key.time);
         part.good(row, |_, correlation, value| line[correlation].add(value));
     }
 
     fn bytes(&self) -> usize {
-        self.0.bytes()
+        self.sums.bytes() + self.runs.bytes()
     }
 
     fn draw(&self, maker: &Maker<'_>, _: &Part) -> Drawing {
-        let sums: Vec<&[Sum]> = self.0.iter().collect();
-        maker.lines(time_axis(), self.0.starts(), &sums)
+        let sums: Vec<&[Sum]> = self.sums.iter().collect();
+        maker.lines(time_axis(), self.sums.starts(), &sums, &self.runs.starts())
     }
 }
 
@@ -64,7 +74,7 @@ mod tests {
         accumulator.add(&Row { flag_row: true, ..row }, &selection(), &[]);
         accumulator.add(&Row { data: &data[..2], channels: 1, ..row }, &selection(), &[]);
         assert_eq!(accumulator.misfits, 1);
-        let Series(times) = sums(&accumulator);
+        let Series { sums: times, .. } = sums(&accumulator);
         let line: Vec<_> =
             times.iter().next().unwrap().iter().map(|sum| (sum.re, sum.count, sum.low[0], sum.high[0])).collect();
         assert_eq!(line, [(6. + 36. + 7., 7, 0., 14.), (8. + 28. + 15., 7, 1., 15.)]);

@@ -5,6 +5,7 @@ use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::frame::{Array, Numbers};
 use crate::part::{Part, Row, Sum};
 use crate::request::{Quantity, Request};
+use crate::runs::starts_of;
 
 /// Maximum number of frequency bins.
 const MAX_CHANNELS: usize = 1 << 14;
@@ -80,7 +81,8 @@ impl Sums for Spectrum {
         let count = part.correlations.len();
         let sums: Vec<&[Sum]> =
             places.into_iter().map(|place| &self.sums[place * count..(place + 1) * count]).collect();
-        let mut drawing = maker.lines(x, centres, &sums);
+        let starts = starts_of(&centres);
+        let mut drawing = maker.lines(x, centres, &sums, &starts);
         if maker.request.quantity == Quantity::Amp {
             let phase = |sum: &Sum| match sum.count {
                 0 => f32::NAN,

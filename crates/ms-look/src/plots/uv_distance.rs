@@ -74,11 +74,11 @@ impl UvDistance {
         (lines, columns.map_or(0, |column| column + 1))
     }
 
-    /// Lower end of a line on its axis: phase in degrees, or logarithm of the amplitude.
+    /// Lower end of a line on its axis: phase in degrees, or amplitude.
     fn edge(&self, line: usize) -> f64 {
         match self.by_phase {
             true => (line as f64 / MAP as f64 - 0.5) * 360.,
-            false => (line as f64 - UNITY as f64) / OCTAVE,
+            false => ((line as f64 - UNITY as f64) / OCTAVE).exp2(),
         }
     }
 }
@@ -120,10 +120,9 @@ impl Sums for UvDistance {
         let x = (0..=columns).map(|column| self.reach * column as f64 / MAP as f64).collect();
         let y = (lines.start..=lines.end).map(|line| self.edge(line)).collect();
         let unit = if maker.window_frequencies().is_some() { "kλ" } else { "m" };
-        let y_axis = match (self.by_phase, maker.unit()) {
-            (true, _) => Axis::new("phase", "deg", "linear"),
-            (false, "") => Axis::new("log2 amplitude", "", "linear"),
-            (false, unit) => Axis::new(&format!("log2 amplitude ({unit})"), "", "linear"),
+        let y_axis = match self.by_phase {
+            true => Axis::new("phase", "deg", "linear"),
+            false => Axis::new("amplitude", maker.unit(), "log"),
         };
         points([Axis::new("uv distance", unit, "linear"), y_axis], raster, x, y)
     }

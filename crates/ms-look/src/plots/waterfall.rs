@@ -4,7 +4,7 @@ use super::drawing::{Drawing, Maker, time_axis, with_ends};
 use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::bins::{Merge, Times};
 use crate::frame::{Array, Numbers};
-use crate::part::{Flags, Part, Row, amplitude};
+use crate::part::{Flags, Part, Row, Seen, amplitude};
 use crate::request::{Measure, Quantity, Request, Statistic};
 
 /// Further times make neighbouring ones merge.
@@ -54,6 +54,9 @@ trait Pixel: Merge + std::fmt::Debug + Send + Sync + 'static {
     fn add(line: &mut [Self], row: &Row<'_>, part: &Part);
 
     fn value(&self, maker: &Maker<'_>) -> f32;
+
+    /// 1 if all visibilities of the pixel are left out as flagged, else 0.
+    fn all_flagged(&self) -> u8;
 }
 
 impl<T: Merge> Waterfall<T> {
@@ -74,22 +77,34 @@ impl<T: Pixel> Sums for Waterfall<T> {
     fn draw(&self, maker: &Maker<'_>, part: &Part) -> Drawing {
         let (x, edges, places) = maker.channel_edges(part);
         let is_empty = part.correlations.is_empty() || places.is_empty();
-        let width = if is_empty { 0 } else { places.len() };
-        let rows = if is_empty { 0 } else { self.0.len() };
-        let pixels = |sums: &[T]| places.iter().map(|&place| sums[place].value(maker)).collect::<Vec<_>>();
-        let raster: Vec<f32> = self.0.iter().take(rows).flat_map(pixels).collect();
-        let z = with_ends(maker.quantity_axis(), &raster);
-        Drawing {
-            x,
-            y: time_axis(),
-            z: Some(z),
-            series: None,
-            arrays: vec![
-                Array::new("raster", [rows, width], Numbers::F32(raster)),
-                Array::new("x", [width + 1], Numbers::F64(if is_empty { vec![0.] } else { edges })),
-                Array::new("y", [rows + 1], Numbers::F64(if is_empty { vec![0.] } else { self.0.edges() })),
-            ],
+        if is_empty {
+            return Drawing { x, y: time_axis(), ..Drawing::empty_image(maker.quantity_axis()) };
         }
+        let width = places.len();
+        let (mut raster, mut flagged, mut y) = (Vec::new(), Vec::new(), Vec::new());
+        let mut end = None;
+        for (sums, (start, next)) in self.0.iter().zip(self.0.extents()) {
+            if end.is_some_and(|end| end < start) {
+                // a line without values shows the gap
+                y.extend(end);
+                raster.resize(raster.len() + width, f32::NAN);
+                flagged.resize(flagged.len() + width, 0);
+            }
+            y.push(start);
+            raster.extend(places.iter().map(|&place| sums[place].value(maker)));
+            flagged.extend(places.iter().map(|&place| sums[place].all_flagged()));
+            end = Some(next);
+        }
+        y.extend(end);
+        let shape = [y.len() - 1, width];
+        let z = with_ends(maker.quantity_axis(), &raster);
+        let arrays = vec![
+            Array::new("raster", shape, Numbers::F32(raster)),
+            Array::new("flagged", shape, Numbers::U8(flagged)),
+            Array::new("x", [width + 1], Numbers::F64(edges)),
+            Array::new("y", [y.len()], Numbers::F64(y)),
+        ];
+        Drawing { x, y: time_axis(), z: Some(z), series: None, arrays }
     }
 }
 
@@ -99,12 +114,14 @@ struct Amplitude {
     sum: f64,
     max: f32,
     count: u32,
+    seen: Seen,
 }
 
 impl Merge for Amplitude {
     fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         self.max = self.max.max(other.max);
+        self.seen.merge(&other.seen);
         self.count = self.count.saturating_add(other.count);
     }
 }
@@ -117,6 +134,11 @@ impl Pixel for Amplitude {
             sum.max = sum.max.max(amplitude);
             sum.count = sum.count.saturating_add(1);
         });
+        part.seen(row, |place, is_flagged| line[place].seen.add(is_flagged));
+    }
+
+    fn all_flagged(&self) -> u8 {
+        self.seen.all_flagged()
     }
 
     fn value(&self, maker: &Maker<'_>) -> f32 {
@@ -134,12 +156,14 @@ struct Vector {
     re: f64,
     im: f64,
     count: u32,
+    seen: Seen,
 }
 
 impl Merge for Vector {
     fn merge(&mut self, other: &Self) {
         self.re += other.re;
         self.im += other.im;
+        self.seen.merge(&other.seen);
         self.count = self.count.saturating_add(other.count);
     }
 }
@@ -152,6 +176,11 @@ impl Pixel for Vector {
             sum.im += f64::from(value.im);
             sum.count = sum.count.saturating_add(1);
         });
+        part.seen(row, |place, is_flagged| line[place].seen.add(is_flagged));
+    }
+
+    fn all_flagged(&self) -> u8 {
+        self.seen.all_flagged()
     }
 
     fn value(&self, maker: &Maker<'_>) -> f32 {
@@ -166,6 +195,10 @@ impl Pixel for Flags {
 
     fn value(&self, _: &Maker<'_>) -> f32 {
         self.percent()
+    }
+
+    fn all_flagged(&self) -> u8 {
+        0
     }
 }
 

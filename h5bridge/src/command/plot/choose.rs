@@ -87,8 +87,13 @@ pub(super) fn groups(
         let is_wanted = |number: usize, name: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|word| means(word, name, number)))
         };
-        let names = names.into_iter().enumerate().filter(|(number, name)| is_wanted(*number, name));
-        names.map(|(number, name)| (label(&name, number), (parameter.to_owned(), format!("#{number}")))).collect()
+        let is_shared = |name: &str| !name.is_empty() && names.iter().filter(|other| *other == name).count() > 1;
+        let named = |(number, name): (usize, &String)| match is_shared(name) {
+            true => format!("{name} #{number}"),
+            false => label(name, number),
+        };
+        let wanted = names.iter().enumerate().filter(|(number, name)| is_wanted(*number, name));
+        wanted.map(|found| (named(found), (parameter.to_owned(), format!("#{}", found.0)))).collect()
     };
     let antennas = |known: &Description| known.antennas.iter().map(|antenna| antenna.name.clone()).collect::<Vec<_>>();
     let groups = match by {

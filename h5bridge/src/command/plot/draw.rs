@@ -1,24 +1,28 @@
 //! Draws the frames, the data of plots, as pictures: axes with marks, a raster in colours or lines,
 //! title and legend. Sizes and positions are in pixels, from the upper left corner. The functions
-//! that draw the data return the values at the left and the lower edge, from which the labels of
-//! time axes take the day; `None` without data.
+//! that draw the data return the ends of both axes, from which their labels take the unit and the
+//! day; `None` without data.
 
-use ms_look::{Axis, Frame};
+use ms_look::{Axis, Frame, Plot};
 
-use super::marks::{label, marks, short, shortened, time_of};
-use super::palette::{self, Colour, FAINT, FLAGGED, INK, NOTHING};
-use super::panel::{Axes, Panel, Raster, numbers};
+use super::marks::{fraction, label, marks, short, shortened};
+use super::palette::{self, Colour, FAINT, FLAGGED, INK, NOTHING, PAPER};
+use super::panel::{Axes, Panel, Raster, numbers, runs};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
 /// Width for the texts left of a plot.
-const LEFT: f64 = 92.;
+const LEFT: f64 = 100.;
 const TOP: f64 = 58.;
 const BOTTOM: f64 = 56.;
 const RIGHT_OF_RASTER: f64 = 118.;
 const RIGHT: f64 = 24.;
 
-/// Lines with at most this many points also show each point as a dot.
+/// Lines with at most this many points also show each point as a dot, and the dots of phases are
+/// smaller if they are more.
 const DOTS: usize = 400;
+
+/// The values at the left and right, and at the lower and upper edge.
+type Ends = ((f64, f64), (f64, f64));
 
 /// Draws the panels one below the other.
 pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene {
@@ -34,7 +38,7 @@ pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene 
 fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     let frame = &panel.frame;
     let plot = &frame.plot;
-    let raster = panel.raster();
+    let mut raster = panel.raster();
     let names = legend_names(frame);
     let right = match (&raster, names.is_empty()) {
         (Some(_), _) => RIGHT_OF_RASTER,
@@ -54,20 +58,27 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
         let left = (area.middle().0 - width / 2.).round();
         area = Area::new(left, left + width, area.top, area.top + (width / ratio).round());
     }
+    if let Some(raster) = &mut raster {
+        raster.fit((area.width(), area.height()), true);
+    }
     let title = Shape::Text {
         at: (LEFT, whole.top + 18.),
         anchor: Anchor::Start,
         size: Size::Title,
         turned: false,
-        text: shortened(&plot.title, ((whole.right - LEFT) / Size::Title.character()) as usize),
+        text: shortened(&panel.title(), ((whole.right - LEFT) / Size::Title.character()) as usize),
         class: "title",
     };
     scene.shapes.push(title);
     // the keys of a raster are at the right
-    let keys = if raster.is_some() { 260. } else { 8. };
-    let note = shortened(&panel.note(), ((whole.right - LEFT - keys) / Size::Normal.character()) as usize);
+    let width = match raster.as_ref().map_or(0., |raster| keys(raster).iter().map(|(words, _)| key_width(words)).sum())
+    {
+        0. => whole.right - LEFT - 8.,
+        keys => area.right - LEFT - keys,
+    };
+    let note = shortened(&panel.note(), (width / Size::Normal.character()) as usize);
     scene.text((LEFT, whole.top + 40.), Anchor::Start, &note, "note");
-    let start = match raster {
+    let ends = match raster {
         Some(raster) => draw_raster(scene, &area, panel, &raster),
         None => draw_lines(scene, &area, frame, &names),
     };
@@ -79,8 +90,13 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     ] {
         scene.line(from, to, INK, "frame");
     }
-    scene.text((area.middle().0, area.bottom + 38.), Anchor::Middle, &label(&plot.x, start.0), "label-x");
-    turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, start.1), "label-y");
+    scene.text(
+        (area.middle().0, area.bottom + 38.),
+        Anchor::Middle,
+        &label(&plot.x, ends.map(|ends| ends.0)),
+        "label-x",
+    );
+    turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, ends.map(|ends| ends.1)), "label-y");
 }
 
 /// Adds a text that reads from bottom to top; `at` is its middle.
@@ -94,45 +110,69 @@ fn nothing(scene: &mut Scene, area: &Area) {
 }
 
 /// Draws a raster with its colour scale.
-fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> (Option<f64>, Option<f64>) {
+fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> Option<Ends> {
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
     let (Some((&left, &right)), Some((&bottom, &top))) = (x.first().zip(x.last()), y.first().zip(y.last())) else {
         nothing(scene, area);
-        return (None, None);
+        return None;
     };
     if raster.columns == 0 || raster.lines == 0 {
         nothing(scene, area);
-        return (None, None);
+        return None;
     }
-    let (columns, lines) = (raster.places(x, false, area.width()), raster.places(y, raster.by_line, area.height()));
+    let (columns, lines) = (raster.columns_at(area.width()), raster.lines_at(area.height()));
     let mut pixels = Vec::with_capacity(3 * columns.len() * lines.len());
     for &line in lines.iter().rev() {
         columns.iter().for_each(|&column| pixels.extend(raster.colour(line, column)));
     }
     scene.shapes.push(Shape::Image { area: *area, columns: columns.len(), pixels });
     horizontal_marks(scene, area, &plot.x, left, right);
-    if raster.by_line {
-        let count = ((area.height() / 70.) as usize).clamp(2, 12).min(raster.lines);
-        let step = if top - bottom < 8. { 0.1 } else { 1. };
-        for line in (0..raster.lines).step_by(raster.lines.div_ceil(count)) {
-            vertical_mark(scene, area, line as f64 / raster.lines as f64, &time_of(y[line], step));
-        }
-    } else {
-        vertical_marks(scene, area, &plot.y, bottom, top);
-    }
+    vertical_marks(scene, area, &plot.y, bottom, top);
+    draw_beam(scene, area, &panel.frame, [(left, right), (bottom, top)]);
     colour_bar(scene, area, raster);
-    let mut keys: Vec<(&str, Colour)> = Vec::new();
-    keys.extend(raster.has_flagged().then_some(("all flagged", FLAGGED)));
-    keys.extend(raster.has_nothing().then_some(("no values", NOTHING)));
     let mut at = area.right + 1.;
-    for (words, colour) in keys {
-        at -= Size::Normal.character() * words.chars().count() as f64;
-        scene.text((at, area.top - 10.), Anchor::Start, words, "key");
-        scene.rectangle(Area::new(at - 18., at - 6., area.top - 16., area.top - 4.), colour, "key");
-        at -= 32.;
+    for (words, colour) in keys(raster) {
+        let left = at - key_width(words) + 32.;
+        scene.text((left, area.top - 10.), Anchor::Start, words, "key");
+        scene.rectangle(Area::new(left - 18., left - 6., area.top - 16., area.top - 4.), colour, "key");
+        at -= key_width(words);
     }
-    (Some(left), Some(bottom))
+    Some(((left, right), (bottom, top)))
+}
+
+/// The colours of cells without values that are drawn, and their words.
+fn keys(raster: &Raster) -> Vec<(&'static str, Colour)> {
+    let flagged = raster.has_flagged().then_some(("all flagged", FLAGGED));
+    flagged.into_iter().chain(raster.has_nothing().then_some(("no values", NOTHING))).collect()
+}
+
+/// Width of the words of a key, its colour, and the space before it.
+fn key_width(words: &str) -> f64 {
+    Size::Normal.character() * words.chars().count() as f64 + 32.
+}
+
+/// Draws the ellipse of an image's beam in the lower left corner.
+fn draw_beam(scene: &mut Scene, area: &Area, frame: &Frame, [(left, right), (bottom, top)]: [(f64, f64); 2]) {
+    let [major, minor, angle] = numbers(frame, "beam")[..] else { return };
+    let (across, up) = (area.width() / (right - left), area.height() / (top - bottom));
+    let (sin, cos) = angle.to_radians().sin_cos();
+    let half = major.max(minor) / 2. * across.abs().max(up.abs());
+    if !half.is_finite() || 4. * half > area.width().min(area.height()) {
+        return;
+    }
+    let centre = (area.left + half + 12., area.bottom - half - 12.);
+    let point = |step: u32| {
+        let (y, x) = (f64::from(step) / 48. * std::f64::consts::TAU).sin_cos();
+        let (along, beside) = (major / 2. * x, minor / 2. * y);
+        // from north to east, in which the first axis grows
+        let (east, north) = (along * sin + beside * cos, along * cos - beside * sin);
+        (centre.0 + east * across, centre.1 - north * up)
+    };
+    for (width, colour) in [(3., PAPER), (1.5, INK)] {
+        let title = "beam".to_owned();
+        scene.shapes.push(Shape::Line { points: (0..=48).map(point).collect(), width, colour, class: "beam", title });
+    }
 }
 
 fn colour_bar(scene: &mut Scene, area: &Area, raster: &Raster) {
@@ -140,13 +180,17 @@ fn colour_bar(scene: &mut Scene, area: &Area, raster: &Raster) {
     let steps = 128;
     let pixels = (0..=steps).rev().flat_map(|step| palette::scale(f64::from(step) / f64::from(steps))).collect();
     scene.shapes.push(Shape::Image { area: bar, columns: 1, pixels });
-    for number in 0..=4 {
-        let fraction = f64::from(number) / 4.;
-        let y = bar.y(fraction).min(bar.bottom - 1.);
-        scene.line((bar.right, y), (bar.right + 4., y), INK, "mark");
-        scene.text((bar.right + 7., y), Anchor::Start, &short(raster.value(fraction)), "mark-z");
+    let (low, high) = (raster.value(0.), raster.value(1.));
+    let mut found = marks(&raster.z_axis(), low, high, ((bar.height() / 60.) as usize).max(3));
+    if found.is_empty() {
+        found.push((low, short(low)));
     }
-    turned(scene, (area.right + 104., area.middle().1), &label(&raster.z, None), "label-z");
+    for (value, text) in found {
+        let y = bar.y(raster.fraction(value)).min(bar.bottom - 1.);
+        scene.line((bar.right, y), (bar.right + 4., y), INK, "mark");
+        scene.text((bar.right + 7., y), Anchor::Start, &text, "mark-z");
+    }
+    turned(scene, (area.right + 104., area.middle().1), &label(&raster.z, Some((low, high))), "label-z");
 }
 
 fn horizontal_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f64) {
@@ -165,7 +209,7 @@ fn vertical_mark(scene: &mut Scene, area: &Area, fraction: f64, text: &str) {
 
 fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f64) {
     for (value, text) in marks(axis, low.min(high), low.max(high), ((area.height() / 60.) as usize).max(4)) {
-        vertical_mark(scene, area, (value - low) / (high - low), &text);
+        vertical_mark(scene, area, fraction(axis, value, (low, high)), &text);
     }
 }
 
@@ -182,16 +226,15 @@ fn legend_names(frame: &Frame) -> Vec<String> {
 }
 
 /// Draws lines, bars or points.
-fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> (Option<f64>, Option<f64>) {
+fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> Option<Ends> {
     let plot = &frame.plot;
     let (x, y) = (numbers(frame, "x"), numbers(frame, "y"));
     let series = plot.series.as_deref().unwrap_or_default();
     let Some(view) = plot.view(&x, &y) else {
         nothing(scene, area);
-        return (None, None);
+        return None;
     };
     let (left, right, low, high) = (view.left, view.right, view.low, view.high);
-    let is_category = plot.x.scale == "category";
     for (value, _) in marks(&plot.y, low, high, ((area.height() / 60.) as usize).max(4)) {
         let y = area.y((value - low) / (high - low));
         scene.line((area.left, y), (area.right - 1., y), FAINT, "grid");
@@ -200,39 +243,75 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
         let (across, up) = view.fractions(x, y);
         (area.x(across), area.y(up))
     };
+    let mut places: Vec<(f64, f64)> = Vec::new();
     for (number, name) in series.iter().enumerate() {
         let colour = if plot.is_scatter() { palette::line(0, 1) } else { palette::line(number, series.len()) };
-        let values = y.get(number * x.len()..(number + 1) * x.len()).unwrap_or_default();
-        let points = x.iter().zip(values).map(|(&x, &value)| value.is_finite().then(|| place(x, value)));
-        if is_category {
+        let runs = runs(frame, (&x, &y), number);
+        let runs: Vec<Vec<(f64, f64)>> =
+            runs.into_iter().map(|run| run.into_iter().map(|(x, y)| place(x, y)).collect()).collect();
+        if plot.x.scale == "category" {
             let half = area.width() / (right - left) * 0.35;
-            for (x, y) in points.flatten() {
+            for (x, y) in runs.into_iter().flatten() {
                 scene.rectangle(Area::new(x - half, x + half, y, area.bottom), colour, "bar");
             }
             continue;
         }
-        let points: Vec<Option<(f64, f64)>> = points.collect();
-        for run in points.split(Option::is_none).filter(|run| !run.is_empty()) {
-            let points: Vec<(f64, f64)> = run.iter().copied().flatten().collect();
-            if x.len() <= DOTS || points.len() == 1 {
-                for &at in &points {
-                    let radius = if plot.is_scatter() { 4. } else { 2. };
-                    scene.shapes.push(Shape::Dot { at, radius, colour, class: "point", title: name.clone() });
-                }
-            }
-            if points.len() > 1 {
-                let (width, class) = (1.5, "series");
-                scene.shapes.push(Shape::Line { points, width, colour, class, title: name.clone() });
-            }
-        }
-        if let Some(Some((x, y))) = points.iter().find(|point| point.is_some()).filter(|_| plot.is_scatter()) {
-            scene.text((x + 7., y - 7.), Anchor::Start, &shortened(name, 10), "name");
-        }
+        places.push(runs.first().and_then(|run| run.first()).copied().unwrap_or((f64::NAN, f64::NAN)));
+        series_of(scene, plot, runs, (name, colour));
+    }
+    if plot.is_scatter() {
+        names_of_places(scene, area, &places, series);
     }
     legend(scene, area, names);
     horizontal_marks(scene, area, &plot.x, left, right);
     vertical_marks(scene, area, &plot.y, low, high);
-    (Some(view.first), Some(low))
+    Some(((view.first, right), (low, high)))
+}
+
+/// Draws one of the lines, or its points.
+fn series_of(scene: &mut Scene, plot: &Plot, runs: Vec<Vec<(f64, f64)>>, (name, colour): (&str, Colour)) {
+    let count = runs.iter().map(Vec::len).sum::<usize>();
+    let is_joined = plot.joins_points();
+    let radius = match (plot.is_scatter(), count > DOTS) {
+        (true, _) => 4.,
+        (false, false) => 2.5,
+        (false, true) => 1.2,
+    };
+    let dots = |run: &&Vec<(f64, f64)>| !is_joined || count <= DOTS || run.len() == 1;
+    let points: Vec<(f64, f64)> = runs.iter().filter(dots).flatten().copied().collect();
+    if !points.is_empty() {
+        scene.shapes.push(Shape::Dots { points, radius, colour, class: "point", title: name.to_owned() });
+    }
+    for points in runs.into_iter().filter(|run| is_joined && run.len() > 1) {
+        let (width, class) = (1.5, "series");
+        scene.shapes.push(Shape::Line { points, width, colour, class, title: name.to_owned() });
+    }
+}
+
+/// Names of places beside them, each where it covers neither a place nor another name, and none
+/// where it would.
+fn names_of_places(scene: &mut Scene, area: &Area, places: &[(f64, f64)], names: &[String]) {
+    let (half, radius) = (7., 4.);
+    let mut taken: Vec<Area> = Vec::new();
+    for (&(x, y), name) in places.iter().zip(names).filter(|((x, _), _)| x.is_finite()) {
+        let name = shortened(name, 10);
+        let width = Size::Normal.character() * name.chars().count() as f64;
+        let sides = [(x + 7., y - 7.), (x - 7. - width, y - 7.), (x + 7., y + 8.), (x - 7. - width, y + 8.)];
+        let words = |(left, middle): (f64, f64)| Area::new(left, left + width, middle - half, middle + half);
+        let is_free = |words: &Area| {
+            let is_clear = |&(x, y): &(f64, f64)| {
+                x + radius < words.left
+                    || x - radius > words.right
+                    || y + radius < words.top
+                    || y - radius > words.bottom
+            };
+            area.holds(words) && !taken.iter().any(|other| other.meets(words)) && places.iter().all(is_clear)
+        };
+        if let Some(words) = sides.into_iter().map(words).find(is_free) {
+            scene.text((words.left, words.middle().1), Anchor::Start, &name, "name");
+            taken.push(words);
+        }
+    }
 }
 
 /// Draws the names of lines at the right, as many as there is space for.

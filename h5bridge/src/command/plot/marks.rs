@@ -13,8 +13,65 @@ const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 /// Most marks on one axis.
 const MOST: usize = 64;
 
-/// About `count` values between `low` and `high`, with their texts.
+/// Digits of the marks of a logarithmic axis, from many marks to few.
+const LEADING: [&[f64]; 4] = [&[1., 2., 3., 4., 5., 6., 7., 8., 9.], &[1., 2., 5.], &[1., 3.], &[1.]];
+
+/// Where a value lies between the two ends of an axis, from 0 to 1.
+pub(super) fn fraction(axis: &Axis, value: f64, (low, high): (f64, f64)) -> f64 {
+    match axis.scale == "log" && low > 0. {
+        true => (value / low).ln() / (high / low).ln(),
+        false => (value - low) / (high - low),
+    }
+}
+
+/// About `count` powers of ten between `low` and `high`, above 0, and simple multiples of them.
+fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
+    let (from, to) = (low.log10(), high.log10());
+    let decades = to - from;
+    let leading = LEADING.into_iter().find(|digits| decades * digits.len() as f64 <= count as f64);
+    let each = (decades / count.max(1) as f64).ceil().max(1.) as i32;
+    let powers = (from.floor() as i32..=to.ceil() as i32).filter(|power| power.rem_euclid(each) == 0);
+    let digits = leading.unwrap_or(&[1.]);
+    let values = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+    let is_inside = |value: &f64| (low * (1. - 1e-9)..=high * (1. + 1e-9)).contains(value);
+    let is_plain = low >= 1e-4 && high < 1e6;
+    let text = |value: f64| if is_plain { format!("{}", value as f32) } else { format!("{:e}", value as f32) };
+    values.filter(is_inside).take(MOST).map(|value| (value, text(value))).collect()
+}
+
+/// Units in which numbers are read more easily: unit, factor to it, and the smallest and largest
+/// size of numbers that it suits, in the unit of the axis.
+const UNITS: [(&str, &[(&str, f64, f64, f64)]); 5] = [
+    ("MHz", &[("GHz", 1e-3, 1e4, f64::INFINITY), ("kHz", 1e3, 0., 1.)]),
+    ("m", &[("km", 1e-3, 1e4, f64::INFINITY)]),
+    ("kλ", &[("Mλ", 1e-3, 1e4, f64::INFINITY), ("λ", 1e3, 0., 1.)]),
+    ("Jy", JANSKY),
+    ("Jy/beam", &[("mJy/beam", 1e3, 1e-3, 1.), ("µJy/beam", 1e6, 0., 1e-3)]),
+];
+
+const JANSKY: &[(&str, f64, f64, f64)] =
+    &[("kJy", 1e-3, 1e4, f64::INFINITY), ("mJy", 1e3, 1e-3, 1.), ("µJy", 1e6, 0., 1e-3)];
+
+/// The unit in which numbers between these ends are read easily, and the factor to it.
+fn reading<'a>(axis: &'a Axis, (low, high): (f64, f64)) -> (&'a str, f64) {
+    let most = low.abs().max(high.abs());
+    let units = UNITS.into_iter().find(|(unit, _)| *unit == axis.unit).map_or(&[][..], |(_, units)| units);
+    let found = units.iter().find(|(_, _, from, to)| most > 0. && (*from..*to).contains(&most));
+    found.map_or((&axis.unit, 1.), |&(unit, factor, ..)| (unit, factor))
+}
+
+/// About `count` values between `low` and `high`, with their texts in the unit of [`label`].
 pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
+    let (_, factor) = reading(axis, (low, high));
+    let found = round_marks(axis, low * factor, high * factor, count);
+    found.into_iter().map(|(value, text)| (value / factor, text)).collect()
+}
+
+/// As [`marks`], with the numbers as they are.
+fn round_marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
+    if axis.scale == "log" && low > 0. && high > 5. * low {
+        return decades(low, high, count);
+    }
     let span = high - low;
     if !span.is_finite() || span <= 0. {
         return Vec::new();
@@ -47,12 +104,13 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
 /// The digits that distinguish the mark from its neighbours at a distance of `step`.
 fn number_text(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.) as usize;
-    // not a zero with a sign
-    let value = if value.abs() < step / 2. { 0. } else { value };
-    if value != 0. && (value.abs() >= 1e6 || step < 1e-5) {
-        format!("{value:.2e}")
-    } else {
-        format!("{value:.digits$}")
+    match value.abs() {
+        // not a zero with a sign
+        size if size < step / 2. => format!("{:.*}", if digits > 5 { 0 } else { digits }, 0.),
+        size if size >= 1e6 || digits > 5 => {
+            format!("{value:.*e}", (size.log10().floor() - step.log10().floor()).clamp(0., 14.) as usize)
+        }
+        _ => format!("{value:.digits$}"),
     }
 }
 
@@ -79,12 +137,11 @@ pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     }
 }
 
-/// Label with unit. That of a time also has the day of `start`, the time in seconds of MJD at which
-/// the axis begins.
-pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
-    // the font of pictures has no Greek letters
-    let unit = if axis.unit == "kλ" { "kilowavelengths" } else { &axis.unit };
-    let day = start.filter(|_| axis.scale == "time").map(utc_of_mjd);
+/// Label with the unit in which the numbers of an axis with these ends are marked. That of a time
+/// also has the day on which it begins.
+pub(super) fn label(axis: &Axis, ends: Option<(f64, f64)>) -> String {
+    let unit = ends.map_or(axis.unit.as_str(), |ends| reading(axis, ends).0);
+    let day = ends.filter(|_| axis.scale == "time").map(|(start, _)| utc_of_mjd(start));
     match (day.as_deref().and_then(|time| time.split_once('T')), unit) {
         (Some((day, _)), unit) => format!("{} ({unit}, {day})", axis.label),
         (None, "") => axis.label.clone(),
@@ -119,5 +176,15 @@ mod tests {
         assert_eq!(texts("", "linear", 1., 1.), "");
         assert_eq!(texts("", "linear", f64::NAN, 1.), "");
         assert_eq!([0., 0.125, 12.25, 123456.].map(short), ["0", "0.125", "12.2", "1.2e5"]);
+        assert_eq!(texts("", "linear", -3e-14, 5e-14), "-2e-14 0 2e-14 4e-14", "no zeros without end");
+        assert_eq!(texts("", "log", 0.02, 40.), "0.1 1 10");
+        assert_eq!(texts("Jy", "log", 3e-9, 2e-5), "0.01 0.1 1 10");
+        assert_eq!(texts("MHz", "linear", 36304., 36312.), "36.304 36.306 36.308 36.310 36.312");
+        let units = |unit, low, high| label(&Axis::new("x", unit, "linear"), Some((low, high)));
+        assert_eq!(units("MHz", 36304., 36312.), "x (GHz)");
+        assert_eq!(units("MHz", 0.1, 0.9), "x (kHz)");
+        assert_eq!(units("Jy", 0., 0.02), "x (mJy)");
+        assert_eq!(units("Jy", 0., 0.), "x (Jy)");
+        assert_eq!(units("kλ", 0., 0.03), "x (λ)");
     }
 }

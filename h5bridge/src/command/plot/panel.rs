@@ -2,15 +2,16 @@
 //! waterfalls, images and grids a raster (cells with values) and its colours. Lines and columns
 //! count from 0: line 0 is drawn at the bottom, column 0 at the left.
 
+use std::path::Path;
+
 use ms_look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 
-/// A frame to be drawn, and the percentage of flagged data in each of its cells.
+/// A frame to be drawn, and the name of its source for the title.
 pub(super) struct Panel {
     pub(super) frame: Frame,
-    /// Percentage of flagged data in each cell of the raster.
-    pub(super) flagged: Option<Frame>,
+    source: String,
 }
 
 pub(super) struct Raster {
@@ -21,9 +22,8 @@ pub(super) struct Raster {
     pub(super) y: Vec<f64>,
     /// The axis of the values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines are drawn with the same height, so that gaps in time are not seen; true if
-    /// the y axis is a time.
-    pub(super) by_line: bool,
+    /// Whether the edges of the lines are even on a logarithmic axis.
+    is_log_y: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
     low: f64,
@@ -32,9 +32,9 @@ pub(super) struct Raster {
     is_count: bool,
 }
 
-/// Rasters with at least this many lines and columns have cells that are too small to be seen
-/// singly: isolated points are enlarged.
-const LARGE: usize = 100;
+/// Smallest size of a point in a map in pixels, by the part of its cells that have points: few
+/// points have to be seen singly, and many show their density.
+const POINTS: [(f64, f64); 2] = [(0.002, 5.), (0.1, 3.)];
 
 /// Empty if the array is missing.
 pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
@@ -44,16 +44,24 @@ pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
 }
 
 impl Panel {
-    pub(super) fn new(frame: Frame) -> Self {
-        Panel { frame, flagged: None }
+    pub(super) fn new(frame: Frame, source: &Path) -> Self {
+        let source = source.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+        Panel { frame, source }
     }
 
-    /// Text below the title: column, spectral window, and the kind of average.
+    /// What is plotted, and of which file.
+    pub(super) fn title(&self) -> String {
+        match self.source.as_str() {
+            "" => self.frame.plot.title.clone(),
+            source => format!("{} - {source}", self.frame.plot.title),
+        }
+    }
+
+    /// Text below the title: column, kind of average, and the selection.
     pub(super) fn note(&self) -> String {
         let plot = &self.frame.plot;
-        let spw = plot.selection["spw"].as_i64().map_or(String::new(), |spw| format!(", spw {spw}"));
         match plot.selection["column"].as_str() {
-            Some(column) => format!("{column}{spw}: {}", plot.note),
+            Some(column) => format!("{column}: {}", plot.note),
             None => plot.note.clone(),
         }
     }
@@ -62,59 +70,90 @@ impl Panel {
     pub(super) fn raster(&self) -> Option<Raster> {
         let (raster, z) = (self.frame.array("raster")?, self.frame.plot.z.as_ref()?);
         let (low, high) = (z.low.flatten().unwrap_or(0.), z.high.flatten().unwrap_or(1.));
-        let flagged = self.flagged.as_ref().filter(|flagged| {
-            let same = |name| flagged.array(name) == self.frame.array(name);
-            same("x") && same("y")
-        });
         let (x, y) = (numbers(&self.frame, "x"), numbers(&self.frame, "y"));
         let (mut lines, mut columns) = (raster.shape[0], raster.shape[1]);
         if x.len() != columns + 1 || y.len() != lines + 1 {
             (lines, columns) = (0, 0);
         }
-        // places without points are empty
-        let is_count = matches!(raster.numbers, Numbers::U32(_));
-        let values = numbers(&self.frame, "raster");
         Some(Raster {
-            values: if is_count { enlarged(&values, (lines, columns)) } else { values },
+            values: numbers(&self.frame, "raster"),
             lines,
             columns,
             x,
             y,
             z: z.clone(),
-            by_line: self.frame.plot.y.scale == "time",
-            flagged: flagged.map_or(Vec::new(), |flagged| numbers(flagged, "raster")),
+            is_log_y: self.frame.plot.y.scale == "log",
+            flagged: numbers(&self.frame, "flagged"),
             low,
             high,
             is_log: z.scale == "log" && low > 0.,
-            is_count,
+            // places without points are empty
+            is_count: matches!(raster.numbers, Numbers::U32(_)),
         })
     }
 }
 
-/// The values of a raster of counts; in a large one each cell gets the largest value at most two
-/// cells away.
-fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
-    let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
-    let reach = match filled {
-        _ if lines.min(columns) < LARGE => 0,
-        filled if filled < 0.002 => 2,
-        filled if filled < 0.1 => 1,
-        _ => 0,
-    };
-    let mut found = vec![0f64; values.len()];
-    for (at, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0.) {
-        let (line, column) = (at / columns, at % columns);
-        for line in line.saturating_sub(reach)..(line + reach + 1).min(lines) {
-            for column in column.saturating_sub(reach)..(column + reach + 1).min(columns) {
-                let place = &mut found[line * columns + column];
-                *place = place.max(value);
-            }
-        }
-    }
-    found
+/// Every `each`-th of these edges, and the last one.
+fn thinned(edges: &[f64], each: usize) -> Vec<f64> {
+    let last = edges.len().saturating_sub(1);
+    (0..last).step_by(each).chain([last]).filter_map(|at| edges.get(at).copied()).collect()
 }
 
 impl Raster {
+    /// Makes the points of a map visible in an area of this size in pixels: several cells of one
+    /// pixel become one with their largest value, and points are at least as large as `POINTS`
+    /// says if `enlarges`.
+    pub(super) fn fit(&mut self, (width, height): (f64, f64), enlarges: bool) {
+        if !self.is_count || self.lines == 0 || self.columns == 0 {
+            return;
+        }
+        let each = |cells: usize, pixels: f64| cells.div_ceil((pixels as usize).max(1));
+        let (across, up) = (each(self.columns, width), each(self.lines, height));
+        if across > 1 || up > 1 {
+            let (lines, columns) = (self.lines.div_ceil(up), self.columns.div_ceil(across));
+            let mut found = vec![0f64; lines * columns];
+            for (at, &value) in self.values.iter().enumerate() {
+                let place = &mut found[at / self.columns / up * columns + at % self.columns / across];
+                *place = place.max(value);
+            }
+            (self.x, self.y) = (thinned(&self.x, across), thinned(&self.y, up));
+            (self.values, self.lines, self.columns) = (found, lines, columns);
+        }
+        let filled = self.values.iter().filter(|&&value| value > 0.).count() as f64 / self.values.len() as f64;
+        let size = POINTS.into_iter().find(|(part, _)| filled < *part && enlarges).map_or(0., |(_, size)| size);
+        let reach = |cells: usize, pixels: f64| ((size * cells as f64 / pixels - 1.) / 2.).ceil().max(0.) as usize;
+        self.enlarge(reach(self.columns, width), reach(self.lines, height));
+    }
+
+    /// Gives each cell the largest value of those at most `across` columns and `up` lines away.
+    fn enlarge(&mut self, across: usize, up: usize) {
+        let mut found = vec![0f64; self.values.len()];
+        for (at, &value) in self.values.iter().enumerate().filter(|(_, value)| **value > 0.) {
+            let (line, column) = (at / self.columns, at % self.columns);
+            for line in line.saturating_sub(up)..(line + up + 1).min(self.lines) {
+                for column in column.saturating_sub(across)..(column + across + 1).min(self.columns) {
+                    let place = &mut found[line * self.columns + column];
+                    *place = place.max(value);
+                }
+            }
+        }
+        self.values = found;
+    }
+
+    /// Index of the column that each pixel of an image shows, which is `width` pixels wide.
+    pub(super) fn columns_at(&self, width: f64) -> Vec<usize> {
+        places(&self.x, width)
+    }
+
+    /// Index of the line that each pixel of an image shows from below, which is `height` pixels
+    /// high.
+    pub(super) fn lines_at(&self, height: f64) -> Vec<usize> {
+        match self.is_log_y {
+            true => places(&self.y.iter().map(|edge| edge.log10()).collect::<Vec<_>>(), height),
+            false => places(&self.y, height),
+        }
+    }
+
     fn at(&self, line: usize, column: usize) -> f64 {
         self.values.get(line * self.columns + column).copied().unwrap_or(f64::NAN)
     }
@@ -126,7 +165,7 @@ impl Raster {
     pub(super) fn colour(&self, line: usize, column: usize) -> Colour {
         match self.at(line, column) {
             value if self.is_nothing(value) => match self.flagged.get(line * self.columns + column) {
-                Some(100.) => FLAGGED,
+                Some(1.) => FLAGGED,
                 _ if self.is_count => PAPER,
                 _ => NOTHING,
             },
@@ -135,7 +174,7 @@ impl Raster {
     }
 
     /// A position on the scale of colours, from 0 to 1.
-    fn fraction(&self, value: f64) -> f64 {
+    pub(super) fn fraction(&self, value: f64) -> f64 {
         let scaled = |value: f64| if self.is_log { value.log10() } else { value };
         match (self.high > self.low, self.is_log && value <= 0.) {
             (_, true) => 0.,
@@ -148,6 +187,13 @@ impl Raster {
                 }
             }
         }
+    }
+
+    /// The axis of the scale of colours as it is drawn.
+    pub(super) fn z_axis(&self) -> Axis {
+        let mut axis = self.z.clone();
+        axis.scale = if self.is_log { "log" } else { "linear" };
+        axis
     }
 
     /// The inverse of [`Self::fraction`].
@@ -163,32 +209,49 @@ impl Raster {
     }
 
     pub(super) fn has_flagged(&self) -> bool {
-        !self.flagged.is_empty() && self.any(FLAGGED)
+        self.flagged.contains(&1.) && self.any(FLAGGED)
     }
 
     pub(super) fn has_nothing(&self) -> bool {
         !self.is_count && self.any(NOTHING)
     }
+}
 
-    /// Index, along one axis, of the cell that each pixel of an image shows. `edges` are those of
-    /// the cells. The image has one pixel for each cell if all cells have the same size or
-    /// `by_number` is true, else `pixels` pixels.
-    pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
-        let cells = edges.len().saturating_sub(1);
-        let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
-        let each = (last - first) / cells.max(1) as f64;
-        let is_even = |(number, edge): (usize, &f64)| (edge - first - number as f64 * each).abs() <= 1e-3 * each.abs();
-        if by_number || edges.iter().enumerate().all(is_even) {
-            return (0..cells).collect();
-        }
-        let count = (pixels as usize).max(1);
-        let value = |pixel: usize| first + (last - first) * (pixel as f64 + 0.5) / count as f64;
-        let is_descending = last < first;
-        let place = |value: f64| {
-            edges.partition_point(|&edge| if is_descending { edge >= value } else { edge <= value }).max(1) - 1
-        };
-        (0..count).map(|pixel| place(value(pixel)).min(cells.saturating_sub(1))).collect()
+/// Index, along one axis, of the cell that each pixel of an image shows. `edges` are those of the
+/// cells. The image has one pixel for each cell if all cells have the same size, else `pixels`
+/// pixels.
+fn places(edges: &[f64], pixels: f64) -> Vec<usize> {
+    let cells = edges.len().saturating_sub(1);
+    let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
+    let each = (last - first) / cells.max(1) as f64;
+    let is_even = |(number, edge): (usize, &f64)| (edge - first - number as f64 * each).abs() <= 1e-3 * each.abs();
+    if edges.iter().enumerate().all(is_even) {
+        return (0..cells).collect();
     }
+    let count = (pixels as usize).max(1);
+    let value = |pixel: usize| first + (last - first) * (pixel as f64 + 0.5) / count as f64;
+    let is_descending = last < first;
+    let place = |value: f64| {
+        edges.partition_point(|&edge| if is_descending { edge >= value } else { edge <= value }).max(1) - 1
+    };
+    (0..count).map(|pixel| place(value(pixel)).min(cells.saturating_sub(1))).collect()
+}
+
+/// The finite points of line `number` of the frame, in runs: a line joins the points of a run.
+pub(super) fn runs(frame: &Frame, (x, y): (&[f64], &[f64]), number: usize) -> Vec<Vec<(f64, f64)>> {
+    let segments = frame.array("segment");
+    let segment = |at: usize| segments.and_then(|array| array.numbers.get(number * x.len() + at));
+    let mut found: Vec<Vec<(f64, f64)>> = Vec::new();
+    let mut before = None;
+    for (at, &place) in x.iter().enumerate() {
+        let Some(&value) = y.get(number * x.len() + at).filter(|value| value.is_finite()) else { continue };
+        match found.last_mut().filter(|_| before == Some(segment(at))) {
+            Some(run) => run.push((place, value)),
+            None => found.push(vec![(place, value)]),
+        }
+        before = Some(segment(at));
+    }
+    found
 }
 
 /// The rectangle of x and y values that a plot of lines or points shows.
@@ -210,6 +273,12 @@ impl View {
     }
 }
 
+/// Part of the values that rounding to 32 bits and sums may change.
+const NOISE: f64 = 1e-6;
+
+/// Phases within this many degrees are equal.
+const LEAST_DEGREES: f64 = 1e-3;
+
 /// The smallest and the largest finite value.
 fn ends(list: &[f64]) -> Option<(f64, f64)> {
     let finite = list.iter().copied().filter(|value| value.is_finite());
@@ -224,6 +293,8 @@ pub(super) trait Axes {
     fn has_equal_axes(&self) -> bool;
     /// Whether points stand alone, without lines between them.
     fn is_scatter(&self) -> bool;
+    /// Whether lines join points; phases are points, which no line joins through a wrap.
+    fn joins_points(&self) -> bool;
     /// The rectangle that contains all points; `None` without finite values.
     fn view(&self, x: &[f64], y: &[f64]) -> Option<View>;
 }
@@ -237,10 +308,15 @@ impl Axes for Plot {
         self.kind == "antennas"
     }
 
+    fn joins_points(&self) -> bool {
+        !self.is_scatter() && self.y.label != "phase"
+    }
+
     fn view(&self, x: &[f64], y: &[f64]) -> Option<View> {
         let ((first, last), (low, high)) = (ends(x)?, ends(y)?);
-        let wide = |low: f64, high: f64, part: f64| match high - low {
-            span if span > 0. => (low - part * span, high + part * span),
+        let wide = |low: f64, high: f64, part: f64, least: f64| match high - low {
+            span if span > least => (low - part * span, high + part * span),
+            // one value, but for the noise of rounding
             _ => (low - 0.5, high + 0.5),
         };
         let ((left, right), (low, high)) = if self.is_scatter() {
@@ -248,11 +324,13 @@ impl Axes for Plot {
             let (x, y) = ((first + last) / 2., (low + high) / 2.);
             ((x - half, x + half), (y - half, y + half))
         } else {
-            let across = if self.x.scale == "category" { (first - 0.6, last + 0.6) } else { wide(first, last, 0.01) };
+            let across =
+                if self.x.scale == "category" { (first - 0.6, last + 0.6) } else { wide(first, last, 0.01, 0.) };
             let up = match self.y.unit.as_str() {
-                "%" => (0., 100.),
+                "%" => (0., (1.05 * high).clamp(1., 100.)),
                 "deg" if high - low > 180. => (-190., 190.),
-                _ => wide(low, high, 0.05),
+                "deg" if high - low < LEAST_DEGREES => (low - 1., high + 1.),
+                _ => wide(low, high, 0.05, NOISE * low.abs().max(high.abs())),
             };
             (across, up)
         };

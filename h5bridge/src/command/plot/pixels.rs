@@ -39,7 +39,9 @@ pub(super) fn draw(scene: &Scene) -> Pixels {
             Shape::Line { points, width, colour, .. } => {
                 points.windows(2).for_each(|pair| pixels.line(pair[0], pair[1], *width, *colour));
             }
-            Shape::Dot { at, radius, colour, .. } => pixels.line(*at, *at, 2. * radius, *colour),
+            Shape::Dots { points, radius, colour, .. } => {
+                points.iter().for_each(|&at| pixels.line(at, at, 2. * radius, *colour));
+            }
             Shape::Text { at, anchor, size, turned, text, .. } => pixels.text(*at, *anchor, *size, *turned, text),
             Shape::Image { area, columns, pixels: image } => pixels.image(area, *columns, image),
         }
@@ -108,9 +110,12 @@ impl Pixels {
         };
         let glyph = |character: char| get_raster(character, FontWeight::Regular, raster);
         for (number, character) in text.chars().enumerate() {
-            let Some(glyph) = glyph(character).or_else(|| glyph('?')) else { continue };
+            let letter = if character == 'λ' { 'y' } else { character };
+            let Some(glyph) = glyph(letter).or_else(|| glyph('?')) else { continue };
             let along = (number as f64 * step - start).round() as i64;
             for (line, row) in glyph.rows().enumerate() {
+                // the font has no Greek letters: an y upside down, from its head to the base line
+                let line = if character == 'λ' { (glyph.height() * 9 / 8).saturating_sub(line) } else { line };
                 let across = line as i64 - glyph.height() as i64 / 2;
                 for (column, &shade) in row.iter().enumerate().filter(|(_, shade)| **shade > 0) {
                     let along = along + column as i64;

@@ -48,8 +48,8 @@ pub(super) enum Shape {
         /// Words that a viewer of SVG shows when the pointer is on the line.
         title: String,
     },
-    Dot {
-        at: (f64, f64),
+    Dots {
+        points: Vec<(f64, f64)>,
         radius: f64,
         colour: Colour,
         class: &'static str,
@@ -89,6 +89,16 @@ impl Area {
 
     pub(super) fn middle(&self) -> (f64, f64) {
         ((self.left + self.right) / 2., (self.top + self.bottom) / 2.)
+    }
+
+    /// Whether `other` lies within this area.
+    pub(super) fn holds(&self, other: &Area) -> bool {
+        self.left <= other.left && other.right <= self.right && self.top <= other.top && other.bottom <= self.bottom
+    }
+
+    /// Whether `other` and this area overlap.
+    pub(super) fn meets(&self, other: &Area) -> bool {
+        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }
 
     /// Position of a fraction of the width from the left edge.

@@ -49,15 +49,13 @@ fn element(out: &mut String, shape: &Shape) {
                 titled(title)
             )
         }
-        Shape::Dot { at, radius, colour, class, title } => writeln!(
-            out,
-            "<circle class=\"{class}\" cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\">{}</circle>",
-            number(at.0),
-            number(at.1),
-            number(*radius),
-            hex(*colour),
-            titled(title)
-        ),
+        Shape::Dots { points, radius, colour, class, title } => {
+            let radius = number(*radius);
+            let circle =
+                |(x, y): &(f64, f64)| format!("<circle cx=\"{}\" cy=\"{}\" r=\"{radius}\"/>", number(*x), number(*y));
+            let circles: String = points.iter().map(circle).collect();
+            writeln!(out, "<g class=\"{class}\" fill=\"{}\">{}{circles}</g>", hex(*colour), titled(title))
+        }
         Shape::Text { at, anchor, size, turned, text, class } => {
             let (x, y) = (number(at.0), number(at.1));
             let anchor = match anchor {

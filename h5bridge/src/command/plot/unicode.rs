@@ -1,9 +1,9 @@
 //! Draws plots with characters: a raster in half blocks, two cells in each character, and lines in
 //! Braille dots.
 
-use super::marks::{label, marks, short, shortened, time_of};
+use super::marks::{fraction, label, marks, short, shortened};
 use super::palette::{self, Colour, NOTHING};
-use super::panel::{Axes, Panel, Raster, numbers};
+use super::panel::{Axes, Panel, Raster, numbers, runs};
 
 /// Width in characters for the texts of the y axis and its line.
 const LEFT: usize = 11;
@@ -27,11 +27,13 @@ fn safe(text: &str) -> String {
 }
 
 fn panel_text(panel: &Panel, width: usize, height: usize, coloured: bool) -> String {
-    let plot = &panel.frame.plot;
-    let mut out = format!("{}\n{}\n", safe(&shortened(&plot.title, width)), safe(&shortened(&panel.note(), width)));
+    let mut out = format!("{}\n{}\n", safe(&shortened(&panel.title(), width)), safe(&shortened(&panel.note(), width)));
     let across = width - LEFT - 1;
     let drawn = match panel.raster() {
-        Some(raster) => raster_lines(panel, &raster, (across, height), coloured),
+        Some(mut raster) => {
+            raster.fit((across as f64, 2. * height as f64), false);
+            raster_lines(panel, &raster, (across, height), coloured)
+        }
         None => braille(panel, (across, height), coloured),
     };
     let Some(drawn) = drawn else { return out + "nothing to show\n" };
@@ -84,8 +86,7 @@ fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize),
     }
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
-    let (columns, lines) =
-        (raster.places(x, false, width as f64), raster.places(y, raster.by_line, 2. * height as f64));
+    let (columns, lines) = (raster.columns_at(width as f64), raster.lines_at(2. * height as f64));
     // half lines from above
     let colour = |half: usize, column: usize| -> Colour {
         let line = lines[(2 * height - 1 - half) * lines.len() / (2 * height)];
@@ -105,18 +106,6 @@ fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize),
     };
     let (left, right) = (*x.first()?, *x.last()?);
     let (bottom, top) = (*y.first()?, *y.last()?);
-    let place = |fraction: f64, len: usize| ((fraction * len as f64) as usize).min(len - 1);
-    let y_marks = match raster.by_line {
-        true => {
-            let step = raster.lines.div_ceil((height / 4).max(1));
-            let mark = |line: usize| {
-                let fraction = (line as f64 + 0.5) / raster.lines as f64;
-                (height - 1 - place(fraction, height), time_of(y[line], 1.))
-            };
-            (0..raster.lines).step_by(step).map(mark).collect()
-        }
-        false => vertical(&plot.y, bottom, top, height),
-    };
     let steps = 16;
     let bar: String = (0..steps)
         .map(|step| palette::scale(f64::from(step) / f64::from(steps - 1)))
@@ -126,10 +115,10 @@ fn raster_lines(panel: &Panel, raster: &Raster, (width, height): (usize, usize),
         format!("{} {} {bar} {}", safe(&label(&raster.z, None)), short(raster.value(0.)), short(raster.value(1.)));
     Some(Drawn {
         lines: (0..height).map(line).collect(),
-        y_marks,
+        y_marks: vertical(&plot.y, bottom, top, height),
         x_marks: horizontal(&plot.x, left, right, width),
-        x_label: label(&plot.x, Some(left)),
-        y_label: label(&plot.y, Some(bottom)),
+        x_label: label(&plot.x, Some((left, right))),
+        y_label: label(&plot.y, Some((bottom, top))),
         key,
     })
 }
@@ -157,7 +146,7 @@ fn horizontal(axis: &ms_look::Axis, low: f64, high: f64, width: usize) -> Vec<(u
 }
 
 fn vertical(axis: &ms_look::Axis, low: f64, high: f64, height: usize) -> Vec<(usize, String)> {
-    let place = |value: f64| height - 1 - ((value - low) / (high - low) * (height - 1) as f64).round() as usize;
+    let place = |value: f64| height - 1 - (fraction(axis, value, (low, high)) * (height - 1) as f64).round() as usize;
     marks(axis, low.min(high), low.max(high), height / 3)
         .into_iter()
         .map(|(value, text)| (place(value), text))
@@ -180,11 +169,10 @@ fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Op
         *cell = (cell.0 | DOTS[column % 2][line % 4], number);
     };
     for number in 0..series.len() {
-        let values = y.get(number * x.len()..(number + 1) * x.len()).unwrap_or_default();
-        let mut before: Option<(f64, f64)> = None;
-        for (&x, &value) in x.iter().zip(values) {
-            let point = value.is_finite().then(|| view.fractions(x, value));
-            if let Some((across, up)) = point {
+        for run in runs(&panel.frame, (&x, &y), number) {
+            let mut before: Option<(f64, f64)> = None;
+            for (x, value) in run {
+                let (across, up) = view.fractions(x, value);
                 let (from_across, from_up) = match plot.x.scale {
                     // a bar
                     "category" => (across, 0.),
@@ -196,8 +184,8 @@ fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Op
                     let part = step as f64 / steps as f64;
                     dot(from_across + (across - from_across) * part, from_up + (up - from_up) * part, number);
                 }
+                before = Some((across, up)).filter(|_| plot.joins_points());
             }
-            before = point;
         }
     }
     let line = |line: usize| -> String {
@@ -218,8 +206,8 @@ fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Op
         lines: (0..height).map(line).collect(),
         y_marks: vertical(&plot.y, view.low, view.high, height),
         x_marks: horizontal(&plot.x, view.left, view.right, width),
-        x_label: label(&plot.x, Some(view.first)),
-        y_label: label(&plot.y, None),
+        x_label: label(&plot.x, Some((view.first, view.right))),
+        y_label: label(&plot.y, Some((view.low, view.high))),
         key: shown.iter().enumerate().map(name).collect::<Vec<_>>().join("  "),
     })
 }

@@ -14,7 +14,7 @@ pub(super) static ASSETS: &[(&str, &[u8])] = &[
     asset!("assets/h5web-CS_P5ea_.css"),
     asset!("assets/index-CubmQTHG.css"),
     asset!("assets/index-hG5ygxml.js"),
-    asset!("assets/ms-BEWsuHDe.js"),
+    asset!("assets/ms-B-xJyQ5N.js"),
     asset!("assets/ms-BOmFgkcw.css"),
     asset!("assets/rolldown-runtime-QTnfLwEv.js"),
     asset!("assets/server-Be_dgHhv.css"),
