@@ -115,3 +115,48 @@ pub(crate) fn set_slowest_extent(file: &dyn WriteAt, at: u64, extent: u64) -> Re
     };
     set().context(Context::offset("object header", at))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{MemoryFile, ReadAt};
+
+    /// With numbered messages: filler, then extents of two axes and their limits.
+    fn header(version: u8) -> Vec<u8> {
+        let mut space = vec![version, 2, 1, 1];
+        space.extend([7_u64, 3, u64::MAX, 3].into_iter().flat_map(u64::to_le_bytes));
+        let mut messages = vec![0, 5, 0, 0, 9, 9, 1, 2, 3, 4, 5];
+        messages.extend([DATASPACE, space.len() as u8, 0, 0, 8, 8]);
+        messages.extend(&space);
+        let mut header = b"OHDR\x02\x04".to_vec();
+        header.push(messages.len() as u8);
+        header.extend(messages);
+        header.extend(lookup3(&header).to_le_bytes());
+        header
+    }
+
+    #[test]
+    fn slowest_extent_is_set_with_the_checksum() {
+        let before = header(DATASPACE_VERSION);
+        let file = MemoryFile::new([vec![1; 10], before.clone(), vec![2; 40]].concat());
+        set_slowest_extent(&file, 10, 5).unwrap();
+        let mut found = vec![0; before.len()];
+        file.read_at(10, &mut found).unwrap();
+        let changed: Vec<_> = (0..before.len() - 4).filter(|&at| before[at] != found[at]).collect();
+        assert_eq!(changed.iter().map(|&at| (before[at], found[at])).collect::<Vec<_>>(), [(7, 5)]);
+        let (content, checksum) = found.split_at(found.len() - 4);
+        assert_eq!(checksum, lookup3(content).to_le_bytes());
+    }
+
+    #[test]
+    fn other_headers_stay_as_they_are() {
+        for (at, version) in [(10, 1), (0, DATASPACE_VERSION)] {
+            let bytes = [vec![1; 10], header(version), vec![2; 40]].concat();
+            let file = MemoryFile::new(bytes.clone());
+            assert_eq!(set_slowest_extent(&file, at, 5).unwrap_err().kind(), crate::error::ErrorKind::Unsupported);
+            let mut found = vec![0; bytes.len()];
+            file.read_at(0, &mut found).unwrap();
+            assert_eq!(found, bytes);
+        }
+    }
+}

@@ -151,15 +151,15 @@ mod tests {
             let mut header = b"OHDR\x02".to_vec();
             header.push(flags);
             header.extend(vec![7; if flags == 0 { 0 } else { 16 + more }]);
-            header.extend(&[3, 0][..1 << (flags & LENGTH_BYTES)]);
+            header.extend(&[3, 0][..1 << (flags & 3)]);
             header.extend([9; 3]);
             header.extend(lookup3(&header).to_le_bytes());
-            let file = MemoryFile::new([&bytes[..], &header, &[0; HEADER_BYTES]].concat());
+            let file = MemoryFile::new([&bytes[..], &header, &[0; 34]].concat());
             Superblock(bytes.clone().try_into().unwrap()).forget_times(&file).unwrap();
             let mut found = vec![0; header.len()];
             file.read_at(48, &mut found).unwrap();
             if flags != 0 {
-                header[TIMES].fill(0);
+                header[6..22].fill(0);
                 let end = header.len() - 4;
                 let checksum = lookup3(&header[..end]);
                 header[end..].copy_from_slice(&checksum.to_le_bytes());
