@@ -39,9 +39,12 @@ fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
     values.filter(is_inside).take(MOST).map(|value| (value, text(value))).collect()
 }
 
-/// Units in which numbers are read more easily: unit, factor to it, and the smallest and largest
-/// size of numbers that it suits, in the unit of the axis.
-const UNITS: [(&str, &[(&str, f64, f64, f64)]); 5] = [
+/// A unit, the factor to it, and the smallest and largest size of numbers that it suits, in the
+/// unit of the axis.
+type Unit = (&'static str, f64, f64, f64);
+
+/// Units in which numbers are read more easily than in that of the axis.
+const UNITS: [(&str, &[Unit]); 5] = [
     ("MHz", &[("GHz", 1e-3, 1e4, f64::INFINITY), ("kHz", 1e3, 0., 1.)]),
     ("m", &[("km", 1e-3, 1e4, f64::INFINITY)]),
     ("kλ", &[("Mλ", 1e-3, 1e4, f64::INFINITY), ("λ", 1e3, 0., 1.)]),
@@ -49,11 +52,10 @@ const UNITS: [(&str, &[(&str, f64, f64, f64)]); 5] = [
     ("Jy/beam", &[("mJy/beam", 1e3, 1e-3, 1.), ("µJy/beam", 1e6, 0., 1e-3)]),
 ];
 
-const JANSKY: &[(&str, f64, f64, f64)] =
-    &[("kJy", 1e-3, 1e4, f64::INFINITY), ("mJy", 1e3, 1e-3, 1.), ("µJy", 1e6, 0., 1e-3)];
+const JANSKY: &[Unit] = &[("kJy", 1e-3, 1e4, f64::INFINITY), ("mJy", 1e3, 1e-3, 1.), ("µJy", 1e6, 0., 1e-3)];
 
 /// The unit in which numbers between these ends are read easily, and the factor to it.
-fn reading<'a>(axis: &'a Axis, (low, high): (f64, f64)) -> (&'a str, f64) {
+fn reading(axis: &Axis, (low, high): (f64, f64)) -> (&str, f64) {
     let most = low.abs().max(high.abs());
     let units = UNITS.into_iter().find(|(unit, _)| *unit == axis.unit).map_or(&[][..], |(_, units)| units);
     let found = units.iter().find(|(_, _, from, to)| most > 0. && (*from..*to).contains(&most));
