@@ -564,6 +564,7 @@ mod tests {
             Numbers::F32(numbers) => numbers.iter().map(|number| u64::from(number.to_bits())).collect(),
             Numbers::F64(numbers) => numbers.iter().map(|number| number.to_bits()).collect(),
             Numbers::U32(numbers) => numbers.iter().map(|&number| number.into()).collect(),
+            Numbers::U8(numbers) => numbers.iter().map(|&number| number.into()).collect(),
         };
         frame.arrays.iter().map(|array| bits(&array.numbers)).collect()
     }
