@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import live as live
     from . import xarray as xarray
+    from ._column import Column as Column
     from ._errors import DifferentError as DifferentError
     from ._errors import Error as Error
     from ._errors import ExistsError as ExistsError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ._errors import ReadError as ReadError
     from ._errors import UnsupportedError as UnsupportedError
     from ._errors import UsageError as UsageError
+    from ._measures import Measure as Measure
     from ._msv4 import open_processing_set as open_processing_set
     from ._plot import Frame as Frame
     from ._plot import Picture as Picture
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from ._sharing import materialize as materialize
     from ._sharing import refs as refs
     from ._sharing import replace as replace
-    from ._table import Column as Column
     from ._table import Table as Table
     from ._table import open_table as open_table
     from ._verbs import ColumnDigest as ColumnDigest
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from ._verbs import verify as verify
 
 _HOMES = {
+    "_column": ("Column",),
     "_errors": (
         "DifferentError",
         "Error",
@@ -89,10 +91,11 @@ _HOMES = {
         "UnsupportedError",
         "UsageError",
     ),
+    "_measures": ("Measure",),
     "_msv4": ("open_processing_set",),
     "_plot": ("Frame", "Picture", "frame", "plot"),
     "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "refs", "replace"),
-    "_table": ("Column", "Table", "open_table"),
+    "_table": ("Table", "open_table"),
     "_verbs": (
         "ColumnDigest",
         "ColumnInfo",

@@ -17,9 +17,9 @@ from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
 from . import _native
+from ._column import DTYPES
 from ._errors import UsageError
 from ._indexing import wanted
-from ._table import DTYPES
 
 _CHUNK_BYTES = 64 << 20
 

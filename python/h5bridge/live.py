@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from ._column import DTYPES
 from ._indexing import wanted
-from ._table import DTYPES
 
 _TYPES = {dtype: name for name, dtype in DTYPES.items() if dtype != object}
 

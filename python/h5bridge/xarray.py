@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,11 @@ from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
 from . import _msv4, _native
+from ._column import DTYPES
 from ._errors import NotFoundError, UsageError
-from ._indexing import wanted
-from ._table import DTYPES
+from ._indexing import Rows, runs, wanted
 
 _Array = npt.NDArray[Any]
-_Rows = range | npt.NDArray[np.uint64]
 
 
 class _Opened:
@@ -119,7 +118,7 @@ class _Described:
         # one that says which cells are defined is there if some are not
         self.has_undefined = any(other["part"] == "defined" for other in column["datasets"])
 
-    def read(self, opened: _Opened, rows: _Rows, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
+    def read(self, opened: _Opened, rows: Rows, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
         """A box of the dataset: `rows` of its first axis, and from `start` on `extent` of the others."""
         if not len(rows) or 0 in extent:
             return np.empty((len(rows), *extent), self.dtype)
@@ -129,7 +128,7 @@ class _Described:
             if isinstance(rows, range):
                 return cells.read(rows.start, rows.stop, region)
             return cells.read_at(rows, region)
-        blocks = [self._block(opened, run, start, extent) for run in _runs(rows)]
+        blocks = [self._block(opened, run, start, extent) for run in runs(rows)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def _block(self, opened: _Opened, rows: range, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
@@ -189,17 +188,6 @@ class _Described:
         values = _native.stored_cells(opened.source, self.table, self.column, (row, end))
         begin = int(offsets[row])
         return values[first - begin : last - begin]
-
-
-def _runs(rows: _Rows) -> Iterator[range]:
-    """Rows as ranges, in their order."""
-    if isinstance(rows, range):
-        yield rows
-        return
-    numbers = rows.astype(np.int64)
-    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    for run in np.split(numbers, breaks):
-        yield range(int(run[0]), int(run[-1]) + 1)
 
 
 class _Count(BackendArray):
