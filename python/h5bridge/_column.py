@@ -190,7 +190,8 @@ class Column:
     def _shape_of_cells(self) -> tuple[int | None, ...]:
         if self._known["shape"] is not None:
             return tuple(self._known["shape"])
-        rows = self._table._rows
+        # of a view without rows, as numpy has it, the shape is that of the others
+        rows = self._table._rows if self._table.nrows else range(self._table._known["rows"])
         unknown: tuple[int | None, ...] = (None,) * max(int(self._known["ndim"]), 0)
         if not len(rows):
             return unknown

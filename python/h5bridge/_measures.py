@@ -30,7 +30,8 @@ DAY = 86400
 _MJD = np.datetime64("1858-11-17", "ns")
 _DAYS = {"s": DAY, "d": 1}
 _NANOSECONDS = {"s": 10**9, "d": DAY * 10**9}
-_NS_PER_DAY = DAY * 10**9
+# of 1678 and 2261, in MJD
+_FIRST_DAY, _LAST_DAY = -66063, 147237
 _SCALES = {"UTC": "utc", "TAI": "tai", "IAT": "tai", "TT": "tt", "TDT": "tt", "ET": "tt"}
 _SCALES |= {"TDB": "tdb", "TCB": "tcb", "TCG": "tcg", "UT1": "ut1", "UT": "ut1"}
 
@@ -71,8 +72,8 @@ def measure_of(keywords: Mapping[str, Any]) -> Measure | None:
 
 def named_frames(measure: Measure, found: npt.NDArray[Any], place: str) -> npt.NDArray[Any]:
     """Names of the frames in a column of names or numbers."""
-    if found.dtype == object:
-        return found
+    if found.dtype.kind in "OU":
+        return found.astype(object)
     try:
         names = [measure.codes[int(code)] for code in found]
     except KeyError as error:
@@ -91,27 +92,33 @@ def quantity(values: npt.NDArray[Any], units: list[str], place: str) -> Quantity
         unit = astropy.Unit(units[0])
     except ValueError:
         raise UsageError(f"{place}: astropy does not know the unit {units[0]!r}") from None
-    return astropy.Quantity(values, unit, copy=False)
+    return np.asarray(values) << unit  # shares the memory
 
 
 def _days(values: npt.NDArray[Any], unit: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Whole modified Julian days and what is left, in the unit; nothing is rounded."""
-    whole, rest = np.divmod(np.asarray(values, dtype=np.float64), _DAYS[unit])
+    with np.errstate(invalid="ignore"):
+        whole, rest = np.divmod(np.asarray(values, dtype=np.float64), _DAYS[unit])
     return whole, rest
 
 
 def datetimes(values: npt.NDArray[Any], unit: str, place: str) -> npt.NDArray[np.datetime64]:
     """Epochs as datetime64[ns]; NaT for those that are not finite."""
+    if not fits_calendar(values, unit):
+        raise UsageError(f"{place}: some epochs are outside of datetime64[ns], 1678 to 2261: read the numbers")
     whole, rest = _days(values, unit)
     finite = np.isfinite(whole)
-    days = np.where(finite, whole, 0)
-    first = int(np.datetime64("1678-01-01", "D").astype(int) - _MJD.astype("datetime64[D]").astype(int))
-    last = int(np.datetime64("2262-01-01", "D").astype(int) - _MJD.astype("datetime64[D]").astype(int))
-    if bool(((days < first) | (days > last)).any()):
-        raise UsageError(f"{place}: some epochs are outside of datetime64[ns], 1678 to 2261: read the numbers")
     left = np.round(np.where(finite, rest, 0) * _NANOSECONDS[unit]).astype(np.int64)
-    found = _MJD + (days.astype(np.int64) * _NS_PER_DAY + left).astype("timedelta64[ns]")
+    days = np.where(finite, whole, 0).astype(np.int64)
+    found = _MJD + (days * _NANOSECONDS["d"] + left).astype("timedelta64[ns]")
     return np.where(finite, found, np.datetime64("NaT", "ns"))
+
+
+def fits_calendar(values: npt.NDArray[Any], unit: str) -> bool:
+    """Whether datetime64[ns] has all epochs that are finite."""
+    whole, _ = _days(values, unit)
+    outside = (whole < _FIRST_DAY) | (whole > _LAST_DAY)
+    return not bool((outside & np.isfinite(whole)).any())
 
 
 def times(values: npt.NDArray[Any], unit: str, frame: str, place: str) -> Time:

@@ -131,7 +131,7 @@ def open_processing_set(
     *,
     partition_schema: list[str] | None = None,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     follow_external: bool = False,
 ) -> DataTree:
     """A MeasurementSet as a processing set of xradio: a tree with a dataset for each partition.

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, replace
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ import numpy.typing as npt
 from . import _errors, _native
 from ._column import Column
 from ._indexing import Rows, compact, rows_at, wanted
+from ._optional import needed
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 
 def open_table(
@@ -79,7 +83,8 @@ class Table(Mapping[str, Column]):
     closes both. Its subtables are those of the table.
 
     >>> with open_table("my.ms") as table:
-    ...     table.where("FIELD_ID == '3C286' && SCAN_NUMBER in 3..5").columns("TIME", "DATA").to_hdf5("part.h5")
+    ...     view = table.where("FIELD_ID == '3C286' && SCAN_NUMBER in 3..5").columns("TIME", "DATA")
+    ...     to_hdf5(view, "part.h5")
     """
 
     def __init__(self, path: str, options: dict[str, Any], _open: _Open | None = None, _number: int = -1) -> None:
@@ -185,6 +190,23 @@ class Table(Mapping[str, Column]):
         for name in names:
             self._check(name)
         return self._view(self._rows, tuple(dict.fromkeys(names)), self._chosen().columns(names))
+
+    def _with_all_columns(self) -> Table:
+        return self._view(self._rows, tuple(self._numbers), replace(self._chosen(), names=None))
+
+    def to_xarray(self, **options: Any) -> Dataset:
+        """The rows and columns as a dataset of the xarray engine (docs/reference/xarray.md), read when they are
+        computed; `options` are those of `xarray.open_dataset`: `chunks={}` for dask. Columns whose cells have several
+        shapes are not in it. It has files of its own: close it as well.
+
+        Raises `ImportError` without xarray (`pip install 'h5bridge[xarray]'`).
+
+        >>> open_table("my.ms").where("ANTENNA1 == 0").to_xarray(chunks={}).DATA.mean("row").compute()
+        """
+        needed("xarray", "xarray")
+        from .xarray import of_table
+
+        return of_table(self._open.path, self.name, self._open.options, self._rows, self._columns, options)
 
     def _chosen(self) -> Selection:
         return self._selection or Selection()

@@ -730,7 +730,7 @@ def test_live(tmp_path):
         found = subprocess.run([sys.executable, '-c', f'''
 from h5bridge import live
 main = live.Reader({str(path)!r})["MAIN"]
-print(main.rows, main["DATA"][-1, 1:].tolist(), main["NAME"][:].tolist(), main["ODD"].cell(1))
+print(main.nrows, main["DATA"][-1, 1:].tolist(), main["NAME"][:].tolist(), main["ODD"].cell(1))
 '''], capture_output=True, text=True, timeout=60)
         assert found.stdout == f"2 {data[1, 1:].astype('c8').tolist()} ['a', 'bé'] None\n", found.stderr
         writer.append('MAIN', TIME=[3.], NAME=['c'], DATA=data[2:], FLAG=np.zeros((1, 3, 2), bool), ODD=[np.zeros(3)])
