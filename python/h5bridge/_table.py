@@ -20,6 +20,8 @@ from ._indexing import Rows, compact, rows_at, wanted
 from ._optional import needed
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
     from xarray import Dataset
 
 
@@ -207,6 +209,49 @@ class Table(Mapping[str, Column]):
         from .xarray import of_table
 
         return of_table(self._open.path, self.name, self._open.options, self._rows, self._columns, options)
+
+    def to_batches(self, max_bytes: int = 64 << 20) -> pa.RecordBatchReader:
+        """The rows and columns as record batches of Arrow, of about `max_bytes` bytes each, read as they are asked for.
+
+        Arrays of one shape are nested fixed-size lists, the slowest axis outside; arrays of several shapes lists;
+        complex numbers `struct<re, im>`; records JSON; undefined cells null. Where cells have several numbers of axes
+        they are `struct<shape, values>`. The fields' metadata have `unit`, `measure` and `frame`.
+
+        Raises `UsageError` for strings that are not UTF-8, and `ImportError` without pyarrow (`pip install
+        'h5bridge[arrow]'`).
+
+        >>> sum(batch.num_rows for batch in open_table("my.ms").columns("TIME", "DATA").to_batches())
+        """
+        from ._arrow import batches
+
+        return batches(self, max_bytes)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows and columns as a `pyarrow.Table`, in memory; types and errors are those of `to_batches`.
+
+        >>> open_table("my.ms").columns("TIME", "UVW").to_arrow().schema
+        """
+        return self.to_batches().read_all()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows and columns as a `pandas.DataFrame`, in memory: scalars with numpy's types, arrays as objects of
+        numpy, None for cells that are undefined. The index has the numbers of the rows in the source.
+
+        Raises `ImportError` without pandas (`pip install 'h5bridge[pandas]'`).
+
+        >>> open_table("my.ms").columns("TIME", "ANTENNA1").to_pandas().groupby("ANTENNA1").TIME.count()
+        """
+        from ._pandas import frame
+
+        return frame(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The batches of `to_batches`, by which pyarrow, polars, duckdb and pandas take a table."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of `to_batches`."""
+        return self.to_batches().schema.__arrow_c_schema__()
 
     def _chosen(self) -> Selection:
         return self._selection or Selection()
