@@ -48,6 +48,15 @@ if TYPE_CHECKING:
     from ._sharing import replace as replace
     from ._table import Table as Table
     from ._table import open_table as open_table
+    from ._tools import File as File
+    from ._tools import Joined as Joined
+    from ._tools import Listing as Listing
+    from ._tools import Repaired as Repaired
+    from ._tools import join as join
+    from ._tools import ls as ls
+    from ._tools import repair as repair
+    from ._tools import show_versions as show_versions
+    from ._tools import watch as watch
     from ._verbs import ColumnDigest as ColumnDigest
     from ._verbs import ColumnInfo as ColumnInfo
     from ._verbs import ColumnPlan as ColumnPlan
@@ -96,6 +105,7 @@ _HOMES = {
     "_plot": ("Frame", "Picture", "frame", "plot"),
     "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "refs", "replace"),
     "_table": ("Table", "open_table"),
+    "_tools": ("File", "Joined", "Listing", "Repaired", "join", "ls", "repair", "show_versions", "watch"),
     "_verbs": (
         "ColumnDigest",
         "ColumnInfo",

@@ -53,6 +53,17 @@ _STRING_BYTES = 64
 def batches(table: Table, max_bytes: int) -> pa.RecordBatchReader:
     """The rows in batches of about `max_bytes` bytes, read as they are asked for."""
     pa = needed("pyarrow", "arrow")
+    return pa.RecordBatchReader.from_batches(*_schema_and_batches(pa, table, max_bytes))
+
+
+def whole(table: Table, max_bytes: int) -> pa.Table:
+    """All rows. Errors are ours, and not those that Arrow makes of them."""
+    pa = needed("pyarrow", "arrow")
+    schema, made = _schema_and_batches(pa, table, max_bytes)
+    return pa.Table.from_batches(made, schema)
+
+
+def _schema_and_batches(pa: Any, table: Table, max_bytes: int) -> tuple[Any, Iterator[Any]]:
     columns = [_Cells(pa, column) for column in table.values()]
     fields = [pa.field(cells.column.name, cells.type, metadata=_metadata(cells.column)) for cells in columns]
     schema = pa.schema(fields, metadata={"type": table.type} if table.type else None)
@@ -63,7 +74,7 @@ def batches(table: Table, max_bytes: int) -> pa.RecordBatchReader:
             if arrays:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    return pa.RecordBatchReader.from_batches(schema, made())
+    return schema, made()
 
 
 def _metadata(column: Column) -> dict[str, str] | None:

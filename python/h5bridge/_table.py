@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from xarray import Dataset
 
+_BATCH_BYTES = 64 << 20
+
 
 def open_table(
     path: str | os.PathLike[str],
@@ -210,7 +212,7 @@ class Table(Mapping[str, Column]):
 
         return of_table(self._open.path, self.name, self._open.options, self._rows, self._columns, options)
 
-    def to_batches(self, max_bytes: int = 64 << 20) -> pa.RecordBatchReader:
+    def to_batches(self, max_bytes: int = _BATCH_BYTES) -> pa.RecordBatchReader:
         """The rows and columns as record batches of Arrow, of about `max_bytes` bytes each, read as they are asked for.
 
         Arrays of one shape are nested fixed-size lists, the slowest axis outside; arrays of several shapes lists;
@@ -231,7 +233,9 @@ class Table(Mapping[str, Column]):
 
         >>> open_table("my.ms").columns("TIME", "UVW").to_arrow().schema
         """
-        return self.to_batches().read_all()
+        from ._arrow import whole
+
+        return whole(self, _BATCH_BYTES)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows and columns as a `pandas.DataFrame`, in memory: scalars with numpy's types, arrays as objects of

@@ -763,10 +763,19 @@ def _locking(lock: bool, timeout: float | None) -> list[str]:
 
 
 def call(verb: str, words: list[str], paths: list[Path], progress: Progress) -> dict[str, Any]:
-    with following(progress, verb) as report:
-        _, document = _native.call([verb, *words, "--", *(os.fspath(path) for path in paths)], report)
-    parsed: dict[str, Any] = json.loads(document)
+    """The document that a verb prints."""
+    parsed: dict[str, Any] = json.loads(_printed(verb, words, paths, progress))
     return parsed
+
+
+def documents(verb: str, words: list[str], paths: list[Path], progress: Progress) -> list[dict[str, Any]]:
+    """The documents that a verb prints, one on a line."""
+    return [json.loads(line) for line in _printed(verb, words, paths, progress).splitlines()]
+
+
+def _printed(verb: str, words: list[str], paths: list[Path], progress: Progress) -> str:
+    with following(progress, verb) as report:
+        return _native.call([verb, *words, "--", *(os.fspath(path) for path in paths)], report)[1]
 
 
 def _summary(document: dict[str, Any]) -> Summary:
