@@ -133,7 +133,7 @@ class Column:
         Raises `UsageError` if the column has no epochs, or some outside of the years 1678 to 2261.
 
         >>> open_table("my.ms")["TIME"].datetime(0)
-        np.datetime64('2014-04-22T00:00:00.000000000')
+        np.datetime64('2004-08-23T17:46:40.000000000')
         """
         unit = time_unit(unit_of(self.keywords), self.measure, self._place)
         return datetimes(self.read(key), unit, self._place)
@@ -145,7 +145,7 @@ class Column:
         astropy (`pip install 'h5bridge[astropy]'`).
 
         >>> open_table("my.ms")["TIME"].time(0).isot
-        '2014-04-22T00:00:00.000'
+        '2004-08-23T17:46:40.000'
         """
         unit = time_unit(unit_of(self.keywords), self.measure, self._place)
         first = split(key, 1)[0] if not isinstance(key, tuple) else (key[0] if key else slice(None))

@@ -19,7 +19,7 @@ def rows_at(rows: Rows, places: Rows) -> Rows:
     if isinstance(rows, range):
         if isinstance(places, range):
             return rows[places.start : places.stop]
-        return places + np.uint64(rows.start)
+        return compact(places + np.uint64(rows.start))
     return compact(rows[places.start : places.stop] if isinstance(places, range) else rows[places.astype(np.intp)])
 
 

@@ -111,7 +111,7 @@ def datetimes(values: npt.NDArray[Any], unit: str, place: str) -> npt.NDArray[np
     left = np.round(np.where(finite, rest, 0) * _NANOSECONDS[unit]).astype(np.int64)
     days = np.where(finite, whole, 0).astype(np.int64)
     found = _MJD + (days * _NANOSECONDS["d"] + left).astype("timedelta64[ns]")
-    return np.where(finite, found, np.datetime64("NaT", "ns"))
+    return np.where(finite, found, np.datetime64("NaT", "ns"))[()]
 
 
 def fits_calendar(values: npt.NDArray[Any], unit: str) -> bool:

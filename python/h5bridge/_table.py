@@ -161,7 +161,7 @@ class Table(Mapping[str, Column]):
 
         Raises `UsageError` if the condition is not one, or does not fit the table.
 
-        >>> open_table("my.ms").where("ANTENNA1 != ANTENNA2 && TIME > '2014-04-22T10:30'").nrows
+        >>> open_table("my.ms").where("ANTENNA1 != ANTENNA2 && TIME > '2004-08-23T17:47'").nrows
         """
         found = self._open.source.rows_where(self._number, condition)
         if isinstance(self._rows, range):

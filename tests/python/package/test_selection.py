@@ -87,7 +87,8 @@ def test_views_become_files(opened, tmp_path):
             assert (made.rows, planned.tables[0].rows) == (view.nrows, view.nrows)
             with h5py.File(made.out) as file:
                 assert file['MAIN/row'][:].tolist() == view.row_numbers.tolist()
-                assert file['MAIN/DATA'][:].tobytes() == view['DATA'][:].tobytes()
+                # without rows no cell tells the shape
+                assert not view.nrows or file['MAIN/DATA'][:].tobytes() == view['DATA'][:].tobytes()
                 assert ('UVW' in file['MAIN']) == ('UVW' in view) and 'ANTENNA/NAME' in file
         further = h5bridge.to_hdf5(table.where('ANTENNA1 == 1'), tmp_path / f'{number}.h5', where='SCAN_NUMBER == 1', rows=(2, 5))
         assert further.rows == 3
