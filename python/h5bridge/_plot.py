@@ -121,7 +121,7 @@ def plot(
     | `antennas` | where the antennas are |
     | `image` | a plane of an image of casacore |
 
-    >>> plot("my.ms", "waterfall", column="CORRECTED_DATA", corr="XX")
+    >>> plot("my.ms", "waterfall", column="DATA", corr="XX")
     """
     try:
         import matplotlib  # noqa: F401
