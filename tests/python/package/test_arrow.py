@@ -43,6 +43,13 @@ def is_compared(column):
     return column.type != 'record' and (column.is_scalar or None not in column.cell_shape)
 
 
+def is_utf8(cells):
+    """Whether strings have no surrogates, which stand for bytes that are not UTF-8."""
+    if isinstance(cells, list):
+        return all(map(is_utf8, cells))
+    return cells is None or not any('\udc80' <= letter <= '\udcff' for letter in cells)
+
+
 def check_table(table, counts):
     for name, column in table.items():
         try:
@@ -52,7 +59,7 @@ def check_table(table, counts):
             continue
         view = table.columns(name)
         cells = expected(column)
-        if any('\udc80' <= letter <= '\udcff' for letter in str(cells)):
+        if column.type == 'string' and not is_utf8(cells):
             with pytest.raises(h5bridge.UsageError, match='UTF-8'):
                 view.to_arrow()
             with pytest.raises(ValueError, match='UTF-8'):
@@ -127,7 +134,7 @@ def test_views_and_native_files(tmp_path):
             mask = opened['ANTENNA1'][:][rows] == 0
             assert total == pytest.approx(opened['UVW'][:][rows][mask, 2].sum())
             assert t.to_pandas().index.tolist() == rows.tolist()
-            assert polars.from_arrow(t)['TIME'].to_list() == opened['TIME'][:][rows].tolist()
+            assert polars.DataFrame(t)['TIME'].to_list() == opened['TIME'][:][rows].tolist()
             assert pandas.DataFrame.from_arrow(t)['TIME'].tolist() == opened['TIME'][:][rows].tolist()
 
 

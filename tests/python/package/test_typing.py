@@ -42,7 +42,7 @@ def mean(path: str) -> npt.NDArray[np.float64]:
         missing: h5bridge.Column | None = table.get("NOPE")
         files: list[str] = [file.path for file in h5bridge.ls(path).files]
         print(measure, row, rows, chosen, when, total, missing, files, datetime.date.today())
-        return np.abs(np.asarray(column))
+        return np.asarray(column, dtype=np.float64)
 '''
 
 
