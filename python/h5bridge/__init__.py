@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import live as live
     from . import xarray as xarray
+    from ._column import Column as Column
     from ._errors import DifferentError as DifferentError
     from ._errors import Error as Error
     from ._errors import ExistsError as ExistsError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ._errors import ReadError as ReadError
     from ._errors import UnsupportedError as UnsupportedError
     from ._errors import UsageError as UsageError
+    from ._measures import Measure as Measure
     from ._msv4 import open_processing_set as open_processing_set
     from ._plot import Frame as Frame
     from ._plot import Picture as Picture
@@ -44,9 +46,17 @@ if TYPE_CHECKING:
     from ._sharing import materialize as materialize
     from ._sharing import refs as refs
     from ._sharing import replace as replace
-    from ._table import Column as Column
     from ._table import Table as Table
     from ._table import open_table as open_table
+    from ._tools import File as File
+    from ._tools import Joined as Joined
+    from ._tools import Listing as Listing
+    from ._tools import Repaired as Repaired
+    from ._tools import join as join
+    from ._tools import ls as ls
+    from ._tools import repair as repair
+    from ._tools import show_versions as show_versions
+    from ._tools import watch as watch
     from ._verbs import ColumnDigest as ColumnDigest
     from ._verbs import ColumnInfo as ColumnInfo
     from ._verbs import ColumnPlan as ColumnPlan
@@ -75,6 +85,7 @@ if TYPE_CHECKING:
     from ._verbs import verify as verify
 
 _HOMES = {
+    "_column": ("Column",),
     "_errors": (
         "DifferentError",
         "Error",
@@ -89,10 +100,12 @@ _HOMES = {
         "UnsupportedError",
         "UsageError",
     ),
+    "_measures": ("Measure",),
     "_msv4": ("open_processing_set",),
     "_plot": ("Frame", "Picture", "frame", "plot"),
     "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "refs", "replace"),
-    "_table": ("Column", "Table", "open_table"),
+    "_table": ("Table", "open_table"),
+    "_tools": ("File", "Joined", "Listing", "Repaired", "join", "ls", "repair", "show_versions", "watch"),
     "_verbs": (
         "ColumnDigest",
         "ColumnInfo",

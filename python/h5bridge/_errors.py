@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import re
 
 
 class Error(Exception):
@@ -81,10 +82,45 @@ _CLASSES: dict[str, tuple[type[Error], int | None]] = {
 }
 
 
+_COMMAND = re.compile(r"`h5bridge ([a-z][a-z0-9-]*)((?: [^`]*)?)`")
+_WORDS = re.compile(r"(?<![\w/.-])--([a-z][a-z0-9-]*)(?:[ =](shared|none|keep|gzip|cloud|msv4|always|1\.8)\b)?")
+_NAMED = re.compile(r"(?<![\w/.-])--(columns|exclude|tables) ([A-Z][\w/]*)")
+_VALUED = frozenset(
+    "columns exclude tables rows where average compress profile hdf5 schema dtype reflink threads max-memory checksum "
+    "block-size lock-timeout format url table sync hash source idle poll copy-below interval count alert "
+    "byte-order".split()
+)
+
+
+def spoken(message: str) -> str:
+    """A message of the command line with the arguments and functions of this package for its options and verbs:
+    `overwrite=True` for `--overwrite`."""
+    return _WORDS.sub(_argument, _NAMED.sub(r'\1=["\2"]', _COMMAND.sub(_function, message)))
+
+
+def _argument(found: re.Match[str]) -> str:
+    option, value = found[1], found[2]
+    name = option.replace("-", "_")
+    if option.startswith("no-"):
+        return f"{name[3:]}=False"
+    if value is not None:
+        return f'{name}="{value}"'
+    return f"{name}=…" if option in _VALUED else f"{name}=True"
+
+
+def _function(found: re.Match[str]) -> str:
+    if found[1] == "shard":
+        return found[0]
+    words = _WORDS.sub(_argument, found[2]).split()
+    arguments = [word for word in words if "=" in word]
+    paths = [f'"{word}"' for word in words if "=" not in word]
+    return f"`h5bridge.{found[1].replace('-', '_')}({', '.join([*paths, *arguments])})`"
+
+
 def exception(kind: str, code: int, message: str, path: str | None) -> Error:
     """The exception for a failure of the library; called by the extension."""
     found, number = _CLASSES.get(kind, (Error, None))
-    error = found(message)
+    error = found(spoken(message))
     error.kind = kind
     error.code = code
     if isinstance(error, OSError):

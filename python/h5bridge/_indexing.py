@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+Rows: TypeAlias = range | npt.NDArray[np.uint64]
+"""Numbers of rows: a range with step 1, or any."""
+
+
+def rows_at(rows: Rows, places: Rows) -> Rows:
+    """The rows at `places` of `rows`; a range if one follows the other."""
+    if isinstance(rows, range):
+        if isinstance(places, range):
+            return rows[places.start : places.stop]
+        return compact(places + np.uint64(rows.start))
+    return compact(rows[places.start : places.stop] if isinstance(places, range) else rows[places.astype(np.intp)])
+
+
+def compact(rows: npt.NDArray[np.uint64]) -> Rows:
+    """A range instead of rows that follow each other."""
+    if not len(rows):
+        return range(0)
+    first = int(rows[0])
+    if int(rows[-1]) - first == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
+        return range(first, first + len(rows))
+    return rows
+
+
+def runs(rows: Rows) -> Iterator[range]:
+    """Rows as ranges, in their order."""
+    if isinstance(rows, range):
+        yield rows
+    elif len(rows):
+        numbers = rows.astype(np.int64)
+        for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
+            yield range(int(run[0]), int(run[-1]) + 1)
 
 
 @dataclass
 class Wanted:
     """A box of cells that holds what is wanted, and the index that takes it out of the box."""
 
-    rows: range | npt.NDArray[np.uint64]
+    rows: Rows
     """The rows of the box, in its order."""
     start: tuple[int, ...]
     """Where the part of each cell begins."""
@@ -35,7 +68,7 @@ def split(key: Any, axes: int) -> tuple[Any, ...]:
     """An index for each of `axes` axes, without `...`."""
     parts = key if isinstance(key, tuple) else (key,)
     if any(part is None for part in parts):
-        raise IndexError("columns have no new axes: index the array that is read")
+        raise IndexError("columns have no new axes: read an array, and index that: column[:][:, None]")
     dots = [place for place, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
@@ -77,7 +110,7 @@ def wanted(key: Any, shape: tuple[int, ...]) -> Wanted:
     return Wanted(rows, tuple(start), tuple(extent), tuple(rest), tuple(extent) == shape[1:])
 
 
-def _rows(part: Any, rows: int, with_others: bool) -> tuple[range | npt.NDArray[np.uint64], Any]:
+def _rows(part: Any, rows: int, with_others: bool) -> tuple[Rows, Any]:
     if isinstance(part, slice):
         taken = range(*part.indices(rows))
         if taken.step == 1 or not taken:

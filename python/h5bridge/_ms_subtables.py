@@ -18,7 +18,8 @@ from xarray import Dataset, Variable
 
 from . import _ms_tables, _native
 from ._errors import UnsupportedError, UsageError
-from ._ms_tables import DIRECTIONS, STOKES, UNIX_EPOCH, Column
+from ._measures import STOKES
+from ._ms_tables import DIRECTIONS, UNIX_EPOCH, Column
 
 _Array = npt.NDArray[Any]
 

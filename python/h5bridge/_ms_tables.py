@@ -12,15 +12,10 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._measures import FREQUENCY_FRAMES
 
 UNIX_EPOCH = 3506716800.0
 """Seconds from the first day of MJD to 1970-01-01."""
-
-STOKES = (
-    "Undefined I Q U V RR RL LR LL XX XY YX YY RX RY LX LY XR XL YR YL PP PQ QP QQ RCircular LCircular Linear Ptotal "
-    "Plinear PFtotal PFlinear Pangle"
-).split()
-"""Names of correlations by their numbers."""
 
 DIRECTIONS = (
     "J2000 JMEAN JTRUE APP B1950 B1950_VLA BMEAN BTRUE GALACTIC HADEC AZEL AZELSW AZELGEO AZELSWGEO JNAT ECLIPTIC "
@@ -28,7 +23,7 @@ DIRECTIONS = (
 ).split()
 """Frames of directions by their numbers."""
 
-_OBSERVERS = "REST LSRK LSRD BARY GEO TOPO GALACTO LGROUP CMB Undefined".split()
+_OBSERVERS = [*FREQUENCY_FRAMES, "Undefined"]
 _OBSERVER_CODES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 64]
 
 _DTYPES: dict[str, Any] = {

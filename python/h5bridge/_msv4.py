@@ -17,9 +17,9 @@ from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
 from . import _native
+from ._column import DTYPES
 from ._errors import UsageError
 from ._indexing import wanted
-from ._table import DTYPES
 
 _CHUNK_BYTES = 64 << 20
 
@@ -131,7 +131,7 @@ def open_processing_set(
     *,
     partition_schema: list[str] | None = None,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     follow_external: bool = False,
 ) -> DataTree:
     """A MeasurementSet as a processing set of xradio: a tree with a dataset for each partition.

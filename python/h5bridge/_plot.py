@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ._errors import UsageError
 from ._table import Table
-from ._verbs import Path, Progress, call
+from ._verbs import Path, Progress, call, to_hdf5
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,8 @@ def frame(
 ) -> Frame:
     """The numbers of a plot of visibilities: of a MeasurementSet, a native file, a live file or a container.
 
-    The parameters are the options of `h5bridge plot`: `column`, `spw`, `field`, `scan`, `corr`, `baseline`, `antenna`,
+    The rows of a view of a table (`Table.where`) are written to a temporary file first. The parameters are the options
+    of `h5bridge plot`: `column`, `spw`, `field`, `scan`, `corr`, `baseline`, `antenna`,
     `time`, `chan`, `quantity`, `statistic`, `average`, `flagged`, `unit`, `by`, `plane`, `max_read`.
 
     >>> frame("my.ms", "flag_antenna").arrays["y"]
@@ -125,7 +126,7 @@ def plot(
     | `antennas` | where the antennas are |
     | `image` | a plane of an image of casacore |
 
-    >>> plot("my.ms", "waterfall", column="CORRECTED_DATA", corr="XX")
+    >>> plot("my.ms", "waterfall", column="DATA", corr="XX")
     """
     try:
         import matplotlib  # noqa: F401
@@ -140,8 +141,11 @@ def _plotted(
     source: Path | Table, kind: str, ending: str, progress: Progress, parameters: dict[str, Parameter]
 ) -> bytes:
     """The file that `h5bridge plot` writes."""
-    path = source.path if isinstance(source, Table) else source
     with tempfile.TemporaryDirectory(prefix="h5bridge") as folder:
+        path: Path = source
+        if isinstance(source, Table) and source.is_view:
+            path = os.path.join(folder, os.path.basename(source.path) + ".h5")
+            to_hdf5(source._with_all_columns(), path, compress="none")
         out = os.path.join(folder, "plot." + ending)
         options = [f"--{name.replace('_', '-')}={_word(name, value)}" for name, value in parameters.items()]
         call("plot", [f"--out={out}", *options], [path, kind], progress)

@@ -6,7 +6,8 @@ import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._table import Column, Table
+    from ._column import Column
+    from ._table import Table
 
 
 def _axes(column: Column) -> str:
@@ -29,7 +30,7 @@ def _element(column: Column) -> str:
 
 
 def _lines(table: Table) -> list[tuple[str, str, str, str, str]]:
-    columns = [table[name] for name in table.columns] if not table.closed else []
+    columns = list(table.values()) if not table.closed else []
     return [(c.name, _axes(c), _element(c), c.unit or "", c.manager) for c in columns]
 
 
@@ -39,7 +40,7 @@ def table_text(table: Table) -> str:
         return f"<h5bridge.Table {table.path}: closed>"
     lines = _lines(table)
     widths = [max((len(line[field]) for line in lines), default=0) for field in range(5)]
-    text = [f"<h5bridge.Table {table.path}{kind}>", f"Rows: {table.rows}", "Columns:"]
+    text = [f"<h5bridge.Table {table.path}{kind}>", f"Rows: {table.nrows}", "Columns:"]
     text += [
         "    " + "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
@@ -52,7 +53,7 @@ def table_text(table: Table) -> str:
 def column_text(column: Column) -> str:
     unit = f", {column.unit}" if column.unit else ""
     cells = f"{_axes(column)} {_element(column)}{unit}"
-    return f"<h5bridge.Column {column.name}: {cells}, {column._table.rows} rows, {column.manager}>"
+    return f"<h5bridge.Column {column.name}: {cells}, {column._table.nrows} rows, {column.manager}>"
 
 
 _STYLE = (
@@ -72,11 +73,11 @@ def table_html(table: Table) -> str:
         f"<td class='dim'>{escape(manager)}</td></tr>"
         for name, axes, element, unit, manager in _lines(table)
     )
-    columns = f"<details open><summary>Columns ({len(table.columns)})</summary><table>{rows}</table></details>"
+    columns = f"<details open><summary>Columns ({len(table)})</summary><table>{rows}</table></details>"
     names = "".join(f"<tr><td>{escape(name)}</td></tr>" for name in table.subtables)
     subtables = f"<details><summary>Subtables ({len(table.subtables)})</summary><table>{names}</table></details>"
     pairs = "".join(
         f"<tr><td>{escape(str(k))}</td><td>{escape(str(v)[:200])}</td></tr>" for k, v in table.keywords.items()
     )
     keywords = f"<details><summary>Keywords ({len(table.keywords)})</summary><table>{pairs}</table></details>"
-    return f"{_STYLE}<div class='h5b'>{head}<br>Rows: {table.rows}{columns}{subtables}{keywords}</div>"
+    return f"{_STYLE}<div class='h5b'>{head}<br>Rows: {table.nrows}{columns}{subtables}{keywords}</div>"

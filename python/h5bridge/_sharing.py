@@ -76,7 +76,7 @@ def replace(
     sync: Sync = "behind",
     threads: int = 0,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Linked:
     """Converts `table` to the HDF5 file `out`, compares the two, and makes `table` a thin table of it, in one step.
@@ -91,7 +91,7 @@ def replace(
 
 
 def materialize(
-    table: Path, *, threads: int = 0, lock: bool = True, lock_timeout: float = 60.0, progress: Progress = None
+    table: Path, *, threads: int = 0, lock: bool = True, lock_timeout: float | None = 60.0, progress: Progress = None
 ) -> int:
     """Copies the tiles of a thin table into files of its own; returns the bytes of its elements.
 
@@ -113,7 +113,7 @@ def manifest(
     sync: Sync = "behind",
     threads: int = 0,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Manifest:
     """Writes references to the tiles of a table, or the chunks of a native file, which xarray opens through kerchunk.
@@ -139,7 +139,12 @@ def manifest(
 
 
 def refs(
-    source: Path, *, url: str | None = None, table: str | None = None, lock: bool = True, lock_timeout: float = 60.0
+    source: Path,
+    *,
+    url: str | None = None,
+    table: str | None = None,
+    lock: bool = True,
+    lock_timeout: float | None = 60.0,
 ) -> dict[str, Any]:
     """References to the chunks of a native file, as kerchunk has them; fsspec takes the document as `fo`.
 

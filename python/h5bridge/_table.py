@@ -2,57 +2,56 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import operator
 import os
 import warnings
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _errors, _native
-from ._indexing import Wanted, split, wanted
+from ._column import Column
+from ._indexing import Rows, compact, rows_at, wanted
+from ._optional import needed
 
-DTYPES = {
-    "boolean": np.dtype(np.bool_),
-    "uchar": np.dtype(np.uint8),
-    "short": np.dtype(np.int16),
-    "ushort": np.dtype(np.uint16),
-    "int": np.dtype(np.int32),
-    "uint": np.dtype(np.uint32),
-    "int64": np.dtype(np.int64),
-    "float": np.dtype(np.float32),
-    "double": np.dtype(np.float64),
-    "complex": np.dtype(np.complex64),
-    "dcomplex": np.dtype(np.complex128),
-    "string": np.dtype(object),
-    "record": np.dtype(object),
-}
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
+    from xarray import Dataset
 
-_CELLS_AT_ONCE = 4096
+_BATCH_BYTES = 64 << 20
 
 
 def open_table(
     path: str | os.PathLike[str],
     *,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     follow_external: bool = False,
 ) -> Table:
     """Opens a table for reading: a directory, a table in a container (`one.h5/ANTENNA`, `my.mfh5`), or one in a native
     HDF5 file (`my.h5` is its main table, `my.h5/ANTENNA` a subtable). Casacore and h5py are not needed.
 
     The table is locked for reading, as casacore does it, until it is closed: writers wait. `lock_timeout` is how long a
-    writer is waited for, in seconds; `lock=False` takes no lock, for read-only media. `follow_external` reads elements
-    that a native file keeps in other files below its own directory.
+    writer is waited for, in seconds, None for ever; `lock=False` takes no lock, for read-only media. `follow_external`
+    reads elements that a native file keeps in other files below its own directory.
 
     Raises `NotFoundError` (a `FileNotFoundError`), `FormatError`, `LockedError`.
 
     >>> with open_table("my.ms") as table:
     ...     data = table["DATA"][:100]          # (row, chan, corr)
     """
-    return Table(os.fspath(path), {"lock_timeout": lock_timeout if lock else None, "follow_external": follow_external})
+    return Table(os.fspath(path), {"lock_timeout": waiting(lock, lock_timeout), "follow_external": follow_external})
+
+
+def waiting(lock: bool, lock_timeout: float | None) -> float | None:
+    """The seconds for the extension, which takes no lock if there are none."""
+    return (math.inf if lock_timeout is None else lock_timeout) if lock else None
 
 
 class _Open:
@@ -70,10 +69,26 @@ class _Open:
         return self.native
 
 
-class Table:
-    """A table, open for reading; a context manager. It pickles as its path and how it was opened.
+class Table(Mapping[str, Column]):
+    """A table, open for reading: a mapping of its columns by name, and a context manager. It pickles as its path, how
+    it was opened, and what was chosen of it.
 
-    `table["TIME"]` is a `Column`, which is read when it is indexed; `table.subtables["ANTENNA"]` a table.
+    | | |
+    |---|---|
+    | `table["TIME"]` | a `Column`, which is read when it is indexed |
+    | `len(table)`, `list(table)`, `"TIME" in table`, `table.items()` | the columns, as of any mapping |
+    | `table.nrows` | the number of rows |
+    | `table[10]` | a row: a `dict` of its cells |
+    | `table[0:10]`, `table[[3, 1]]`, `table[mask]` | a view of rows, `rows` |
+    | `table[["TIME", "DATA"]]` | a view of columns, `columns` |
+    | `table.subtables["ANTENNA"]` | a table |
+
+    A view is a `Table` that has only some rows or columns; nothing is read. It shares the open files: closing one
+    closes both. Its subtables are those of the table.
+
+    >>> with open_table("my.ms") as table:
+    ...     view = table.where("FIELD_ID == '3C286' && SCAN_NUMBER in 3..5").columns("TIME", "DATA")
+    ...     to_hdf5(view, "part.h5")
     """
 
     def __init__(self, path: str, options: dict[str, Any], _open: _Open | None = None, _number: int = -1) -> None:
@@ -82,10 +97,9 @@ class Table:
         known = self._open.source.describe(self._number)
         self.path: str = path
         """Where it was opened."""
-        self.rows: int = known["rows"]
-        """The number of rows."""
         self.keywords: dict[str, Any] = known["keywords"]
-        """The table keywords; one that names a subtable is the string `Table: ` and where it lies."""
+        """The table keywords; one that names a subtable is the string `Table: ` and where it lies. `attrs` is another
+        name for them, which h5py, zarr and xarray have."""
         self.private_keywords: dict[str, Any] = known.get("private_keywords", {})
         """The keywords of the table description that casacore keeps for itself; none in native files."""
         self.type: str = known["type"]
@@ -99,13 +113,31 @@ class Table:
         self.managers: list[dict[str, Any]] = known.get("managers", [])
         """The data managers of a table that is not in an HDF5 file: type, name, sequence, parameters."""
         self._known = known
-        self._columns = {column["name"]: number for number, column in enumerate(known["columns"])}
+        self._numbers = {column["name"]: number for number, column in enumerate(known["columns"])}
         self._subtables: _Subtables | None = None
+        self._rows: Rows = range(known["rows"])
+        self._columns: tuple[str, ...] = tuple(self._numbers)
+        self._selection: Selection | None = None
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in the order of the table description."""
-        return tuple(self._columns)
+    def nrows(self) -> int:
+        """The number of rows."""
+        return len(self._rows)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The table keywords."""
+        return self.keywords
+
+    @property
+    def row_numbers(self) -> npt.NDArray[np.uint64]:
+        """The numbers of the rows in the source, `(row,)`; of a view those that it has."""
+        return np.asarray(self._rows, dtype=np.uint64)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it has only some rows or columns of the table at its path."""
+        return self._selection is not None
 
     @property
     def name(self) -> str:
@@ -123,13 +155,123 @@ class Table:
             self._subtables = _Subtables(self)
         return self._subtables
 
+    def where(self, condition: str) -> Table:
+        """The rows that satisfy a condition on scalar columns, as a view: the language of the option `--where`
+        (docs/reference/selecting.md). Its columns are read at once.
+
+        Raises `UsageError` if the condition is not one, or does not fit the table.
+
+        >>> open_table("my.ms").where("ANTENNA1 != ANTENNA2 && TIME > '2004-08-23T17:47'").nrows
+        """
+        found = self._open.source.rows_where(self._number, condition)
+        if isinstance(self._rows, range):
+            first, last = np.searchsorted(found, [self._rows.start, self._rows.stop])
+            rows = compact(found[first:last])
+        else:
+            rows = compact(self._rows[np.isin(self._rows, found)])
+        return self._view(rows, self._columns, self._chosen().where(condition))
+
+    def rows(self, rows: slice | Sequence[int] | npt.NDArray[Any]) -> Table:
+        """Rows as a view: a slice, a list or array of numbers (in their order, also from the end), or a mask `(row,)`.
+
+        Raises `IndexError` for rows that do not exist.
+
+        >>> open_table("my.ms").rows(slice(0, 10)).nrows
+        10
+        """
+        places = wanted(rows if isinstance(rows, slice | np.ndarray) else list(rows), (self.nrows,)).rows
+        chosen = rows_at(self._rows, places)
+        return self._view(chosen, self._columns, self._chosen().rows(chosen, isinstance(places, range)))
+
+    def columns(self, *names: str) -> Table:
+        """Columns as a view, in the order of the names.
+
+        Raises `KeyError` for one that does not exist.
+
+        >>> list(open_table("my.ms").columns("TIME", "UVW"))
+        ['TIME', 'UVW']
+        """
+        for name in names:
+            self._check(name)
+        return self._view(self._rows, tuple(dict.fromkeys(names)), self._chosen().columns(names))
+
+    def _with_all_columns(self) -> Table:
+        return self._view(self._rows, tuple(self._numbers), replace(self._chosen(), names=None))
+
+    def to_xarray(self, **options: Any) -> Dataset:
+        """The rows and columns as a dataset of the xarray engine (docs/reference/xarray.md), read when they are
+        computed; `options` are those of `xarray.open_dataset`: `chunks={}` for dask. Columns whose cells have several
+        shapes are not in it. It has files of its own: close it as well.
+
+        Raises `ImportError` without xarray (`pip install 'h5bridge[xarray]'`).
+
+        >>> open_table("my.ms").where("ANTENNA1 == 0").to_xarray(chunks={}).DATA.mean("row").compute()
+        """
+        needed("xarray", "xarray")
+        from .xarray import of_table
+
+        return of_table(self._open.path, self.name, self._open.options, self._rows, self._columns, options)
+
+    def to_batches(self, max_bytes: int = _BATCH_BYTES) -> pa.RecordBatchReader:
+        """The rows and columns as record batches of Arrow, of about `max_bytes` bytes each, read as they are asked for.
+
+        Arrays of one shape are nested fixed-size lists, the slowest axis outside; arrays of several shapes lists;
+        complex numbers `struct<re, im>`; records JSON; undefined cells null. Where cells have several numbers of axes
+        they are `struct<shape, values>`. The fields' metadata have `unit`, `measure` and `frame`.
+
+        Raises `UsageError` for strings that are not UTF-8, and `ImportError` without pyarrow (`pip install
+        'h5bridge[arrow]'`).
+
+        >>> sum(batch.num_rows for batch in open_table("my.ms").columns("TIME", "DATA").to_batches())
+        """
+        from ._arrow import batches
+
+        return batches(self, max_bytes)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows and columns as a `pyarrow.Table`, in memory; types and errors are those of `to_batches`.
+
+        >>> open_table("my.ms").columns("TIME", "UVW").to_arrow().schema
+        """
+        from ._arrow import whole
+
+        return whole(self, _BATCH_BYTES)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows and columns as a `pandas.DataFrame`, in memory: scalars with numpy's types, arrays as objects of
+        numpy, None for cells that are undefined. The index has the numbers of the rows in the source.
+
+        Raises `ImportError` without pandas (`pip install 'h5bridge[pandas]'`).
+
+        >>> open_table("my.ms").columns("TIME", "ANTENNA1").to_pandas().groupby("ANTENNA1").TIME.count()
+        """
+        from ._pandas import frame
+
+        return frame(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The batches of `to_batches`, by which pyarrow, polars, duckdb and pandas take a table."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of `to_batches`."""
+        return self.to_batches().schema.__arrow_c_schema__()
+
+    def _chosen(self) -> Selection:
+        return self._selection or Selection()
+
+    def _view(self, rows: Rows, columns: tuple[str, ...], selection: Selection) -> Table:
+        view = copy.copy(self)
+        view._rows, view._columns, view._selection = rows, columns, selection
+        return view
+
     @property
     def closed(self) -> bool:
         """Whether `close` was called, of this table or of one that it was opened with."""
         return self._open.native is None
 
     def close(self) -> None:
-        """Gives back the lock and all files, those of subtables as well."""
+        """Gives back the lock and all files, those of subtables and views as well."""
         self._open.native = None
 
     def __enter__(self) -> Self:
@@ -138,12 +280,52 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getitem__(self, name: str) -> Column:
+    def __fspath__(self) -> str:
+        """The path, so that functions take a table where they take a path. Raises `UsageError` for a view, which is
+        only a part of what is there."""
+        if self.is_view:
+            raise _errors.UsageError(
+                f"{self.path}: a view of rows or columns has no path; `to_hdf5` of the view writes a file that has one"
+            )
+        return self.path
+
+    @overload
+    def __getitem__(self, key: str, /) -> Column: ...
+    @overload
+    def __getitem__(self, key: int | np.integer[Any], /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice | list[int] | list[bool] | list[str] | npt.NDArray[Any], /) -> Table: ...
+    def __getitem__(self, key: Any, /) -> Any:
+        if isinstance(key, str):
+            self._check(key)
+            return self._any_column(key)
+        if isinstance(key, list) and key and all(isinstance(name, str) for name in key):
+            return self.columns(*key)
+        if isinstance(key, slice | list | np.ndarray):
+            return self.rows(key)
         try:
-            number = self._columns[name]
-        except KeyError:
-            raise KeyError(_missing(self.path, "column", name, self._columns)) from None
+            row = operator.index(key)
+        except TypeError:
+            raise TypeError(
+                f"tables are indexed by names of columns, numbers of rows, slices, lists and masks, not by {key!r}"
+            ) from None
+        return {name: column.cell(row) for name, column in self.items()}
+
+    def _any_column(self, name: str) -> Column:
+        """A column of the table, also if the view is without it."""
+        number = self._numbers.get(name)
+        if number is None:
+            raise KeyError(_missing(self.path, "column", name, self._numbers))
         return Column(self, number, self._known["columns"][number])
+
+    def _check(self, name: str) -> None:
+        if name in self._columns:
+            return
+        if name in self._numbers:
+            raise KeyError(f"column {name!r} of {self.path} is not in this view, which has {', '.join(self._columns)}")
+        if name in self.subtables:
+            raise KeyError(f"{name!r} is no column but a subtable of {self.path}: subtables[{name!r}]")
+        raise KeyError(_missing(self.path, "column", name, self._numbers))
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns
@@ -152,14 +334,21 @@ class Table:
         return iter(self._columns)
 
     def __len__(self) -> int:
-        return self.rows
+        """The number of columns; `nrows` is that of rows."""
+        return len(self._columns)
 
-    def keys(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self.columns
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._open.path, self._open.options, self._open.source.tables()[self._number][0])
+        name = self._open.source.tables()[self._number][0]
+        view = (self._rows, self._columns, self._selection) if self._selection is not None else None
+        return _reopen, (self._open.path, self._open.options, name, view)
 
     def __repr__(self) -> str:
         from ._repr import table_text
@@ -172,11 +361,37 @@ class Table:
         return table_html(self)
 
 
-def _reopen(path: str, options: dict[str, Any], name: str) -> Table:
+@dataclass(frozen=True)
+class Selection:
+    """What a view has of its table, as `to_hdf5` takes it."""
+
+    conditions: tuple[str, ...] = ()
+    bounds: tuple[int, int] | None = None
+    """The range of rows; None for all."""
+    names: tuple[str, ...] | None = None
+    """The columns; None for all."""
+    is_described: bool = True
+    """Whether the conditions and the range say which rows there are, and in which order."""
+
+    def where(self, condition: str) -> Selection:
+        return replace(self, conditions=(*self.conditions, condition))
+
+    def rows(self, rows: Rows, is_run: bool) -> Selection:
+        """`rows` follow each other in the view that they are taken of, if this `is_run`."""
+        bounds = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+        is_described = self.is_described and is_run or isinstance(rows, range)
+        return replace(self, bounds=bounds, is_described=is_described)
+
+    def columns(self, names: tuple[str, ...]) -> Selection:
+        return replace(self, names=names)
+
+
+def _reopen(path: str, options: dict[str, Any], name: str, view: tuple[Any, ...] | None = None) -> Table:
     shared = _Open(path, options)
     for number, (found, _) in enumerate(shared.source.tables()):
         if found == name:
-            return Table(path, options, shared, number)
+            table = Table(path, options, shared, number)
+            return table if view is None else table._view(*view)
     names = [found for found, _ in shared.source.tables()]
     raise _errors.NotFoundError(f"{path}: no table {name}{_native.instead(name, names)}")
 
@@ -238,277 +453,6 @@ class _Subtables(Mapping[str, Table]):
 
     def __repr__(self) -> str:
         return f"<subtables of {self._table.path}: {', '.join(self._numbers) or 'none'}>"
-
-
-class Column:
-    """A column of a table, read when it is indexed as numpy arrays are: `column[:100, ::4]`, `column[[3, 1]]`.
-
-    Cells have numpy's axes: a casacore cell of shape `[corr, chan]` is `(chan, corr)`, and the column
-    `(row, chan, corr)`. Large reads use all processors and not the GIL.
-    """
-
-    def __init__(self, table: Table, number: int, known: dict[str, Any]) -> None:
-        self._table = table
-        self._number = number
-        self._known = known
-        self._shape: tuple[int | None, ...] | None = None
-        self.name: str = known["name"]
-        """The name."""
-        self.type: str = known["type"]
-        """The type of the elements, by casacore's name: `boolean`, `double`, `complex`, `string`, `record`."""
-        self.dtype: np.dtype[Any] = DTYPES[known["type"]]
-        """The numpy type of the elements; strings (`str`) and records (`dict`) are objects."""
-        self.is_scalar: bool = known["scalar"]
-        """Whether a cell is one element."""
-        self.comment: str = known["comment"]
-        """What the table description says about it."""
-        self.keywords: dict[str, Any] = known["keywords"]
-        """The column keywords."""
-        self.manager: str = known["manager"].rstrip()
-        """The type of the data manager that holds it: `TiledColumnStMan`."""
-        self.manager_name: str = known["manager_name"]
-        """The name of that data manager."""
-
-    @property
-    def _native(self) -> _native.Column:
-        # made for each call: what outlives `close` must not keep the lock
-        return self._table._open.source.column(self._table._number, self._number)
-
-    @property
-    def unit(self) -> str | None:
-        """The first unit in the keyword QuantumUnits: `s`, `m`."""
-        units = self.keywords.get("QuantumUnits")
-        if units is None:
-            return None
-        return str(units) if isinstance(units, str) else next((str(unit) for unit in np.ravel(units)), None)
-
-    @property
-    def measure(self) -> str | None:
-        """The kind of measure in the keyword MEASINFO: `epoch`, `uvw`, `frequency`."""
-        known = self.keywords.get("MEASINFO")
-        return known.get("type") if isinstance(known, dict) else None
-
-    @property
-    def shape(self) -> tuple[int | None, ...]:
-        """`(row, ...)`; None for each axis whose length differs between cells, or that is unknown."""
-        if self._shape is None:
-            self._shape = (self._table.rows, *self._shape_of_cells())
-        return self._shape
-
-    @property
-    def cell_shape(self) -> tuple[int | None, ...]:
-        """The axes of a cell; () of a scalar, None as in `shape`."""
-        return self.shape[1:]
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes, that of the rows included."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int | None:
-        """The number of elements; None if `shape` has a None."""
-        shape = self.shape
-        return None if None in shape else int(np.prod(shape, dtype=np.int64))  # type: ignore[arg-type]
-
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """The shape of the pieces in which the column is stored, tiles or chunks, `(row, ...)`; None if it has none, or
-        several kinds of them."""
-        source = self._table._open.source
-        tiles = {tuple(tile) for _, tile in source.hypercubes(self._table._number, self._number)}
-        if not tiles and self._table.kind == "native":
-            listed = source.datasets(self._table._number, self._number)
-            tiles = {tuple(chunk) for _, _, chunk in listed if chunk is not None and len(listed) == 1}
-        return tiles.pop() if len(tiles) == 1 else None
-
-    def _shape_of_cells(self) -> tuple[int | None, ...]:
-        if self._known["shape"] is not None:
-            return tuple(self._known["shape"])
-        rows = self._table.rows
-        try:
-            if rows:
-                return tuple(self._native.shape(0, rows))
-        except (_errors.NotFoundError, _errors.UsageError):
-            pass
-        if not rows:
-            return (None,) * max(int(self._known["ndim"]), 0)
-        shapes, defined = self._native.shapes(0, rows)
-        shapes = shapes[np.asarray(defined)]
-        if not len(shapes):
-            return (None,) * max(int(self._known["ndim"]), 0)
-        same = (shapes == shapes[0]).all(axis=0) & (shapes[0] >= 0)
-        return tuple(int(extent) if agree else None for extent, agree in zip(shapes[0], same, strict=True))
-
-    def __len__(self) -> int:
-        return self._table.rows
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.read(key)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        if copy is False:
-            raise ValueError("a column is read into new memory: copy=False cannot be had")
-        return np.asarray(self.read(), dtype=dtype)
-
-    def read(self, key: Any = (), *, out: npt.NDArray[Any] | None = None, missing: Any = None) -> Any:
-        """What numpy's index `key` takes of the column: integers, slices with steps, `...`, and lists or arrays of
-        integers or bools. All cells that it touches must be defined and have one shape; where they are not, `cells`
-        reads them one by one.
-
-        `out` is an array of the result's shape and type that is filled and returned: memory that is used again is the
-        fastest. `missing` is a value for the elements of undefined cells.
-
-        Raises `ValueError` that names the first row without a cell, or with one of another shape; `IndexError`.
-        """
-        if isinstance(key, slice) and out is None and missing is None:
-            rows = range(*key.indices(self._table.rows))
-            if rows and rows.step == 1:
-                return self._fetch(Wanted(rows, (), (), (), has_whole_cells=True), None)
-        box = self._wanted(key, missing is not None)
-        if missing is not None and not self._always_defined():
-            result = self._read_defined(box, missing)
-        elif out is not None and box.is_whole and _can_fill(out, self.dtype, box):
-            return self._fetch(box, out)
-        else:
-            result = self._fetch(box, None)
-        if not box.is_whole:
-            result = result[box.rest]
-        if out is None:
-            return result
-        if out.shape != np.shape(result):
-            raise ValueError(f"the array to be filled has shape {out.shape}, what is read {np.shape(result)}")
-        out[...] = result
-        return out
-
-    def _always_defined(self) -> bool:
-        return self.is_scalar and self.type != "record" and self._table.kind != "native"
-
-    def _wanted(self, key: Any, with_missing: bool) -> Wanted:
-        rows = self._table.rows
-        cell = self._known["shape"]
-        if cell is None:
-            # the cells that are touched decide, not all cells of the column
-            first = split(key, 1)[0] if not isinstance(key, tuple) else (key[0] if key else slice(None))
-            first = slice(None) if first is Ellipsis else first
-            taken = wanted(first, (rows,)).rows
-            cell = self._cell_shape_of(taken, with_missing)
-        return wanted(key, (rows, *cell))
-
-    def _cell_shape_of(self, rows: range | npt.NDArray[np.uint64], with_missing: bool) -> tuple[int, ...]:
-        known = self._shape
-        if known is not None and None not in known:
-            return tuple(known[1:])  # type: ignore[arg-type]
-        if not len(rows):
-            whole = self.cell_shape
-            return tuple(0 if extent is None else extent for extent in whole)
-        runs = [(rows.start, rows.stop)] if isinstance(rows, range) else [(int(row), int(row) + 1) for row in rows]
-        shape: tuple[int, ...] | None = None
-        for start, stop in runs:
-            found = self._shape_between(start, stop, with_missing)
-            if found is None:
-                continue
-            if shape is not None and found != shape:
-                raise _errors.UsageError(
-                    f"{self._table.path}: column {self.name}: the cell in row {start} has shape {found}, others {shape}"
-                    "; `cells` reads them one by one"
-                )
-            shape = found
-        return shape if shape is not None else (0,) * max(self._known["ndim"], 0)
-
-    def _shape_between(self, start: int, stop: int, with_missing: bool) -> tuple[int, ...] | None:
-        try:
-            return tuple(self._native.shape(start, stop))
-        except (_errors.NotFoundError, _errors.UsageError) as error:
-            if not with_missing:
-                raise self._uneven(error) from None
-        shapes, defined = self._native.shapes(start, stop)
-        kinds = {tuple(int(extent) for extent in shape if extent >= 0) for shape in shapes[np.asarray(defined)]}
-        if len(kinds) > 1:
-            raise _errors.UsageError(
-                f"{self._table.path}: column {self.name}: cells have the shapes {sorted(kinds)}; "
-                "`cells` reads them one by one"
-            )
-        return kinds.pop() if kinds else None
-
-    def _uneven(self, error: Exception) -> _errors.UsageError:
-        found = _errors.UsageError(f"{error}; `cells` reads cells one by one")
-        found.kind, found.code = "Usage", 2
-        return found
-
-    def _fetch(self, box: Wanted, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        region = None if box.has_whole_cells else (box.start, box.extent)
-        try:
-            if isinstance(box.rows, range):
-                return self._native.read(box.rows.start, box.rows.stop, region, out)
-            return self._native.read_at(box.rows, region, out)
-        except (_errors.NotFoundError, _errors.UsageError) as error:
-            raise self._uneven(error) from None
-
-    def _read_defined(self, box: Wanted, missing: Any) -> npt.NDArray[Any]:
-        rows = np.asarray(box.rows, dtype=np.uint64)
-        defined = self._defined(rows)
-        if defined.all():
-            return self._fetch(box, None)
-        result = np.full((len(rows), *box.extent), missing, dtype=self.dtype)
-        if defined.any():
-            result[defined] = self._fetch(replace(box, rows=rows[defined]), None)
-        return result
-
-    def _defined(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        if not len(rows):
-            return np.zeros(0, dtype=bool)
-        first, last = int(rows.min()), int(rows.max())
-        if last - first < 2 * len(rows):
-            return np.asarray(self._native.shapes(first, last + 1)[1], dtype=bool)[
-                (rows - np.uint64(first)).astype(np.intp)
-            ]
-        return np.array([self._native.shapes(int(row), int(row) + 1)[1][0] for row in rows], dtype=bool)
-
-    def _rows(self, rows: Any) -> range | npt.NDArray[np.uint64]:
-        key = slice(*rows.indices(self._table.rows)) if isinstance(rows, slice) else rows
-        return wanted(key, (self._table.rows,)).rows
-
-    def cell(self, row: int) -> Any:
-        """The cell of a row, as an array or, of a scalar column, an element; None if it is undefined."""
-        row = int(wanted(row, (self._table.rows,)).rows[0])
-        cell = self._native.cell(row)
-        return cell[()] if cell is not None and self.is_scalar else cell
-
-    def cells(self, rows: Any = slice(None)) -> Iterator[Any]:
-        """The cells of rows (a slice, a list, a mask), one after the other: an array each, or an element of a scalar
-        column; None where a cell is undefined."""
-        for row in self._rows(rows):
-            cell = self._native.cell(int(row))
-            yield cell[()] if cell is not None and self.is_scalar else cell
-
-    def shapes(self, rows: Any = slice(None)) -> npt.NDArray[np.int64]:
-        """The shapes of the cells of rows, `(row, axis)`, slowest axis first; -1 after the last axis of a cell, and
-        everywhere for one that is undefined."""
-        taken = self._rows(rows)
-        if isinstance(taken, range):
-            return self._native.shapes(taken.start, taken.stop)[0]
-        if not len(taken):
-            return self._native.shapes(0, 0)[0]
-        first = int(taken.min())
-        return self._native.shapes(first, int(taken.max()) + 1)[0][(taken - np.uint64(first)).astype(np.intp)]
-
-    def defined(self, rows: Any = slice(None)) -> npt.NDArray[np.bool_]:
-        """Whether the cells of rows are defined."""
-        return self._defined(np.asarray(self._rows(rows), dtype=np.uint64))
-
-    def __repr__(self) -> str:
-        from ._repr import column_text
-
-        return column_text(self)
-
-
-def _can_fill(out: npt.NDArray[Any], dtype: np.dtype[Any], box: Wanted) -> bool:
-    """Whether what is read can go straight to `out`."""
-    shape = (len(box.rows), *box.extent)
-    return (
-        out.dtype == dtype and dtype != object and out.shape == shape and out.flags.c_contiguous and out.flags.writeable
-    )
 
 
 def _missing(path: str, kind: str, name: str, names: Mapping[str, int]) -> str:

@@ -6,12 +6,13 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from . import _native
 from ._errors import DifferentError, UsageError
 from ._progress import following
+from ._table import Table, waiting
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -278,11 +279,11 @@ def to_hdf5(
     source: Path,
     out: Path,
     *,
-    columns: Iterable[str] = (),
-    exclude: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
     rows: slice | range | tuple[int, int] | None = None,
     where: str | None = None,
-    tables: Iterable[str] = (),
+    tables: Iterable[str] | None = None,
     compress: str = "auto",
     average: str | None = None,
     profile: str = "default",
@@ -302,14 +303,15 @@ def to_hdf5(
     max_memory: int | str = "256M",
     follow_external: bool = False,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
     publish: Callable[[str], object] | None = None,
 ) -> Summary:
     """Converts a table and its subtables to a native HDF5 file, which h5py, xarray and netCDF4 open as it is.
 
     `columns` and `exclude` are names: `DATA` of the main table, `ANTENNA/NAME` of a subtable. `rows` are rows of
-    the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`.
+    the main table, `where` a condition on its scalar columns: `'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'`; both
+    count in a view of an open table (`Table.where`), if the source is one.
     `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
     `schema` `msv4` stores visibilities, flags and weights by time, baseline, frequency and polarization.
     `hdf5` is the oldest HDF5 that reads the file, `1.8` for readers such as pyfive and jsfive.
@@ -327,6 +329,7 @@ def to_hdf5(
 
     >>> to_hdf5("my.ms", "my.h5", columns=["TIME", "UVW", "DATA"]).file_bytes
     """
+    source, columns, rows, where = _parts_of(source, columns, rows, where)
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
     words += _option("--checksum", checksum)
     words += _option("--average", average) + _option("--profile", profile) + _option("--hdf5", hdf5)
@@ -344,11 +347,11 @@ def to_hdf5(
 def plan(
     source: Path,
     *,
-    columns: Iterable[str] = (),
-    exclude: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] | None = None,
     rows: slice | range | tuple[int, int] | None = None,
     where: str | None = None,
-    tables: Iterable[str] = (),
+    tables: Iterable[str] | None = None,
     compress: str = "auto",
     average: str | None = None,
     profile: str = "default",
@@ -361,9 +364,10 @@ def plan(
     max_memory: int | str = "256M",
     follow_external: bool = False,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
 ) -> Plan:
     """What `to_hdf5` with these options would do, and how much space, memory and time it would take; writes nothing."""
+    source, columns, rows, where = _parts_of(source, columns, rows, where)
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, None)
     words += _option("--average", average) + _option("--profile", profile) + _option("--hdf5", hdf5)
     words += _option("--schema", schema)
@@ -417,7 +421,7 @@ def to_ms(
     threads: int = 0,
     follow_external: bool = False,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Summary:
     """Writes a casacore table from a native HDF5 file, or from another table; a MeasurementSet from a tree of MSv4.
@@ -469,7 +473,7 @@ def pack(
     overwrite: bool = False,
     sync: Sync = "behind",
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Packed:
     """Puts the files of a table and of its subtables into containers, byte for byte.
@@ -494,7 +498,7 @@ def unpack(
     overwrite: bool = False,
     sync: Sync = "behind",
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Packed:
     """Takes the files of a table out of their containers. Errors and interrupts are those of `to_hdf5`."""
@@ -510,7 +514,7 @@ def verify(
     where: str | None = None,
     follow_external: bool = False,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Comparison:
     """Compares two sources value by value, however they are stored; or one with the digests and checksums in it.
@@ -560,11 +564,11 @@ def lint(file: Path) -> Findings:
 def digest(
     source: Path,
     *,
-    columns: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
     hash: Hash = "blake3",
     follow_external: bool = False,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Digests:
     """The fingerprints of what a source holds, which do not depend on how it is stored.
@@ -594,12 +598,20 @@ def info(
     *,
     follow_external: bool = False,
     lock: bool = True,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
 ) -> Info:
-    """Tables, columns, data managers, chunks of a source; or the files of a container, or arrays."""
+    """Tables, columns, data managers, chunks of a source; or the files of a container, or arrays.
+
+    Of a view, the main table has its rows and columns; `document` says how the whole table is stored.
+
+    >>> info("my.ms").tables["."].columns["DATA"].manager
+    """
     words = _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
-    document = call("info", words, [source], None)
+    document = call("info", words, [source.path if isinstance(source, Table) else source], None)
     tables = {name: _table_info(table) for name, table in document.get("tables", {}).items()}
+    if isinstance(source, Table) and source.is_view:
+        whole = tables["."]
+        tables["."] = replace(whole, rows=source.nrows, columns={name: whole.columns[name] for name in source})
     return Info(tables, document)
 
 
@@ -629,7 +641,7 @@ def follow(
     poll: float = 0.05,
     fsync: bool = False,
     overwrite: bool = False,
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
 ) -> Followed:
     """Keeps a live HDF5 file in step with a table that another program is writing, until Ctrl-C; with `until_closed`
     until no other program has the table open; with `idle` until nothing has changed for so many seconds.
@@ -656,7 +668,7 @@ def finalize(
     sync: Sync = "behind",
     threads: int = 0,
     max_memory: int | str = "256M",
-    lock_timeout: float = 60.0,
+    lock_timeout: float | None = 60.0,
     progress: Progress = None,
 ) -> Summary:
     """Makes a file for the archive from a live file that is no longer written to; without `out` it takes its place.
@@ -671,12 +683,36 @@ def finalize(
     return _summary(call("finalize", words, [live] if out is None else [live, out], progress))
 
 
-def _to_hdf5_words(
-    columns: Iterable[str],
-    exclude: Iterable[str],
+_Chosen: TypeAlias = tuple[Path, Iterable[str] | None, slice | range | tuple[int, int] | None, str | None]
+
+
+def _parts_of(
+    source: Path,
+    columns: Iterable[str] | None,
     rows: slice | range | tuple[int, int] | None,
     where: str | None,
-    tables: Iterable[str],
+) -> _Chosen:
+    """The path of a view, and what the options say of its columns and rows, those of the call included."""
+    if not isinstance(source, Table) or not source.is_view:
+        return source, columns, rows, where
+    view = source if where is None else source.where(where)
+    if rows is not None:
+        view = view.rows(slice(*rows) if isinstance(rows, tuple) else slice(rows.start, rows.stop, rows.step))
+    chosen = view._chosen()
+    if not chosen.is_described:
+        raise UsageError(
+            f"{view.path}: rows of a file are those of a condition or a range, in their order; read columns of others"
+        )
+    condition = " && ".join(f"({one})" for one in chosen.conditions) or None
+    return view.path, chosen.names if columns is None else columns, chosen.bounds, condition
+
+
+def _to_hdf5_words(
+    columns: Iterable[str] | None,
+    exclude: Iterable[str] | None,
+    rows: slice | range | tuple[int, int] | None,
+    where: str | None,
+    tables: Iterable[str] | None,
     compress: str,
     appendable: bool,
     restorable: bool,
@@ -697,13 +733,17 @@ def _rows(rows: slice | range | tuple[int, int]) -> str:
     else:
         start, stop = rows.start or 0, rows.stop
         if rows.step not in (None, 1):
-            raise ValueError(f"rows have no step: {rows}")
+            raise UsageError(f"rows have no step: {rows}")
     if start is None or stop is None or start < 0 or stop < start:
-        raise ValueError(f"rows need a first and a last row, counted from 0: {rows}")
+        raise UsageError(
+            f"rows need a first and a last row, counted from 0, not {rows}; open_table(…).rows needs neither"
+        )
     return f"{start}..{stop}"
 
 
-def _repeated(option: str, values: Iterable[str]) -> list[str]:
+def _repeated(option: str, values: Iterable[str] | None) -> list[str]:
+    if values is None:
+        return []
     if isinstance(values, str):
         raise TypeError(f"a list of names is expected, not the string {values!r}")
     return [word for value in values for word in (option, value)]
@@ -717,15 +757,25 @@ def _option(option: str, value: object) -> list[str]:
     return [] if value is None else [f"{option}={value}"]
 
 
-def _locking(lock: bool, timeout: float) -> list[str]:
-    return [f"--lock-timeout={timeout}"] if lock else ["--no-lock"]
+def _locking(lock: bool, timeout: float | None) -> list[str]:
+    seconds = waiting(lock, timeout)
+    return ["--no-lock"] if seconds is None else [f"--lock-timeout={seconds}"]
 
 
 def call(verb: str, words: list[str], paths: list[Path], progress: Progress) -> dict[str, Any]:
-    with following(progress, verb) as report:
-        _, document = _native.call([verb, *words, "--", *(os.fspath(path) for path in paths)], report)
-    parsed: dict[str, Any] = json.loads(document)
+    """The document that a verb prints."""
+    parsed: dict[str, Any] = json.loads(_printed(verb, words, paths, progress))
     return parsed
+
+
+def documents(verb: str, words: list[str], paths: list[Path], progress: Progress) -> list[dict[str, Any]]:
+    """The documents that a verb prints, one on a line."""
+    return [json.loads(line) for line in _printed(verb, words, paths, progress).splitlines()]
+
+
+def _printed(verb: str, words: list[str], paths: list[Path], progress: Progress) -> str:
+    with following(progress, verb) as report:
+        return _native.call([verb, *words, "--", *(os.fspath(path) for path in paths)], report)[1]
 
 
 def _summary(document: dict[str, Any]) -> Summary:

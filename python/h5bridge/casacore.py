@@ -22,9 +22,10 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from ._column import Column
 from ._errors import Error, UnsupportedError, UsageError
 from ._indexing import wanted
-from ._table import Column, Table, open_table
+from ._table import Table, open_table
 
 __all__ = ["TableError", "table", "tablecolumn", "tablerow", "taql"]
 
@@ -111,7 +112,7 @@ class table:
         self.close()
 
     def __len__(self) -> int:
-        return self._table.rows
+        return self._table.nrows
 
     def __str__(self) -> str:
         return self._path
@@ -125,15 +126,15 @@ class table:
 
     def nrows(self) -> int:
         """The number of rows."""
-        return self._table.rows
+        return self._table.nrows
 
     def ncols(self) -> int:
         """The number of columns."""
-        return len(self._table.columns)
+        return len(self._table)
 
     def colnames(self) -> list[str]:
         """The names of the columns."""
-        return list(self._table.columns)
+        return list(self._table)
 
     def info(self) -> dict[str, str]:
         """`type`, `subType` and `readme`."""
@@ -484,7 +485,7 @@ class table:
     def getdesc(self, actual: bool = True) -> dict[str, Any]:
         """The descriptions of all columns, and the keywords. Hypercolumn definitions are not known, and left empty."""
         self._check_actual(actual)
-        found: dict[str, Any] = {name: self.getcoldesc(name) for name in self._table.columns}
+        found: dict[str, Any] = {name: self.getcoldesc(name) for name in self._table}
         found["_define_hypercolumn_"] = {}
         found["_keywords_"] = self.getkeywords()
         found["_private_keywords_"] = self._like_casacore(self._table.private_keywords)

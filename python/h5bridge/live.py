@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from ._column import DTYPES
 from ._indexing import wanted
-from ._table import DTYPES
 
 _TYPES = {dtype: name for name, dtype in DTYPES.items() if dtype != object}
 
@@ -272,48 +272,56 @@ class Reader(Mapping[str, "LiveTable"]):
         return f"<h5bridge.live.Reader {self.path}: {', '.join(self._tables)}>"
 
 
-class LiveTable:
-    """A table of a live file. Its rows are those that were committed when `refresh` or `wait` last looked."""
+class LiveTable(Mapping[str, "LiveColumn"]):
+    """A table of a live file: a mapping of its columns, as `h5bridge.Table` is. Its rows are those that were committed
+    when `refresh` or `wait` last looked."""
 
     def __init__(self, reader: Reader, number: int, name: str) -> None:
         self.name = name
         """`MAIN`, `ANTENNA`, `A/B`."""
-        self.rows = 0
+        self.nrows = 0
         """Rows that were committed at the last look."""
         self._reader = reader
         self._number = number
         self._known = {column["name"]: column for column in reader._native.columns(number)}
         self.refresh()
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(self._known)
-
     def refresh(self) -> int:
         """Looks how many rows are committed now, and returns their number."""
-        self.rows = self._reader._native.refresh(self._number)
-        return self.rows
+        self.nrows = self._reader._native.refresh(self._number)
+        return self.nrows
 
     def wait(self, timeout: float | None = None, *, poll: float = 0.01) -> int:
         """Waits until there are more rows than at the last look, at most `timeout` seconds; returns their number.
         `poll` is the time between two looks, in seconds."""
-        before = self.rows
+        before = self.nrows
         end = None if timeout is None else time.monotonic() + timeout
         while self.refresh() <= before:
             if end is not None and time.monotonic() >= end:
                 break
             time.sleep(poll)
-        return self.rows
+        return self.nrows
 
     def __getitem__(self, name: str) -> LiveColumn:
         return LiveColumn(self, self._known[name])
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
     def __len__(self) -> int:
-        return self.rows
+        """The number of columns; `nrows` is that of rows."""
+        return len(self._known)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"<h5bridge.live.LiveTable {self.name}: {self.rows} rows, columns {', '.join(self._known)}>"
+        return f"<h5bridge.live.LiveTable {self.name}: {self.nrows} rows, columns {', '.join(self._known)}>"
 
 
 class LiveColumn:
@@ -330,13 +338,16 @@ class LiveColumn:
     def shape(self) -> tuple[int | None, ...]:
         """`(row, ...)`; None where cells have several shapes."""
         cell = self._known["cell"]
-        return (self._table.rows, *(cell if cell is not None else (None,) * len(self._known["shapes"][0])))
+        return (self._table.nrows, *(cell if cell is not None else (None,) * len(self._known["shapes"][0])))
+
+    def __len__(self) -> int:
+        return self._table.nrows
 
     def __getitem__(self, key: Any) -> Any:
         cell = self._known["cell"]
         if cell is None:
             raise ValueError(f"column {self.name} has cells of several shapes: `cell` reads them one by one")
-        box = wanted(key, (self._table.rows, *cell))
+        box = wanted(key, (self._table.nrows, *cell))
         first, last = _hull(box.rows)
         block = self._table._reader._native.read(self._table._number, self.name, first, last)
         rows = np.asarray(box.rows, dtype=np.intp) - first
@@ -346,7 +357,7 @@ class LiveColumn:
 
     def cell(self, row: int) -> Any:
         """The cell of a row; None if it is undefined."""
-        rows = self._table.rows
+        rows = self._table.nrows
         if not -rows <= row < rows:
             raise IndexError(f"row {row} of {rows}")
         cell = self._table._reader._native.cell(self._table._number, self.name, row % rows)

@@ -14,23 +14,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xarray import Dataset, DataTree, Variable
+from xarray import Dataset, DataTree, Variable, open_dataset
 from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, CachingFileManager
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
 from . import _msv4, _native
-from ._errors import NotFoundError, UsageError
-from ._indexing import wanted
-from ._table import DTYPES
+from ._column import DTYPES
+from ._errors import Error, NotFoundError, UsageError
+from ._indexing import Rows, runs, wanted
+from ._measures import STOKES, fits_calendar
+from ._table import waiting
 
 _Array = npt.NDArray[Any]
-_Rows = range | npt.NDArray[np.uint64]
 
 
 class _Opened:
@@ -45,6 +46,7 @@ class _Opened:
         self.groups: dict[str, _Group] = {"/": _Group(outline["attributes"])}
         for table in tables:
             self._add_table(table)
+        self._add_names()
         self.default: str = next(table["group"] for table in tables if table["table"] == self._source.table)
 
     def _add_table(self, table: dict[str, Any]) -> None:
@@ -62,11 +64,34 @@ class _Opened:
                 name = dataset["path"].rsplit("/", 1)[-1]
                 self.groups[home].parts[name] = (
                     _Described(table, column, dataset),
-                    {name: _alone(value) for name, value in attributes.items()},
+                    _once({name: _alone(value) for name, value in attributes.items()}),
                 )
         for scale, values, attributes in table["coordinates"]:
             home, _, name = f"{path}/{scale}".rpartition("/")
             self.groups[home].scales[name] = values, attributes
+
+    def _add_names(self) -> None:
+        """The coordinates with the names of correlations and antennas."""
+        for group in self.groups.values():
+            for scale, (values, _) in list(group.scales.items()):
+                if scale.startswith("corr_") and not isinstance(values, _Count):
+                    group.names[f"{scale}_name"] = scale, np.array([_correlation(int(code)) for code in values])
+        antennas = self.groups.get("/ANTENNA")
+        if antennas is None or "NAME" not in antennas.parts:
+            return
+        described = antennas.parts["NAME"][0]
+        if described.part != "data" or not described.is_text or len(described.shape) != 1:
+            return
+        try:
+            texts = described.read(self, range(described.rows), (), ())
+        except Error:
+            # whoever reads the column is told
+            return
+        names = np.array([*texts, ""], dtype=str)
+        for group in self.groups.values():
+            for column in sorted(_ANTENNAS & set(group.parts)):
+                if group.parts[column][0].is_scalar_int:
+                    group.names[f"{column}_NAME"] = column, names
 
     @property
     def source(self) -> _native.Source:
@@ -95,11 +120,34 @@ class _Group:
         self.attributes = {name: _alone(value) for name, value in attributes.items()}
         self.scales: dict[str, tuple[_Array | _Count, dict[str, Any]]] = {}
         self.parts: dict[str, tuple[_Described, dict[str, Any]]] = {}
+        self.names: dict[str, tuple[str, _Array]] = {}
+        """By coordinate: the scale that the names are of; or the column with numbers of the names, whose last is for
+        numbers that have none."""
 
 
 def _alone(value: Any) -> Any:
     """The element of a list or an array that has only one: netCDF does not tell them apart."""
     return value[0] if not isinstance(value, str) and np.ndim(value) and len(value) == 1 else value
+
+
+_SAID = {"QuantumUnits": "units", "UNIT": "units", "MEASINFO.type": "measure_type", "MEASINFO.Ref": "measure_ref"}
+"""Keywords of casacore, and the attributes that say the same."""
+_EPOCHS = {"s": "seconds since 1858-11-17", "d": "days since 1858-11-17"}
+"""Units of epochs by the conventions CF, which xarray decodes."""
+_ANTENNAS = {"ANTENNA1", "ANTENNA2", "ANTENNA_ID"}
+
+
+def _once(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes without those that repeat another."""
+    return {
+        name: value
+        for name, value in attributes.items()
+        if name not in _SAID or _SAID[name] not in attributes or set(np.ravel(value)) != {attributes[_SAID[name]]}
+    }
+
+
+def _correlation(code: int) -> str:
+    return STOKES[code] if 0 < code < len(STOKES) else str(code)
 
 
 class _Described:
@@ -116,10 +164,11 @@ class _Described:
         self.chunk: tuple[int, ...] | None = None if dataset["chunk"] is None else tuple(dataset["chunk"])
         self.is_text: bool = dataset["type"] == "string"
         self.dtype: np.dtype[Any] = DTYPES[dataset["type"]]
+        self.is_scalar_int = self.part == "data" and len(self.shape) == 1 and self.dtype.kind in "iu"
         # one that says which cells are defined is there if some are not
         self.has_undefined = any(other["part"] == "defined" for other in column["datasets"])
 
-    def read(self, opened: _Opened, rows: _Rows, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
+    def read(self, opened: _Opened, rows: Rows, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
         """A box of the dataset: `rows` of its first axis, and from `start` on `extent` of the others."""
         if not len(rows) or 0 in extent:
             return np.empty((len(rows), *extent), self.dtype)
@@ -129,7 +178,7 @@ class _Described:
             if isinstance(rows, range):
                 return cells.read(rows.start, rows.stop, region)
             return cells.read_at(rows, region)
-        blocks = [self._block(opened, run, start, extent) for run in _runs(rows)]
+        blocks = [self._block(opened, run, start, extent) for run in runs(rows)]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def _block(self, opened: _Opened, rows: range, start: tuple[int, ...], extent: tuple[int, ...]) -> _Array:
@@ -191,17 +240,6 @@ class _Described:
         return values[first - begin : last - begin]
 
 
-def _runs(rows: _Rows) -> Iterator[range]:
-    """Rows as ranges, in their order."""
-    if isinstance(rows, range):
-        yield rows
-        return
-    numbers = rows.astype(np.int64)
-    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    for run in np.split(numbers, breaks):
-        yield range(int(run[0]), int(run[-1]) + 1)
-
-
 class _Count(BackendArray):
     """The numbers from 0 on. Most are never made: an index over all rows is not always wanted."""
 
@@ -247,6 +285,20 @@ class _LazyArray(BackendArray):
         return found
 
 
+class _NamesArray(_LazyArray):
+    """The names that a column of numbers stands for."""
+
+    def __init__(self, manager: Any, described: _Described, names: _Array) -> None:
+        super().__init__(manager, described)
+        self.names = names
+        self.dtype = names.dtype
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        numbers = super()._read(key)
+        last = len(self.names) - 1
+        return self.names[np.where((numbers >= 0) & (numbers < last), numbers, last)]
+
+
 class _Store(AbstractDataStore):
     """A group of the tree, for xarray's decoders."""
 
@@ -271,8 +323,29 @@ class _Store(AbstractDataStore):
             if described.chunk is not None:
                 encoding["chunksizes"] = described.chunk
                 encoding["preferred_chunks"] = dict(zip(described.dims, described.chunk, strict=True))
-            found[name] = Variable(described.dims, data, dict(attributes), encoding)
+            found[name] = Variable(described.dims, data, self._with_calendar(described, attributes), encoding)
+        for name, (source, names) in group.names.items():
+            found[name] = self._named(group, source, names)
         return found
+
+    def _named(self, group: _Group, of: str, names: _Array) -> Variable:
+        if of in group.scales:
+            return Variable((of,), names, {"long_name": f"names of {of}"})
+        described = group.parts[of][0]
+        data = indexing.LazilyIndexedArray(_NamesArray(self._manager, described, names))
+        return Variable(described.dims, data, {"long_name": f"names of {of}"})
+
+    def _with_calendar(self, described: _Described, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Attributes with the unit of epochs as CF has it, unless the first or last is out of its range: xarray, which
+        looks at these two, would not open the dataset."""
+        unit = attributes.get("units")
+        if attributes.get("measure_type") != "epoch" or unit not in _EPOCHS or described.part != "data":
+            return dict(attributes)
+        start, extent = (0,) * (len(described.shape) - 1), described.shape[1:]
+        ends = [range(row, row + 1) for row in {0, described.rows - 1} if described.rows]
+        values = [described.read(self._manager.acquire(), row, start, extent) for row in ends]
+        has_calendar = all(fits_calendar(value, unit) for value in values)
+        return {**attributes, "units": _EPOCHS[unit]} if has_calendar else dict(attributes)
 
     def get_attrs(self) -> dict[str, Any]:
         return dict(self._group().attributes)
@@ -329,7 +402,7 @@ class H5bridgeBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
         lock: bool = True,
-        lock_timeout: float = 60.0,
+        lock_timeout: float | None = 60.0,
         follow_external: bool = False,
         **decoders: Any,
     ) -> Dataset:
@@ -354,7 +427,7 @@ class H5bridgeBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
         lock: bool = True,
-        lock_timeout: float = 60.0,
+        lock_timeout: float | None = 60.0,
         follow_external: bool = False,
         schema: str | None = None,
         partition_schema: list[str] | None = None,
@@ -402,7 +475,7 @@ def _processing_set(
     partition_schema: list[str] | None,
     drop_variables: str | Iterable[str] | None,
     lock: bool,
-    lock_timeout: float,
+    lock_timeout: float | None,
     follow_external: bool,
 ) -> dict[str, Dataset]:
     if schema != "msv4":
@@ -416,7 +489,7 @@ def _processing_set(
     return found
 
 
-def _manager(path: Any, lock: bool, lock_timeout: float, follow_external: bool) -> Any:
+def _manager(path: Any, lock: bool, lock_timeout: float | None, follow_external: bool) -> Any:
     """Opens the source when it is needed, once for all who ask for it; pickles as path and options."""
     options = _options(lock, lock_timeout, follow_external)
     name = os.fspath(path)
@@ -425,8 +498,8 @@ def _manager(path: Any, lock: bool, lock_timeout: float, follow_external: bool) 
     return CachingFileManager(_Opened, name, options, mode="r")
 
 
-def _options(lock: bool, lock_timeout: float, follow_external: bool) -> tuple[tuple[str, Any], ...]:
-    return ("lock_timeout", lock_timeout if lock else None), ("follow_external", follow_external)
+def _options(lock: bool, lock_timeout: float | None, follow_external: bool) -> tuple[tuple[str, Any], ...]:
+    return ("lock_timeout", waiting(lock, lock_timeout)), ("follow_external", follow_external)
 
 
 def _found(opened: _Opened, group: str, path: Any) -> str:
@@ -437,4 +510,21 @@ def _found(opened: _Opened, group: str, path: Any) -> str:
 
 
 def _dataset(manager: Any, path: str, drop_variables: str | Iterable[str] | None, decoders: dict[str, Any]) -> Dataset:
-    return StoreBackendEntrypoint().open_dataset(_Store(manager, path), drop_variables=drop_variables, **decoders)
+    dataset = StoreBackendEntrypoint().open_dataset(_Store(manager, path), drop_variables=drop_variables, **decoders)
+    shown = dataset.set_coords([name for name in manager.acquire().groups[path].names if name in dataset])
+    shown.set_close(dataset._close)
+    return shown
+
+
+def of_table(
+    path: str, group: str, opening: dict[str, Any], rows: Rows, columns: tuple[str, ...], options: dict[str, Any]
+) -> Dataset:
+    """Rows and columns of the table that is a group of the source at `path`."""
+    timeout = opening["lock_timeout"]
+    locking = {"lock": timeout is not None, "lock_timeout": timeout, "follow_external": opening["follow_external"]}
+    whole = open_dataset(path, engine=H5bridgeBackend, group=group, **locking, **options)
+    kept = [name for name in whole.data_vars if str(name).removesuffix("__defined") in columns]
+    chosen = slice(rows.start, rows.stop) if isinstance(rows, range) else rows.astype(np.int64)
+    found = whole[kept].isel(row=chosen)
+    found.set_close(whole.close)
+    return found

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctds_hdf5::convert::{Source as Opened, SourceTable};
+use ctds_hdf5::convert::{Predicate, Source as Opened, SourceTable};
 use ctds_hdf5::{CancelToken, ColumnInfo, ColumnKind, Locking, OpenOptions, TableKind};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -119,6 +120,16 @@ impl Source {
     fn column(&self, table: usize, column: usize) -> PyResult<Column> {
         self.found(table)?;
         Ok(Column::new(self.source.clone(), table, column))
+    }
+
+    /// Numbers (from 0, in order) of the rows of a table that satisfy `condition`, in the language
+    /// of `--where`. `table` counts from 0. Signals of the interpreter stop it.
+    fn rows_where<'py>(&self, py: Python<'py>, table: usize, condition: &str) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let predicate: Predicate = condition.parse().or_raise(py)?;
+        let (token, counts) = (CancelToken::new(), Counts::default());
+        let (source, stopped) = (self.source.clone(), token.clone());
+        let find = move || source.rows_where(table, &predicate, &stopped);
+        Ok(waited_for(py, find, &token, &counts, None)?.or_raise(py)?.into_pyarray(py))
     }
 
     /// Shape and tile shape of each hypercube of a column, slowest axis (the row) first; `table`

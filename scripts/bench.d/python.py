@@ -50,7 +50,7 @@ def main():
         column = ours[name]
         block = column[:]
         assert block.tobytes() == theirs.getcol(name).tobytes()
-        starts = np.random.default_rng(1).integers(0, max(len(ours) - 100, 1), 200)
+        starts = np.random.default_rng(1).integers(0, max(ours.nrows - 100, 1), 200)
         calls = {
             'casacore': lambda: theirs.getcol(name),
             'whole': lambda: column[:],

@@ -10,7 +10,6 @@ use super::parse::Order;
 use super::resolve::{Operand, Test, resolve};
 use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::limits;
-use crate::native::MAIN_TABLE;
 use crate::progress::Progress;
 use crate::source::row_set::RowSet;
 use crate::source::selected::Selected;
@@ -33,25 +32,45 @@ impl Source {
         rows: Option<Range<u64>>,
         progress: &dyn Progress,
     ) -> Result<()> {
-        let chosen = self.chosen(predicate, rows, progress)?;
+        let chosen = self.chosen(0, predicate, rows, progress)?;
         let SourceTable { content, .. } = &mut self.tables[0];
         *content = std::mem::replace(content, Err(Error::usage("rows are being selected")))
             .map(|whole| Selected::of(whole, chosen));
         Ok(())
     }
 
-    fn chosen(&self, predicate: &Predicate, rows: Option<Range<u64>>, progress: &dyn Progress) -> Result<RowSet> {
-        let content = self.tables[0].content()?;
+    /// Numbers, from 0 and in order, of the rows of `self.tables()[table]` that satisfy `predicate`.
+    ///
+    /// # Errors
+    /// `Usage` if the predicate does not fit the table, or there is no such table; `Interrupted`;
+    /// those of reading columns.
+    pub fn rows_where(&self, table: usize, predicate: &Predicate, progress: &dyn Progress) -> Result<Vec<u64>> {
+        if table >= self.tables.len() {
+            return Err(Error::usage(format!("table {table} does not exist")));
+        }
+        let chosen = self.chosen(table, predicate, None, progress)?;
+        Ok(chosen.ranges(0..chosen.len()).flatten().collect())
+    }
+
+    fn chosen(
+        &self,
+        table: usize,
+        predicate: &Predicate,
+        rows: Option<Range<u64>>,
+        progress: &dyn Progress,
+    ) -> Result<RowSet> {
+        let table_name = &self.tables[table].name;
+        let content = self.tables[table].content()?;
         limits::selected_rows(content.rows())?;
         let rows = rows.unwrap_or(0..content.rows());
         limits::row_range(&rows, content.rows())?;
-        let resolved = resolve(&predicate.condition, self)
+        let resolved = resolve(&predicate.condition, self, table)
             .with_context(|| Context::Other(format!("condition {:?}", predicate.text)))?;
         let mut columns = Vec::new();
         for &index in &resolved.columns {
             let info = &content.columns()[index];
             let name = info.desc.name.to_str_lossy().into_owned();
-            let cells = content.cells(index).with_context(|| column_context(MAIN_TABLE, &name))?;
+            let cells = content.cells(index).with_context(|| column_context(table_name, &name))?;
             let is_defined = info.is_always_defined();
             columns.push(Block { name, cells, is_defined, values: Values::new(info.data_type()), places: None });
         }
@@ -63,7 +82,7 @@ impl Source {
             let block = start..rows.end.min(start + BLOCK_ROWS);
             start = block.end;
             for column in &mut columns {
-                column.read(block.clone()).with_context(|| column_context(MAIN_TABLE, &column.name))?;
+                column.read(block.clone()).with_context(|| column_context(table_name, &column.name))?;
             }
             for row in 0..(block.end - block.start) as usize {
                 chosen.push(holds(&resolved.test, &columns, row) == Some(true));

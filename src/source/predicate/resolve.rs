@@ -6,6 +6,7 @@ use bstr::{BString, ByteSlice};
 use super::date;
 use super::parse::{Choice, Condition, Order, Term};
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::native::display_name;
 use crate::schema::ColumnKind;
 use crate::source::{Content, Source};
 use crate::suggest::instead;
@@ -55,20 +56,21 @@ pub(super) struct Resolved {
     pub(super) columns: Vec<usize>,
 }
 
-/// Finds the columns in the main table, and replaces names and dates by numbers.
+/// Finds the columns in the table with the index `table`, and replaces names and dates by numbers.
 ///
 /// # Errors
 /// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading
 /// subtables.
-pub(super) fn resolve(condition: &Condition, source: &Source) -> Result<Resolved> {
-    let content = source.tables[0].content()?;
-    let mut resolver = Resolver { source, content, columns: Vec::new() };
+pub(super) fn resolve(condition: &Condition, source: &Source, table: usize) -> Result<Resolved> {
+    let content = source.tables[table].content()?;
+    let mut resolver = Resolver { source, table, content, columns: Vec::new() };
     let test = resolver.condition(condition)?;
     Ok(Resolved { test, columns: resolver.columns })
 }
 
 struct Resolver<'a> {
     source: &'a Source,
+    table: usize,
     content: &'a Content,
     columns: Vec<usize>,
 }
@@ -163,7 +165,8 @@ impl Resolver<'_> {
         found.ok_or_else(|| {
             let scalars = self.content.columns().iter().filter(|info| info.desc.kind == ColumnKind::Scalar);
             let names = scalars.map(|info| info.desc.name.to_str_lossy());
-            Error::usage(format!("no scalar column {name} in MAIN{}", instead(name, names)))
+            let table = display_name(&self.source.tables[self.table].name);
+            Error::usage(format!("no scalar column {name} in {table}{}", instead(name, names)))
         })
     }
 

@@ -102,6 +102,18 @@ fn conditions_select_rows() -> Result<()> {
 }
 
 #[test]
+fn rows_of_any_table_are_found() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Source::open(make(folder.path())?)?;
+    let field = source.tables().iter().position(|table| table.name == "FIELD").expect("FIELD");
+    assert_eq!(source.rows_where(field, &"NAME == 'target'".parse()?, &())?, [1, 3]);
+    assert_eq!(source.rows_where(0, &"FIELD_ID == 'target'".parse()?, &())?, [2, 3, 7, 9]);
+    source.rows_where(field, &"TIME > 3".parse()?, &()).fails(ErrorKind::Usage, "no scalar column TIME in FIELD");
+    source.rows_where(9, &"TIME > 3".parse()?, &()).fails(ErrorKind::Usage, "table 9 does not exist");
+    Ok(())
+}
+
+#[test]
 fn only_rows_of_the_range_are_selected() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = make(folder.path())?;

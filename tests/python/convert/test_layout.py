@@ -82,8 +82,8 @@ def test_package(name, counts):
         if table == 'MAIN':
             continue    # a subtable of this name is hidden by the main table
         with h5bridge.open_table(path(name) if table == '.' else os.path.join(path(name), table)) as opened:
-            assert len(opened) == expected['rows']
-            for column in opened.columns if expected['rows'] else ():
+            assert opened.nrows == expected['rows']
+            for column in opened if expected['rows'] else ():
                 if name == 'missing' and column != 'A' or expected['columns'][column]['dtype'] == 'record':
                     continue    # not there; documents
                 found = [as_json(np.asarray(cell) if cell is not None else None) for cell in opened[column].cells()]

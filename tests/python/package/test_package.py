@@ -92,12 +92,12 @@ def check_whole(column, expected, type_name, counts):
 def check_table(path, ours, counts, skipped=(), done=None):
     done = set() if done is None else done
     table = Casacore(path, ack=False)
-    assert (ours.rows, list(ours.columns)) == (table.nrows(), table.colnames())
+    assert (ours.nrows, list(ours)) == (table.nrows(), table.colnames())
     for name in table.colnames():
         if name not in skipped:
             try:
                 column = ours[name]
-                column.defined([0] if len(ours) else [])
+                column.defined([0] if ours.nrows else [])
             except h5bridge.UnsupportedError:
                 assert ours[name].manager not in support.MANAGERS
                 counts['unsupported columns'] += 1
@@ -129,7 +129,7 @@ def test_odd_strings():
     for case, table in support.convertible():
         if case == 'odd_strings':
             with h5bridge.open_table(os.path.join(support.TESTDATA, case, table)) as ours:
-                texts = {str(text) for name in ours.columns for cell in ours[name].cells() for text in np.ravel(cell)}
+                texts = {str(text) for column in ours.values() for cell in column.cells() for text in np.ravel(cell)}
             assert any(b'\xff\xfe\x80Q' in text.encode('utf-8', 'surrogateescape') for text in texts)
             return
     pytest.fail('testdata has no odd strings')
@@ -246,7 +246,7 @@ def test_tables(tmp_path):
             data = table['DATA']
             assert table.type == 'Measurement Set' and table.name == 'MAIN'
             assert data.shape == (210, 16, 4) and data.dtype == np.complex64 and data.ndim == 3
-            assert table['TIME'].unit == 's' and table['TIME'].measure == 'epoch'
+            assert table['TIME'].unit == 's' and table['TIME'].measure.type == 'epoch'
             names = table.subtables['ANTENNA']['NAME'][:]
             assert names[0] == 'A00' and isinstance(names[0], str)
             with h5bridge.open_table(os.path.join(path, 'ANTENNA')) as antenna:
@@ -280,7 +280,7 @@ def test_verbs(tmp_path):
     assert packed.files == h5bridge.unpack(tmp_path / 'p.h5', tmp_path / 'q.ms').files
     found = h5bridge.info(DEMO)
     assert found.tables['.'].columns['DATA'].shape == (16, 4) or found.tables['.'].columns['DATA'].shape is None
-    assert found.tables['ANTENNA'].rows == len(h5bridge.open_table(DEMO).subtables['ANTENNA'])
+    assert found.tables['ANTENNA'].rows == h5bridge.open_table(DEMO).subtables['ANTENNA'].nrows
     part = h5bridge.to_hdf5(DEMO, tmp_path / 'part.h5', columns=['TIME', 'DATA'], rows=slice(10, 20), compress='none')
     assert part.rows == 10 and part.digest is None
     with h5py.File(tmp_path / 'part.h5') as file, ct.table(DEMO, ack=False) as table:
@@ -516,7 +516,7 @@ def test_threads(big_ms, tmp_path):
                 rng = np.random.default_rng(seed)
                 for _ in range(20):
                     name = rng.choice(list(expected))
-                    start = int(rng.integers(0, len(table) - 60))
+                    start = int(rng.integers(0, table.nrows - 60))
                     if table[name][start:start + 50].tobytes() != expected[name][start:start + 50].tobytes():
                         wrong.append((name, start))
             threads = [threading.Thread(target=read, args=(seed,)) for seed in range(50)]
@@ -698,7 +698,7 @@ sys.stdin.read()
             h5bridge.open_table(path, lock_timeout=0.3)
         assert 0.2 < time.monotonic() - start < 20 and isinstance(caught.value, BlockingIOError)
         with h5bridge.open_table(path, lock=False) as table:
-            assert len(table) == 210
+            assert table.nrows == 210
         found = subprocess.run([sys.executable, '-c', f'''
 import os, signal, threading, time, h5bridge
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -739,7 +739,7 @@ def test_live(tmp_path):
         found = subprocess.run([sys.executable, '-c', f'''
 from h5bridge import live
 main = live.Reader({str(path)!r})["MAIN"]
-print(main.rows, main["DATA"][-1, 1:].tolist(), main["NAME"][:].tolist(), main["ODD"].cell(1))
+print(main.nrows, main["DATA"][-1, 1:].tolist(), main["NAME"][:].tolist(), main["ODD"].cell(1))
 '''], capture_output=True, text=True, timeout=60)
         assert found.stdout == f"2 {data[1, 1:].astype('c8').tolist()} ['a', 'bé'] None\n", found.stderr
         writer.append('MAIN', TIME=[3.], NAME=['c'], DATA=data[2:], FLAG=np.zeros((1, 3, 2), bool), ODD=[np.zeros(3)])
@@ -760,7 +760,7 @@ print(main.rows, main["DATA"][-1, 1:].tolist(), main["NAME"][:].tolist(), main["
     with live.Writer.reopen(path) as writer:
         writer.append('ANTENNA', NAME=['A1', 'A2'])
     with h5bridge.open_table(path) as table:
-        assert table['DATA'][:].tobytes() == data.astype('c8').tobytes() and len(table.subtables['ANTENNA']) == 3
+        assert table['DATA'][:].tobytes() == data.astype('c8').tobytes() and table.subtables['ANTENNA'].nrows == 3
         assert [None if cell is None else len(cell) for cell in table['ODD'].cells()] == [2, None, 3]
     final = h5bridge.finalize(path, tmp_path / 'final.h5')
     assert final.rows in (0, 3) and h5bridge.verify(path, tmp_path / 'final.h5')

@@ -100,7 +100,7 @@ url, ms, out = sys.argv[1:]
 with h5bridge.open_table(url) as table, ct.table(ms, ack=False) as theirs:
     for name in ("DATA", "TIME", "UVW", "FLAG"):
         assert np.array_equal(table[name][:], theirs.getcol(name)), name
-    assert table.path == url and len(table) == theirs.nrows()
+    assert table.path == url and table.nrows == theirs.nrows()
 with h5bridge.open_table(url + "/ANTENNA") as table, ct.table(ms + "/ANTENNA", ack=False) as theirs:
     assert list(table["NAME"][:]) == theirs.getcol("NAME")
 assert h5bridge.info(url).tables["."].rows == 210
