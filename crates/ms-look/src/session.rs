@@ -585,7 +585,7 @@ mod tests {
         // the antennas are known before the first row
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Antennas) {
             let empty = session.frame(&request(kind)).unwrap();
-            assert!(empty.is_complete() && empty.plot.note.contains("no row is selected"), "{kind:?}");
+            assert!(empty.is_complete() && empty.plot.note.contains("the table has no rows"), "{kind:?}");
         }
         session.set_block_bytes(700);
         let mut etags = std::collections::BTreeSet::new();
