@@ -244,7 +244,7 @@ def _draw_points(x: npt.NDArray[Any], y: npt.NDArray[Any], counts: Any, norm: An
     lines, columns = lines[order], columns[order]
     centres = ((edges[:-1] + edges[1:]) / 2 for edges in (x, y))
     across, up = (of[at] for of, at in zip(centres, (columns, lines), strict=True))
-    ax.scatter(across, up, 9, counts.data[lines, columns], "s", norm=norm, linewidths=0)
+    ax.scatter(across, up, s=9, c=counts.data[lines, columns], marker="s", norm=norm, linewidths=0)
     ax.set_xlim(x[0], x[-1])
     ax.set_ylim(y[0], y[-1])
 

@@ -484,7 +484,8 @@ impl Group {
         self.written()?.rename(old, new).with_context(|| self.path_of(old))
     }
 
-    /// Why links or attributes are missing, of a file that is [salvaged](super::File::open_to_salvage).
+    /// Why links or attributes are missing, of a file that is
+    /// [salvaged](super::File::open_to_salvage).
     pub(crate) fn damage(&self) -> Option<Error> {
         match &self.at {
             Handle::Library(_) => None,

@@ -109,7 +109,8 @@ impl HeaderBlock {
 pub(crate) fn set_slowest_extent(file: &dyn WriteAt, at: u64, extent: u64) -> Result<()> {
     let set = || -> Result<()> {
         let block = HeaderBlock::read(file, at)?;
-        let mut block = block.ok_or_else(|| Error::unsupported("an object header of another version"))?;
+        let mut block =
+            block.ok_or_else(|| Error::unsupported("an object header of version 2 is expected, found is another"))?;
         block.set_slowest_extent(extent)?;
         block.write(file)
     };

@@ -23,7 +23,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// For a file that is salvaged.
+    /// Notes about a file that is salvaged.
     pub(crate) fn salvaging() -> Self {
         Notes { damage: Some(Vec::new()), ..Notes::default() }
     }

@@ -225,7 +225,7 @@ fn dense(
     Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
-/// Why a group in that of a table is no whole column: members are damaged, or those of a processing
+/// Why a group in that of a table is not a whole column: members are damaged, or those of a processing
 /// set.
 pub(super) fn rest_of_column(group: &Group) -> Option<Error> {
     let (row_cube, row_index) = row_map();

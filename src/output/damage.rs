@@ -25,8 +25,8 @@ pub struct Damage {
     /// the whole column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Range<u64>>,
-    /// What a native HDF5 file says about the table or column, if it is damaged and the cells are
-    /// read without it: the `description` below `_ctds`, the `group` of a table with its links and
+    /// The part of a native HDF5 file that describes the table or column, if it is damaged and the
+    /// cells are read without it: the `description` below `_ctds`, the `group` of a table with its links and
     /// attributes, the `attributes` of a column, a `dimension scale NAME`, the `root group`. Or the
     /// `values` of a column, if they differ from its digest. `None` if cells cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,8 +45,8 @@ impl Damage {
         Damage { table: table.to_owned(), column: None, rows: None, part: None, file: None, reason: error.to_string() }
     }
 
-    /// Describes the damage of what a native HDF5 file says about a table, or about a column of it;
-    /// `error` is the reason.
+    /// Describes the damage of a part of a native HDF5 file that describes a table, or a column of
+    /// it; `error` is the reason.
     pub(crate) fn of_part(table: &str, column: Option<&str>, part: &str, error: &Error) -> Self {
         Damage { column: column.map(str::to_owned), part: Some(part.to_owned()), ..Self::of_table(table, error) }
     }

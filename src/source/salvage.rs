@@ -22,7 +22,7 @@ use crate::value::Values;
 
 /// Rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
-/// What [`Damage`] calls values that are other than those of the digest.
+/// Name in [`Damage`] of values that are other than those of the digest.
 const VALUES: &str = "values";
 /// Elements read together, approximately.
 const BLOCK_BYTES: u64 = 4 << 20;

@@ -134,7 +134,7 @@ impl Source {
     }
 
     /// Opens the source at `path` to be [salvaged](Self::salvage): what a native HDF5 file says
-    /// about its tables may be damaged as well, which is [damage](Self::damage), too.
+    /// about its tables may be damaged as well, which is also [damage](Self::damage).
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -241,7 +241,7 @@ fn beam(beam: &Record) -> Option<[f64; 3]> {
     (major > 0. && minor > 0.).then_some([major, minor, degrees("positionangle")?])
 }
 
-/// To a thousandth, without trailing zeros.
+/// Rounded to a thousandth, without trailing zeros.
 fn rounded(value: f64) -> f64 {
     (value * 1000.).round() / 1000.
 }

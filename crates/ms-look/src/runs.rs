@@ -47,7 +47,7 @@ impl Runs {
         self.0.bytes()
     }
 
-    /// For each bin, whether a run begins with it.
+    /// Marks the bins with which a run begins.
     pub(crate) fn starts(&self) -> Vec<bool> {
         let spans = self.0.spans();
         let steps: Vec<f64> = spans.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
@@ -65,7 +65,7 @@ fn gaps(steps: &[f64]) -> Vec<bool> {
     steps.iter().map(|&step| step > GAP * usual).collect()
 }
 
-/// For each of these ascending places, whether a run begins with it, after a gap.
+/// Marks those of the ascending places with which a run begins, after a gap.
 pub(crate) fn starts_of(places: &[f64]) -> Vec<bool> {
     let steps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
     std::iter::once(true).chain(gaps(&steps)).take(places.len()).collect()

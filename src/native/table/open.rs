@@ -35,7 +35,7 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
 }
 
-/// As [`is_native`], and true of an HDF5 file in which damage hides it.
+/// Also true, unlike [`is_native`], of an HDF5 file in which damage hides it.
 pub(crate) fn may_be_native(path: &Path) -> Result<bool> {
     let is_hdf5 = || FileSource::open(path).and_then(|file| h5::is_hdf5(&file)).unwrap_or(false);
     is_native(path).or_else(|error| if error.is_damage() && is_hdf5() { Ok(true) } else { Err(error) })

@@ -39,10 +39,11 @@ impl Source {
         Ok(())
     }
 
-    /// Numbers, from 0 and in order, of the rows of `self.tables()[table]` that satisfy `predicate`.
+    /// Numbers, from 0 and in order, of the rows of `self.tables()[table]` that satisfy
+    /// `predicate`.
     ///
     /// # Errors
-    /// `Usage` if the predicate does not fit the table, or there is no such table; `Interrupted`;
+    /// `Usage` if the predicate does not fit the table, or the table does not exist; `Interrupted`;
     /// those of reading columns.
     pub fn rows_where(&self, table: usize, predicate: &Predicate, progress: &dyn Progress) -> Result<Vec<u64>> {
         if table >= self.tables.len() {

@@ -84,7 +84,7 @@ def test_i_typed_and_was_told(typed, kind, words, table):
         eval(typed, {'table': table, 'h5bridge': h5bridge, 'os': os})
 
 
-def test_none_is_no_surprise(tmp_path):
+def test_none_counts_as_the_default(tmp_path):
     """None is what an option is without it: no choice of columns, no end of waiting; never no lock."""
     made = h5bridge.to_hdf5(DEMO, tmp_path / 'a.h5', columns=None, exclude=None, tables=None, where=None, rows=None, compress=None,
                             average=None, threads=None, max_memory=None, lock_timeout=None)
@@ -186,7 +186,7 @@ def test_times_are_those_of_astropy(unit, seconds, tmp_path):
             assert column.datetime([0, 5]).tolist() == column.datetime()[[0, 5]].tolist()
 
 
-def test_times_that_are_none(tmp_path):
+def test_missing_times(tmp_path):
     with epochs(tmp_path / 'a.tab', 's', [5e9, np.nan, np.inf], 'UTC') as opened:
         assert np.isnat(opened['T'].datetime()).tolist() == [False, True, True]
     with epochs(tmp_path / 'b.tab', 's', [5e9, 1e12], 'UTC') as opened:

@@ -412,7 +412,7 @@ def area(page, kind):
 
 
 @pytest.mark.parametrize('width', [700, 1280])
-def test_lines_are_not_covered_by_what_bins_hold(chromium, server, width, tmp_path):
+def test_lines_are_visible_over_their_bins(chromium, server, width, tmp_path):
     """No band from the smallest to the largest value of each bin; the axis is that of the lines, and phases are points."""
     kinds = ['amp_time', 'spectrum', 'phase_time']
     with opened(chromium, server, plots('my.h5', plots=','.join(kinds)), width=width) as page:

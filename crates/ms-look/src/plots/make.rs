@@ -44,7 +44,7 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
     Frame { plot, arrays, session: progress.session }
 }
 
-/// What the note says of the values: that nothing is flagged, or that the rows have no values.
+/// Words for the note: that nothing is flagged, or that the rows have no values.
 fn of_values(request: &Request, arrays: &[Array]) -> &'static str {
     let values = arrays.iter().find(|array| matches!(array.name, "raster" | "y"));
     let Some(Numbers::F32(values)) = values.map(|array| &array.numbers) else { return "" };
@@ -131,8 +131,8 @@ impl Maker<'_> {
         }
     }
 
-    /// The antennas and fields that were chosen, or the only field, and the spectral window, for the
-    /// note of the picture.
+    /// The antennas and fields that were chosen, or the only field, and the spectral window; for
+    /// the note of the picture.
     fn chosen(&self) -> String {
         let label = |number: &i64, of: &dyn Fn(usize) -> String| usize::try_from(*number).map_or(String::new(), of);
         let list = |what: &str, numbers: &[i64], of: &dyn Fn(usize) -> String| match numbers {

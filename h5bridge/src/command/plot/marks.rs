@@ -69,7 +69,7 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
     found.into_iter().map(|(value, text)| (value / factor, text)).collect()
 }
 
-/// As [`marks`], with the numbers as they are.
+/// Marks as by [`marks`], with the numbers as they are.
 fn round_marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
     if axis.scale == "log" && low > 0. && high > 5. * low {
         return decades(low, high, count);

@@ -49,7 +49,7 @@ impl Panel {
         Panel { frame, source }
     }
 
-    /// What is plotted, and of which file.
+    /// The subject of the plot, and its file.
     pub(super) fn title(&self) -> String {
         match self.source.as_str() {
             "" => self.frame.plot.title.clone(),
