@@ -26,9 +26,10 @@ pub struct Damage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Range<u64>>,
     /// The part of a native HDF5 file that describes the table or column, if it is damaged and the
-    /// cells are read without it: the `description` below `_ctds`, the `group` of a table with its links and
-    /// attributes, the `attributes` of a column, a `dimension scale NAME`, the `root group`. Or the
-    /// `values` of a column, if they differ from its digest. `None` if cells cannot be read.
+    /// cells are read without it: the `description` below `_ctds`, the `group` of a table with its
+    /// links and attributes, the `attributes` of a column, a `dimension scale NAME`, the `root
+    /// group`. Or the `values` of a column, if they differ from its digest. `None` if cells cannot
+    /// be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The damaged file in the directory of the table, from calls that copy files without reading
