@@ -225,8 +225,8 @@ fn dense(
     Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
-/// Why a group in that of a table is not a whole column: members are damaged, or those of a processing
-/// set.
+/// Why a group in that of a table is not a whole column: members are damaged, or those of a
+/// processing set.
 pub(super) fn rest_of_column(group: &Group) -> Option<Error> {
     let (row_cube, row_index) = row_map();
     let has_grids = || FormKind::of_group(group).is_none() && group.has(row_cube) && group.has(row_index);
