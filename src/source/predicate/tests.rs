@@ -108,7 +108,9 @@ fn rows_of_any_table_are_found() -> Result<()> {
     let field = source.tables().iter().position(|table| table.name == "FIELD").expect("FIELD");
     assert_eq!(source.rows_where(field, &"NAME == 'target'".parse()?, &())?, [1, 3]);
     assert_eq!(source.rows_where(0, &"FIELD_ID == 'target'".parse()?, &())?, [2, 3, 7, 9]);
-    source.rows_where(field, &"TIME > 3".parse()?, &()).fails(ErrorKind::Usage, "no scalar column TIME in FIELD");
+    source
+        .rows_where(field, &"TIME > 3".parse()?, &())
+        .fails(ErrorKind::Usage, "no scalar column TIME in FIELD; it has NAME");
     source.rows_where(9, &"TIME > 3".parse()?, &()).fails(ErrorKind::Usage, "table 9 does not exist");
     Ok(())
 }
