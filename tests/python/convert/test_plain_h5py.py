@@ -1,5 +1,6 @@
 """examples/native_reader.py, which has h5py and numpy only, reads what python-casacore reads from the table."""
 import os
+import re
 import shutil
 
 import h5py
