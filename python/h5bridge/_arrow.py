@@ -46,6 +46,8 @@ _TYPES = {
 }
 _PARTS = {"complex": "float32", "dcomplex": "float64"}
 _MAX_ROWS = 1 << 16
+# offsets of lists have 32 bits
+_MAX_VALUES = 2**31 - 1
 # of a string whose length is not known before it is read
 _STRING_BYTES = 64
 
@@ -201,9 +203,8 @@ class _Cells:
             # so many lists of this axis has each cell, all of one length
             counts = cells[:, :axis].prod(axis=1, dtype=np.int64)
             lengths = np.repeat(cells[:, axis], counts)
-            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
             mask = pa.array(~defined) if axis == 0 and defined is not None else None
-            values = pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+            values = _list_of(pa, values, lengths, mask)
         return values
 
     def _shaped(self, values: Any, shapes: npt.NDArray[np.int64], defined: npt.NDArray[np.bool_] | None) -> Any:
@@ -219,9 +220,12 @@ class _Cells:
         return pa.StructArray.from_arrays(parts, fields=list(self.type), mask=mask)
 
 
-def _list_of(pa: Any, values: Any, counts: npt.NDArray[Any]) -> Any:
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+def _list_of(pa: Any, values: Any, counts: npt.NDArray[Any], mask: Any = None) -> Any:
+    """Lists of so many values each."""
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    if offsets[-1] > _MAX_VALUES:
+        raise UsageError(f"a batch has lists of {offsets[-1]} values, Arrow has {_MAX_VALUES} at most: fewer max_bytes")
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, mask=mask)
 
 
 def _records(column: Column, rows: slice) -> npt.NDArray[Any]:

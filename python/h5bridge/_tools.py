@@ -126,24 +126,20 @@ def repair(file: Path, *, lock_timeout: float | None = 60.0) -> Repaired:
     return Repaired(document["was_open"], document["end"], tuple(document.get("warnings", ())), document)
 
 
-def watch(
-    live: Path, *, interval: float = 1.0, count: int | None = None, alerts: Iterable[str] = ()
-) -> Iterator[dict[str, Any]]:
+def watch(live: Path, *, interval: float = 1.0, count: int | None = None) -> Iterator[dict[str, Any]]:
     """Looks at a live file every `interval` seconds, `count` times or until the loop ends: rows of each table, rates,
-    age of the last commit, flags, as `h5bridge watch --json` prints them. `alerts` are rules such as `"lag > 20 s"`;
-    the key `alerts` has what `h5bridge watch` says of those that hold at that look.
+    age of the last commit, flags, as `h5bridge watch --json` prints them. Rules for alerts are those of the command:
+    some need a memory of earlier looks.
 
-    Raises `NotFoundError`, `UnsupportedError` for a file that is not live, `UsageError` for a rule.
+    Raises `NotFoundError`, `UnsupportedError` for a file that is not live.
 
     >>> next(watch("live.h5", interval=0.1))["rows_per_second"]
     """
-    rules = [word for rule in alerts for word in ("--alert", rule)]
     looked = 0
     while count is None or looked < count:
         # two looks make rates
-        lines = documents("watch", ["--count=2", f"--interval={interval}s", *rules], [live], None)
-        look = [line for line in lines if line.get("event") == "look"][-1]
-        yield {**look, "alerts": [line for line in lines if line.get("event") == "alert"]}
+        lines = documents("watch", ["--count=2", f"--interval={interval}s"], [live], None)
+        yield [line for line in lines if line.get("event") == "look"][-1]
         looked += 1
 
 
