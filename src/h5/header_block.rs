@@ -9,7 +9,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::WriteAt;
 
 /// Signature, version, flags, four times, limits for attributes, length of the messages.
-const MOST_BEFORE_MESSAGES: usize = 34;
+const MAX_BEFORE_MESSAGES: usize = 34;
 const TIMES: Range<usize> = 6..22;
 /// Flags: the size of the length; messages have a number; limits and times are stored.
 const LENGTH_BYTES: u8 = 3;
@@ -37,7 +37,7 @@ impl HeaderBlock {
     /// # Errors
     /// `Format` if it is larger than any that is made here; those of reading.
     pub(super) fn read(file: &dyn WriteAt, at: u64) -> Result<Option<Self>> {
-        let mut head = [0; MOST_BEFORE_MESSAGES];
+        let mut head = [0; MAX_BEFORE_MESSAGES];
         file.read_at(at, &mut head)?;
         if !head.starts_with(b"OHDR\x02") {
             return Ok(None);
