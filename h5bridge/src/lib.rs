@@ -10,6 +10,7 @@ mod command;
 mod exit;
 mod interrupt;
 mod progress;
+mod prometheus;
 mod report;
 mod stderr;
 mod topics;

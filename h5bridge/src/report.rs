@@ -246,7 +246,16 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// The most memory so far, in bytes, if the system tells it.
 pub(crate) fn peak_memory() -> Option<u64> {
+    memory("VmHWM:")
+}
+
+/// The memory in use, in bytes, if the system tells it.
+pub(crate) fn resident_memory() -> Option<u64> {
+    memory("VmRSS:")
+}
+
+fn memory(field: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }

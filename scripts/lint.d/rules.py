@@ -55,7 +55,7 @@ LAYERS = [
     ['ms-look/rates', 'ms-look/session'],
     ['ms-look/alert'],
     ['ms-look/lib'],
-    ['h5bridge/exit', 'h5bridge/stderr'],
+    ['h5bridge/exit', 'h5bridge/prometheus', 'h5bridge/stderr'],
     ['h5bridge/interrupt', 'h5bridge/topics', 'h5bridge/version'],
     ['h5bridge/args'],
     ['h5bridge/report', 'h5bridge/progress'],

@@ -1,10 +1,10 @@
 //! Progress of a batch: counts of its items (jobs) by state, and the time that is left.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::ledger::{Folded, State};
 use super::manifest::Manifest;
+use crate::prometheus::{Exposition, Kind};
 
 /// Items in some state, and the bytes of their sources.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,23 +72,20 @@ impl Counts {
 
 /// Text format of Prometheus, for example for the textfile collector of a node exporter.
 pub(crate) fn prometheus(counts: &Counts) -> String {
-    let mut text = String::new();
-    let mut family = |name: &str, help: &str, samples: &[(String, f64)]| {
-        let _ = writeln!(text, "# HELP h5bridge_batch_{name} {help}\n# TYPE h5bridge_batch_{name} gauge");
-        for (labels, value) in samples {
-            let _ = writeln!(text, "h5bridge_batch_{name}{labels} {value}");
-        }
-    };
-    let by_state = |value: &dyn Fn(Count) -> u64| -> Vec<(String, f64)> {
-        let sample = |state: &State| (format!("{{state=\"{}\"}}", state.name()), value(counts.of(*state)) as f64);
-        State::ALL.iter().map(sample).collect()
-    };
-    family("items", "Items of the manifest by state.", &by_state(&|count| count.items));
-    family("source_bytes", "Bytes of the sources by state.", &by_state(&|count| count.bytes));
-    let codes: Vec<_> = counts.codes.iter().map(|(code, n)| (format!("{{code=\"{code}\"}}"), *n as f64)).collect();
-    family("unsuccessful_items", "Items that did not succeed by exit code of the last attempt.", &codes);
-    let one = |value: f64| [(String::new(), value)];
-    family("target_bytes", "Bytes of the targets.", &one(counts.file_bytes as f64));
-    family("work_seconds", "Time of the last attempts.", &one(counts.seconds));
-    text
+    let mut text = Exposition::new("h5bridge_batch_");
+    let by_state =
+        |value: fn(Count) -> u64| State::ALL.iter().map(move |state| (state.name(), value(counts.of(*state))));
+    text.labelled(Kind::Gauge, "items", "Items of the manifest by state.", "state", by_state(|count| count.items));
+    text.labelled(
+        Kind::Gauge,
+        "source_bytes",
+        "Bytes of the sources by state.",
+        "state",
+        by_state(|count| count.bytes),
+    );
+    let help = "Items that did not succeed by exit code of the last attempt.";
+    text.labelled(Kind::Gauge, "unsuccessful_items", help, "code", &counts.codes);
+    text.one(Kind::Gauge, "target_bytes", "Bytes of the targets.", counts.file_bytes);
+    text.one(Kind::Gauge, "work_seconds", "Time of the last attempts.", counts.seconds);
+    text.finish()
 }

@@ -8,9 +8,11 @@ mod grove;
 mod guard;
 mod live;
 mod live_file;
+mod metrics;
 mod news;
 mod open_files;
 mod pages;
+mod places;
 mod query;
 mod reply;
 mod server;
@@ -35,6 +37,8 @@ use self::browser::Opener;
 use self::grove::Limits;
 use self::guard::Guard;
 use self::live::Lives;
+use self::metrics::Metrics;
+use self::places::Places;
 use self::server::Server;
 use self::shared::Shared;
 use self::sources::Sources;
@@ -106,6 +110,9 @@ pub(crate) struct Args {
     /// rules
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
+    /// Answer `/metrics`, for Prometheus, and follow all live files for it
+    #[arg(long)]
+    metrics: bool,
     /// Number of threads that read and decode [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -129,7 +136,13 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let token = args.token(local)?;
     let shared = args.shared(sources, rules)?;
     let guard = Guard::new(token.as_deref(), local.port(), &args.allow_host, &args.allow_origin, &args.base_path);
-    let server = Arc::new(Server { guard, shared: Arc::clone(&shared), lives: Lives::default() });
+    let server = Arc::new(Server {
+        guard,
+        shared: Arc::clone(&shared),
+        lives: Lives::default(),
+        places: Arc::new(Places::default()),
+        metrics: args.metrics.then(Metrics::default),
+    });
     let url = guard::address(&shown_host(local, &args.allow_host), &args.base_path, token.as_deref());
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;

@@ -37,7 +37,7 @@ pub(super) struct Board {
 /// The newest state ("line") of each live file. Clients are sent changes as events, whose number,
 /// from 1, is the version.
 #[derive(Default)]
-struct Lines {
+pub(super) struct Lines {
     /// Version of the newest event. A client is sent the events with a higher one than it has.
     version: u64,
     files: BTreeMap<String, Line>,
@@ -75,10 +75,21 @@ impl Board {
             return event_stream(Body::empty());
         }
         let mut version = 0;
-        let receiver = self.lines.subscribe();
-        self.run(shared, open);
+        let receiver = self.follow(shared, open);
         let events = news::stream(receiver, move |lines| (lines.since(&mut version), false));
         event_stream(Body::pieces(events, None).keeping(place))
+    }
+
+    /// Follows all live files as long as the receiver is kept.
+    pub(super) fn follow(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) -> watch::Receiver<Lines> {
+        let receiver = self.lines.subscribe();
+        self.run(shared, open);
+        receiver
+    }
+
+    /// Name and newest state of each file.
+    pub(super) fn states(&self) -> Vec<(String, Json)> {
+        self.lines.borrow().files.iter().map(|(name, line)| (name.clone(), line.state.clone())).collect()
     }
 
     /// Does nothing if the task runs already.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use hyper::HeaderMap;
 use ms_look::Rule;
-use tokio::sync::Semaphore;
+use serde_json::Value as Json;
+use tokio::sync::{Semaphore, watch};
 
-use super::board::Board;
+use super::board::{Board, Lines};
 use super::live_file::LiveFile;
 use super::open_files::OpenFiles;
 use super::query::{self, Query};
@@ -83,6 +84,21 @@ impl Lives {
         })?;
         let file = self.files.get(shared, path, name);
         file.ok_or_else(|| refusal(503, "too many files are open; try again").into())
+    }
+
+    /// Follows all live files as long as the receiver is kept.
+    pub(super) fn follow(&self, shared: &Arc<Shared>) -> watch::Receiver<Lines> {
+        self.board.follow(shared, &self.files)
+    }
+
+    /// Name and newest state of each live file that is followed.
+    pub(super) fn states(&self) -> Vec<(String, Json)> {
+        self.board.states()
+    }
+
+    /// Event streams, and files that are open for events, plots and the board.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (MAX_STREAMS - self.streams.available_permits(), self.files.len())
     }
 
     /// Closes files without requests for a minute, until the future is dropped.

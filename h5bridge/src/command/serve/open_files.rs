@@ -44,6 +44,10 @@ impl OpenFiles {
         Some(file)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.lock_unpoisoned().len()
+    }
+
     /// Closes files without requests for a minute, until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         loop {

@@ -116,6 +116,11 @@ impl Pool {
         receiver.await.unwrap_or(Err(Lost::Busy))
     }
 
+    /// Jobs that wait for a thread.
+    pub(super) fn waiting(&self) -> usize {
+        self.shared.queue().jobs.len()
+    }
+
     /// Drops waiting jobs; returns whether all threads have ended within `patience`.
     pub(super) fn close(&self, patience: Duration) -> bool {
         let mut queue = self.shared.queue();
@@ -152,6 +157,11 @@ impl Memory {
             .unwrap_or(u32::MAX)
             .clamp(1, (Semaphore::MAX_PERMITS as u64).min(u32::MAX.into()) as u32);
         Memory { units: Arc::new(Semaphore::new(total as usize)), total }
+    }
+
+    /// Bytes that answers hold.
+    pub(super) fn held(&self) -> u64 {
+        (u64::from(self.total) - self.units.available_permits() as u64) * UNIT
     }
 
     /// The whole budget if that is less; `None` after `MEMORY_PATIENCE`.
