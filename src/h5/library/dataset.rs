@@ -15,9 +15,13 @@ use crate::error::{Error, Result};
 use crate::value::Values;
 
 #[derive(Debug, Clone)]
-pub(in crate::h5) struct Dataset(pub(super) hdf5::Dataset);
+pub(in crate::h5) struct Dataset(pub(super) sys::DatasetHandle);
 
 impl Dataset {
+    pub(super) fn new(dataset: hdf5::Dataset) -> Self {
+        Dataset(dataset.into())
+    }
+
     #[cfg(test)]
     pub(in crate::h5) fn raw(&self) -> &hdf5::Dataset {
         &self.0

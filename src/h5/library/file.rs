@@ -10,7 +10,7 @@ use hdf5::plist::file_access::LogFlags;
 use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
-use super::super::error::{Hdf5Result, from_hdf5};
+use super::super::error::Hdf5Result;
 use super::super::sys::{self, Mode};
 use super::super::{ALIGNED_BYTES, Bounds, FileKind, live};
 use super::{Dataset, Group};
@@ -121,7 +121,7 @@ impl File {
 
     /// As [`group_at`](Self::group_at).
     pub(in crate::h5) fn dataset_at(&self, address: u64) -> Result<Dataset> {
-        sys::open_dataset_at(&self.0, address).map(Dataset)
+        sys::open_dataset_at(&self.0, address).map(Dataset::new)
     }
 
     /// Hands changes in libhdf5's memory to the operating system.
@@ -149,22 +149,30 @@ impl File {
     }
 
     /// If `writable`, also releases the exclusive lock, which child processes might still hold.
+    ///
+    /// # Errors
+    /// Those of writing what libhdf5 has in memory, also of datasets that were closed before.
     pub(in crate::h5) fn close(self, writable: bool) -> Result<()> {
         let file = self.0;
-        if let Err(error) = file.flush() {
-            // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it
-            // go. So the file stays open until the program ends.
+        let number = sys::file_number(&file)?;
+        let flushed = file.flush().h5();
+        if let Some(error) = sys::take_failure(number).or(flushed.err()) {
+            // libhdf5 cannot close a file or dataset that it cannot flush: it crashes when the
+            // objects in the file go. So the file stays open until the program ends.
             std::mem::forget(file);
-            return Err(from_hdf5(error));
+            return Err(error);
         }
         // a process that another thread is just starting has the lock, too, unless it is given up
         let lock = if writable { sys::descriptor(&file).ok().map(fs::File::from) } else { None };
-        file.close().h5()?;
+        let closed = file.close().h5();
         if let Some(lock) = lock {
             // the file system may have no locks
             let _ = lock.unlock();
         }
-        Ok(())
+        match sys::take_failure(number) {
+            Some(error) => Err(error),
+            None => closed,
+        }
     }
 }
 
@@ -184,6 +192,8 @@ fn writing(bounds: Bounds) -> FileAccessBuilder {
     };
     // so that `close` closes the file even if a group is still open
     access.fclose_degree(FileCloseDegree::Strong);
+    // what a call writes is written when it returns, or the call fails
+    access.sieve_buf_size(0);
     access
 }
 

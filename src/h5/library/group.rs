@@ -35,14 +35,14 @@ impl Group {
 
     /// Relative names of external storage files are taken from the directory `prefix`.
     pub(in crate::h5) fn dataset(&self, name: &str, prefix: Option<&Path>) -> Result<Dataset> {
-        sys::open_dataset(&self.0, name, prefix).map(Dataset)
+        sys::open_dataset(&self.0, name, prefix).map(Dataset::new)
     }
 
     /// As [`dataset`](Self::dataset); one that is open already keeps the prefix that it has.
     pub(in crate::h5) fn opened(&self, name: &str, prefix: Option<&Path>) -> Result<Dataset> {
         match (self.0.dataset(name), prefix) {
             (Err(_), Some(_)) => self.dataset(name, prefix),
-            (dataset, _) => dataset.h5().map(Dataset),
+            (dataset, _) => dataset.h5().map(Dataset::new),
         }
     }
 
@@ -89,23 +89,23 @@ impl Group {
         spec: &DatasetSpec<'_>,
         allocation: Allocation,
     ) -> Result<Dataset> {
-        spec.create(&self.0, bounds, name, allocation).map(Dataset)
+        spec.create(&self.0, bounds, name, allocation).map(Dataset::new)
     }
 
     pub(in crate::h5) fn create_elements(&self, name: &str, bounds: Bounds, spec: &ElementSpec<'_>) -> Result<Dataset> {
-        spec.create(&self.0, bounds, name).map(Dataset)
+        spec.create(&self.0, bounds, name).map(Dataset::new)
     }
 
     pub(in crate::h5) fn create_virtual(&self, name: &str, bounds: Bounds, spec: &VirtualSpec<'_>) -> Result<Dataset> {
-        spec.create(&self.0, name, &links()?, create::creation(bounds)).map(Dataset)
+        spec.create(&self.0, name, &links()?, create::creation(bounds)).map(Dataset::new)
     }
 
     pub(in crate::h5) fn create_byte_rows(&self, name: &str, bounds: Bounds, rows: &ByteRows) -> Result<Dataset> {
-        rows.create(&self.0, bounds, name).map(Dataset)
+        rows.create(&self.0, bounds, name).map(Dataset::new)
     }
 
     pub(in crate::h5) fn create_live(&self, name: &str, spec: &LiveSpec<'_>) -> Result<Dataset> {
-        spec.create(&self.0, name).map(Dataset)
+        spec.create(&self.0, name).map(Dataset::new)
     }
 
     /// A scale without coordinate values, as in netCDF-4.
@@ -122,7 +122,7 @@ impl Group {
         let create = create.finish().h5()?;
         let dataset = sys::create_dataset(&self.0, name, &datatype, &space, &links()?, &create)?;
         sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
-        Ok(Dataset(dataset))
+        Ok(Dataset::new(dataset))
     }
 
     pub(in crate::h5) fn remove(&self, name: &str) -> Result<()> {

@@ -14,6 +14,7 @@
 //! | `space.rs`       | dataspaces and selections                                                    |
 //! | `datatype.rs`    | the types of elements that this program writes                               |
 //! | `dataset.rs`     | datasets and their chunks                                                    |
+//! | `handle.rs`      | closing datasets                                                             |
 //! | `scale.rs`       | dimension scales                                                             |
 //! | `attribute.rs`   | attributes                                                                   |
 //! | `values.rs`      | values of attributes and elements of datasets                                |
@@ -30,6 +31,7 @@ mod datatype;
 mod driver;
 mod file;
 mod filter;
+mod handle;
 mod link;
 mod scale;
 mod space;
@@ -48,6 +50,7 @@ pub(super) use file::{
     Mode, create_file, create_memory_file, descriptor, end_of_file, image, open_file, open_live, open_source, unlock,
 };
 pub(super) use filter::{filters, is_filter_available};
+pub(super) use handle::{DatasetHandle, file_number, take_failure};
 pub(super) use link::{link, link_names, open_dataset, open_dataset_at, open_group_at};
 pub(super) use scale::{attach_scale, set_dimension_list, set_reference_list, set_scale};
 pub(super) use space::{chunked_dataspace, dataspace, memory, scalar, select_steps};

@@ -628,10 +628,28 @@ impl Drop for ArchiveLock {
 
 /// Appends a line to the archive. If the last line has no line end, one is added if the line can be
 /// parsed; otherwise the last line is cut off, and a warning is returned.
+///
+/// # Errors
+/// Those of writing; the archive is as before then, and one without lines is removed.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
-    let is_new = !target.exists();
-    let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
-    file.lock()?;
+    let mut file = loop {
+        let file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
+        file.lock()?;
+        // another process may have removed the file while this one waited for the lock
+        let (ours, named) = (file.metadata()?, fs::metadata(target));
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (ours.dev(), ours.ino())) {
+            break file;
+        }
+    };
+    let appended = append(&mut file, target, line);
+    if appended.is_err() && file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        let _ = fs::remove_file(target);
+    }
+    appended
+}
+
+/// As [`append_line`], to the locked archive.
+fn append(file: &mut File, target: &Path, line: &str) -> Result<Option<String>> {
     let _lock = ArchiveLock::take(target, LOCK_WAIT)?;
     let mut bytes = Vec::new();
     limits::whole_file(file.metadata()?.len())?;
@@ -654,7 +672,9 @@ fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
         let _ = file.set_len(end as u64);
         return Err(error.into());
     }
-    if is_new && let Some(directory) = target.parent() {
+    if bytes.is_empty()
+        && let Some(directory) = target.parent()
+    {
         File::open(directory)?.sync_all()?;
     }
     Ok(warning)
