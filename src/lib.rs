@@ -9,13 +9,13 @@
 //! | append rows while others read them             | [`live`]                                               |
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
-//! | look at any HDF5 file                          | [`browse`]                                             |
 //! | check what readers make of a native HDF5 file       | [`lint`]                                               |
 //! | show a MeasurementSet in the schema MSv4        | [`msv4::ProcessingSet`]                                |
 //! | parse the output of `h5bridge VERB --json`     | [`documents`]                                          |
 //!
-//! Summaries, plots and alerts of a MeasurementSet are in the crate
-//! [ms-look](https://crates.io/crates/ms-look), on top of this one.
+//! Two crates are on top of this one: [ms-look](https://crates.io/crates/ms-look) has summaries,
+//! plots and alerts of a MeasurementSet, [h5-browse](https://crates.io/crates/h5-browse) shows any
+//! HDF5 file as JSON.
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to
 //! the file, column, row and byte.
@@ -50,7 +50,6 @@ use ctds::aipsio;
 use ctds::{calendar, clock, error, grid, hex, limits, progress, schema, stman, suggest, sync, table};
 
 pub mod blz;
-pub mod browse;
 mod call;
 mod container;
 pub mod convert;

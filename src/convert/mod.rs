@@ -41,7 +41,7 @@ mod manifest;
 mod recorded_file;
 mod shard;
 mod thin;
-mod to_hdf5;
+pub(crate) mod to_hdf5;
 mod to_table;
 
 pub use crate::h5::{Compression, Plugin};
@@ -68,5 +68,5 @@ pub use to_hdf5::{
     ColumnForm, ColumnOutline, ColumnPlan, ColumnSharing, Compress, CoordinateOutline, DatasetOutline, Hdf5Version,
     MissingColumn, Outline, Prediction, Profile, ReadStrategy, Schema, Sharing, TableOutline, TablePlan,
 };
-pub(crate) use to_hdf5::{Place, Plan, ToHdf5Options, Unwritten};
+pub(crate) use to_hdf5::{Plan, ToHdf5Options};
 pub use to_table::ToTableSummary;

@@ -32,18 +32,24 @@ const MAX_EXPANSION: u64 = 1 << 10;
 /// this number of bytes.
 const SPAN_BYTES: u64 = 16 << 20;
 
-pub(crate) enum AnyObject {
+/// An object to which a hard link leads.
+pub enum AnyObject {
+    /// A group.
     Group(Group),
+    /// A dataset, whose elements [`Group::any_elements`] opens.
     Dataset(Box<AnyDataset>),
+    /// A committed (named) type.
     Type(AnyNamedType),
 }
 
-pub(crate) struct AnyAttribute {
+/// An attribute with elements of any type.
+pub struct AnyAttribute {
     place: Place,
     attribute: h5_read::Attribute,
 }
 
-pub(crate) struct AnyDataset {
+/// A dataset with elements of any type.
+pub struct AnyDataset {
     place: Place,
     element: Datatype,
     elsewhere: Option<Elsewhere>,
@@ -55,13 +61,14 @@ pub(crate) struct AnyDataset {
     chunks: Option<AnyChunks>,
 }
 
-pub(crate) struct AnyNamedType {
+/// A committed (named) type.
+pub struct AnyNamedType {
     place: Place,
     element: Datatype,
 }
 
 /// Receives elements, each taken apart into values of a fixed size, strings and references.
-pub(crate) trait Visitor {
+pub trait Visitor {
     /// A number, a string with its padding, opaque bytes.
     fn fixed(&mut self, element: &Datatype, bytes: &[u8]);
     /// A string of variable length.
@@ -70,15 +77,16 @@ pub(crate) trait Visitor {
     fn reference(&mut self, kind: Reference, bytes: &[u8]);
     /// Members of a compound, or elements of an array or a sequence follow.
     fn begin(&mut self);
+    /// All of them were given.
     fn end(&mut self);
 }
 
 /// The same for all hard links to an object of an open file; the number has no other meaning.
-pub(crate) type ObjectId = u64;
+pub type ObjectId = u64;
 
 /// Which other files may be opened: relative names are below a directory, and a function accepts
 /// paths.
-pub(crate) struct Served<'a> {
+pub struct Served<'a> {
     directory: &'a Path,
     is_served: &'a dyn Fn(&Path) -> bool,
 }
@@ -86,7 +94,7 @@ pub(crate) struct Served<'a> {
 impl<'a> Served<'a> {
     /// `is_served` gets canonical paths; `directory` is the canonical one of the file that names
     /// others.
-    pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
+    pub fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
         Served { directory, is_served }
     }
 
@@ -94,7 +102,7 @@ impl<'a> Served<'a> {
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.
-    pub(crate) fn find(&self, name: &str) -> Result<PathBuf> {
+    pub fn find(&self, name: &str) -> Result<PathBuf> {
         let path = self.directory.join(name);
         let path = path.canonicalize().map_err(|error| {
             // the caller learns of every file on which the answer depends, also of one that is
@@ -125,16 +133,27 @@ impl Group {
         self.place_in_file().ok_or_else(|| Error::usage("the file is not open for reading"))
     }
 
-    pub(crate) fn link_total(&self) -> Result<u64> {
+    /// Number of links.
+    ///
+    /// # Errors
+    /// `Usage` for the group of a file that is not open for reading, as for all of these methods.
+    pub fn link_total(&self) -> Result<u64> {
         Ok(self.existing()?.known().link_names().len() as u64)
     }
 
-    /// Does not follow the link; `None` for a missing one.
-    pub(crate) fn any_link(&self, name: &str) -> Result<Option<Link>> {
+    /// The link `name`, which is not followed; `None` for a missing one.
+    ///
+    /// # Errors
+    /// As for [`link_total`](Self::link_total).
+    pub fn any_link(&self, name: &str) -> Result<Option<Link>> {
         Ok(self.existing()?.known().link(name))
     }
 
-    pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
+    /// Opens the object to which the hard link `name` leads.
+    ///
+    /// # Errors
+    /// Those of reading, with the name.
+    pub fn any_object(&self, name: &str) -> Result<AnyObject> {
         let open = || -> Result<_> {
             let place = self.existing()?.member(name)?;
             Ok(match place.known().kind() {
@@ -151,7 +170,10 @@ impl Group {
 
     /// Identifies the group to which the hard link `name` leads; `None` if it leads to another kind
     /// of object.
-    pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
+    ///
+    /// # Errors
+    /// Those of reading, with the name.
+    pub fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
         let open = || -> Result<_> {
             let group = self.existing()?;
             let is_group = group.kind_of(name)? == ObjectKind::Group;
@@ -160,19 +182,28 @@ impl Group {
         open().with_context(|| name.to_owned())
     }
 
-    pub(crate) fn id(&self) -> Result<ObjectId> {
+    /// Identifies this group.
+    ///
+    /// # Errors
+    /// As for [`link_total`](Self::link_total).
+    pub fn id(&self) -> Result<ObjectId> {
         Ok(self.existing()?.address())
     }
 
-    pub(crate) fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
+    /// `None` if the attribute is missing.
+    ///
+    /// # Errors
+    /// As for [`link_total`](Self::link_total).
+    pub fn any_attribute(&self, name: &str) -> Result<Option<AnyAttribute>> {
         Ok(AnyAttribute::open(self.existing()?, name))
     }
 
-    /// `served` decides which other files may be opened for elements that are stored there.
+    /// Opens the dataset `name` to read its elements. `served` decides which other files may be
+    /// opened for elements that are stored there.
     ///
     /// # Errors
-    /// `Unsupported` if they are in files that are not served.
-    pub(crate) fn any_elements(&self, name: &str, served: &Served<'_>) -> Result<AnyDataset> {
+    /// Those of reading; `Unsupported` for elements in files that are not served.
+    pub fn any_elements(&self, name: &str, served: &Served<'_>) -> Result<AnyDataset> {
         let open = || -> Result<_> {
             let mut dataset = AnyDataset::open(self.existing()?.member(name)?)?;
             let mut prefix = None;
@@ -231,29 +262,42 @@ impl AnyDataset {
         self.place.address()
     }
 
-    pub(crate) fn element(&self) -> &Datatype {
+    /// Type of the elements.
+    pub fn element(&self) -> &Datatype {
         &self.element
     }
 
     /// Slowest axis first; `None` for a null dataspace. Of a virtual dataset those at its creation,
     /// until its elements are opened.
-    pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn extents(&self) -> Result<Option<Vec<u64>>> {
         self.library.as_ref().map_or_else(|| extents(&self.place), library::Dataset::extents)
     }
 
     /// Whether the slowest axis has no limit.
-    pub(crate) fn grows(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn grows(&self) -> Result<bool> {
         Ok(!matches!(self.elsewhere, Some(Elsewhere::Virtual(_))) && grows(&self.place)?)
     }
 
     /// Shows rows that another process has appended.
-    pub(crate) fn refresh(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn refresh(&self) -> Result<()> {
         self.library.as_ref().map_or(Ok(()), library::Dataset::refresh)?;
         self.place.refresh()
     }
 
-    /// Extents of a chunk in elements, slowest axis first.
-    pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
+    /// Extents of a chunk in elements, slowest axis first; `None` without chunks.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn chunk(&self) -> Result<Option<Vec<u64>>> {
         Ok(match self.place.known().dataset()?.layout() {
             Layout::Chunked(chunked) => Some(chunked.shape.clone()),
             _ => None,
@@ -282,13 +326,16 @@ impl AnyDataset {
         self.elsewhere.as_ref()
     }
 
-    /// Ordered as a writer applies them.
-    pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
+    /// Numbers and names of the filters, ordered as a writer applies them.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn filters(&self) -> Result<Vec<(i32, String)>> {
         Ok(self.stored_filters()?.into_iter().map(|filter| filter.id_and_name()).collect())
     }
 
     /// Whether a block of elements may end within a chunk: the next read does not decode it again.
-    pub(crate) fn keeps_chunks(&self) -> bool {
+    pub fn keeps_chunks(&self) -> bool {
         self.keeps_chunks
     }
 
@@ -307,7 +354,10 @@ impl AnyDataset {
 
     /// Fails if `bytes` is above a limit and far more than the stored bytes can decode to: damaged
     /// files may declare any size.
-    pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// `Limit`.
+    pub fn check_backed(&self, bytes: u64) -> Result<()> {
         let known = self.place.known();
         let dataset = known.dataset()?;
         let is_stored = matches!(dataset.layout(), Layout::Chunked(_) | Layout::Contiguous { .. });
@@ -318,12 +368,12 @@ impl AnyDataset {
         Ok(())
     }
 
-    /// `block` has an entry for each axis, slowest first; elements are as in the file, last axis
-    /// fastest.
+    /// Reads a block, which has an entry for each axis, slowest first; elements are as in the file,
+    /// last axis fastest.
     ///
     /// # Errors
-    /// `Unsupported` if they contain pointers.
-    pub(crate) fn read_bytes(&self, block: &[Steps]) -> Result<Vec<u8>> {
+    /// Those of reading; `Unsupported` if the elements contain pointers.
+    pub fn read_bytes(&self, block: &[Steps]) -> Result<Vec<u8>> {
         if has_pointers(&self.element) {
             return Err(Error::unsupported("elements of variable length, and references, have no bytes of their own"));
         }
@@ -360,8 +410,12 @@ impl AnyDataset {
         read.or_else(|error| self.stored_filters()?.iter().try_for_each(StoredFilter::check_available).and(Err(error)))
     }
 
-    /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
-    pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
+    /// Reads a block, which has an entry for each axis, slowest first; elements come with the last
+    /// axis fastest.
+    ///
+    /// # Errors
+    /// Those of reading; `Unsupported` for types that are not decoded.
+    pub fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         if let (Some(dataset), true) = (&self.library, has_pointers(&self.element)) {
             if !matches!(self.element.class, Class::VariableString(_)) {
                 return Err(Error::unsupported("elements of variable length that are in other datasets"));
@@ -374,25 +428,30 @@ impl AnyDataset {
         visit_all(self.place.texts(), &self.element, &self.raw(block)?, visitor)
     }
 
-    pub(crate) fn attributes(&self) -> Vec<String> {
+    /// Names of the attributes.
+    pub fn attributes(&self) -> Vec<String> {
         names(&self.place)
     }
 
-    pub(crate) fn any_attribute(&self, name: &str) -> Option<AnyAttribute> {
+    /// `None` if the attribute is missing.
+    pub fn any_attribute(&self, name: &str) -> Option<AnyAttribute> {
         AnyAttribute::open(&self.place, name)
     }
 }
 
 impl AnyNamedType {
-    pub(crate) fn element(&self) -> &Datatype {
+    /// The type.
+    pub fn element(&self) -> &Datatype {
         &self.element
     }
 
-    pub(crate) fn attributes(&self) -> Vec<String> {
+    /// Names of the attributes.
+    pub fn attributes(&self) -> Vec<String> {
         names(&self.place)
     }
 
-    pub(crate) fn any_attribute(&self, name: &str) -> Option<AnyAttribute> {
+    /// `None` if the attribute is missing.
+    pub fn any_attribute(&self, name: &str) -> Option<AnyAttribute> {
         AnyAttribute::open(&self.place, name)
     }
 }
@@ -407,18 +466,22 @@ impl AnyAttribute {
         Some(AnyAttribute { place: place.clone(), attribute })
     }
 
-    pub(crate) fn element(&self) -> &Datatype {
+    /// Type of the elements.
+    pub fn element(&self) -> &Datatype {
         &self.attribute.datatype
     }
 
     /// Slowest axis first; `None` for a null dataspace.
-    pub(crate) fn extents(&self) -> Option<Vec<u64>> {
+    pub fn extents(&self) -> Option<Vec<u64>> {
         let space = &self.attribute.space;
         (space.kind != h5_read::SpaceKind::Null).then(|| space.extents.clone())
     }
 
     /// Elements come with the last axis fastest.
-    pub(crate) fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of reading; `Unsupported` for types that are not decoded.
+    pub fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
         visit_all(self.place.attribute_texts(), &self.attribute.datatype, &self.attribute.data, visitor)
     }
 }
@@ -473,7 +536,7 @@ fn pick(block: &[Steps], extents: &[u64], size: usize, whole: &[u8], out: &mut V
 
 /// Whether elements contain addresses of values stored elsewhere: of variable length, or
 /// references.
-pub(crate) fn has_pointers(datatype: &Datatype) -> bool {
+pub fn has_pointers(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::VariableString(_) | Class::Sequence(_) | Class::Reference(_) => true,
         Class::Compound(members) => members.iter().any(|member| has_pointers(&member.datatype)),

@@ -33,8 +33,10 @@ pub(super) enum FileKind {
 
 /// Blocks of this size on are aligned by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
+
+/// An open HDF5 file.
 #[derive(Debug)]
-pub(crate) struct File {
+pub struct File {
     at: At,
     path: PathBuf,
     /// Other files that may be opened when this one refers to them.
@@ -191,9 +193,12 @@ impl File {
         }
     }
 
-    /// As [`open_shared`](Self::open_shared), but releases HDF5's lock at once, so that writers
-    /// need not wait. Also tells whether the file grows (SWMR).
-    pub(crate) fn open_unlocked(path: &Path) -> Result<(Self, bool)> {
+    /// Opens a file, also one that another process appends to, and releases HDF5's lock at once, so
+    /// that writers need not wait. Also tells whether the file grows (SWMR).
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`, `Format` if it is not HDF5, `Locked` if a writer keeps others out.
+    pub fn open_unlocked(path: &Path) -> Result<(Self, bool)> {
         let is_live = || superblock(path).is_some_and(|superblock| superblock.is_live());
         let mut live = is_live();
         let opened = if live { Self::open_live(path) } else { Self::open(path) };
@@ -291,7 +296,11 @@ impl File {
         Ok(self)
     }
 
-    pub(crate) fn root(&self) -> Result<Group> {
+    /// The root group.
+    ///
+    /// # Errors
+    /// `Usage` if the file is closed.
+    pub fn root(&self) -> Result<Group> {
         let root = Group::of_root(self.handle()?);
         Ok(root.created_for(self.bounds, self.reach.clone()))
     }

@@ -19,8 +19,9 @@ use crate::value::{Region, Shape, Values};
 /// Soft and external links on the way to an object; more may be a circle.
 const MAX_LINKS: usize = 16;
 
+/// A group of an open HDF5 file.
 #[derive(Debug, Clone)]
-pub(crate) struct Group {
+pub struct Group {
     at: Handle,
     /// Without a slash at its end; empty for the root.
     path: String,
@@ -175,8 +176,8 @@ impl Group {
         self.locate(path, &mut 0)
     }
 
-    /// `/` for the root.
-    pub(crate) fn path(&self) -> &str {
+    /// Path from the root, `/` for the root itself.
+    pub fn path(&self) -> &str {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
@@ -416,8 +417,11 @@ impl Group {
         self.link_names()?.into_iter().map(with_kind).collect()
     }
 
-    /// Ordered by creation if the file records that, else by name.
-    pub(crate) fn link_names(&self) -> Result<Vec<String>> {
+    /// Names of the links, ordered by creation if the file records that, else by name.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn link_names(&self) -> Result<Vec<String>> {
         match &self.at {
             Handle::Library(group) => group.link_names().with_context(|| self.place()),
             Handle::File(place) => Ok(place.known().link_names().map(str::to_owned).collect()),
@@ -493,8 +497,11 @@ impl Group {
         }
     }
 
-    /// Ordered by creation if the file records that, else by name.
-    pub(crate) fn attributes(&self) -> Result<Vec<String>> {
+    /// Names of the attributes, ordered by creation if the file records that, else by name.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn attributes(&self) -> Result<Vec<String>> {
         self.owner().names().with_context(|| self.place())
     }
 

@@ -2,13 +2,18 @@
 
 /// A link, unresolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Link {
+pub enum Link {
     /// A link to an object of the same file.
     Hard,
     /// A path in the same file.
     Soft(String),
     /// A link to an object of another file.
-    External { file: String, path: String },
+    External {
+        /// Name of the file, as the link has it.
+        file: String,
+        /// Path in that file.
+        path: String,
+    },
     /// A link of this class, 65 to 255, which only a program that registers the class can follow.
     UserDefined(i32),
 }

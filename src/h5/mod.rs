@@ -19,6 +19,10 @@
     not(feature = "libhdf5"),
     allow(dead_code, reason = "new files, which libhdf5 writes, are described here as well")
 )]
+#![cfg_attr(
+    not(any(test, feature = "internals")),
+    allow(dead_code, reason = "crates above show the objects of any file, and tables in memory")
+)]
 
 mod any;
 mod any_chunks;
@@ -71,7 +75,9 @@ pub(crate) fn library_version() -> Option<String> {
 /// HDF5's limit.
 pub(crate) const MAX_AXES: usize = 32;
 
-pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served, Visitor, has_pointers};
+pub use any::{AnyAttribute, AnyDataset, AnyObject, Visitor};
+#[cfg(any(test, feature = "internals"))]
+pub use any::{AnyNamedType, Served, has_pointers};
 pub(crate) use attribute::{Attribute, fits_header};
 pub(crate) use byte_rows::{ByteFilters, ByteRows};
 pub(crate) use chunk_reader::{ChunkReader, with_decoded};
@@ -80,16 +86,18 @@ pub use compression::{Compression, Plugin};
 pub(crate) use dataset::{Allocation, Dataset, DatasetSpec, Header, IndexKind, MAX_OLD_SCALED, Storage};
 pub(crate) use element::ElementSpec;
 pub(crate) use elsewhere::{Elsewhere, Reach};
-pub(crate) use file::{ALIGNED_BYTES, Bounds, File};
+pub use file::File;
+pub(crate) use file::{ALIGNED_BYTES, Bounds};
 pub(crate) use filter::{Filter, FilterScratch, Pipeline};
-pub(crate) use group::Group;
+pub use group::Group;
 pub(crate) use header_block::set_slowest_extent;
-pub(crate) use link::{Link, LinkKind};
+pub use link::Link;
+pub(crate) use link::LinkKind;
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use lock::{locked, retry_while_locked};
 pub(crate) use scales::{Attachments, Scale};
 pub(crate) use signature::{is_hdf5, superblock_version};
-pub(crate) use steps::Steps;
+pub use steps::Steps;
 pub(crate) use stored_chunk::ChunkInfo;
 pub(crate) use stored_element::StoredElement;
 pub(crate) use superblock::Superblock;

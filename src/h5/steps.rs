@@ -2,10 +2,13 @@
 
 /// Selection on one axis: `count` elements, every `step`-th from `start` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Steps {
-    pub(crate) start: u64,
-    pub(crate) step: u64,
-    pub(crate) count: u64,
+pub struct Steps {
+    /// First index.
+    pub start: u64,
+    /// Distance of two indices, at least 1.
+    pub step: u64,
+    /// Number of indices.
+    pub count: u64,
 }
 
 impl Steps {

@@ -9,6 +9,11 @@ pub mod fuzz;
 pub mod kernels;
 mod managers;
 mod native_files;
+mod objects;
 mod rows;
 
+pub use objects::{
+    AnyAttribute, AnyDataset, AnyNamedType, AnyObject, CommittedRows, File, Group, Link, Place, Served, Steps,
+    Unwritten, Visitor, has_pointers,
+};
 pub use rows::{RowBlocks, cells, each_run, find};

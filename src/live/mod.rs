@@ -38,6 +38,8 @@
 mod batch;
 mod block;
 mod commit_policy;
+#[cfg(any(test, feature = "internals"))]
+pub(crate) mod committed;
 mod create;
 mod declare;
 mod finalize;

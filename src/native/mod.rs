@@ -41,9 +41,10 @@ pub(crate) use document::{
 pub(crate) use document::{documents_of, read_any};
 pub use form::Part;
 pub(crate) use form::{
-    FormKind, Growth, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, StoredGrid, growth, row_map,
-    stored_size,
+    FormKind, MAX_CUBES, Maker, Members, NewColumn, NewDataset, StoredForm, StoredGrid, stored_size,
 };
+#[cfg(any(test, feature = "internals"))]
+pub(crate) use form::{Growth, growth, row_map};
 pub use names::display_name;
 pub(crate) use names::{
     COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, OF_PROCESSING_SET, PROCESSING_SET, QUICKLOOK, QUICKLOOK_VERSION, RESTORE,

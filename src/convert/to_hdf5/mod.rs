@@ -19,6 +19,7 @@ mod quicklook;
 mod set_writer;
 mod stored;
 mod structure;
+#[cfg(any(test, feature = "internals"))]
 mod unwritten;
 
 pub(super) use blocks::Tiles;
@@ -32,7 +33,9 @@ pub(crate) use plan::{Plan, ToHdf5Options};
 pub use prediction::Prediction;
 pub use profile::Profile;
 pub(super) use quicklook::write as write_quicklook;
-pub(crate) use stored::Place;
+#[cfg(any(test, feature = "internals"))]
+pub use stored::Place;
 pub(super) use stored::StoredColumn;
 pub(super) use structure::{Held, Writer};
-pub(crate) use unwritten::Unwritten;
+#[cfg(any(test, feature = "internals"))]
+pub use unwritten::Unwritten;

@@ -1,9 +1,8 @@
 //! Reads boxes of elements of the datasets that a column would have in a native HDF5 file; the
 //! elements come from the cells of the casacore table.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::layout_choice::{ColumnForm, ReadStrategy};
 use super::outline::stored_values;
@@ -12,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::grid::ChunkCache;
 use crate::native::Part;
 use crate::source::{Content, Source};
-use crate::sync::LockUnpoisoned;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
@@ -22,25 +20,28 @@ const BLOCK_ROWS: u64 = 4096;
 /// slowest axis.
 const LARGE_CELL: u64 = 1 << 16;
 
-/// Holder of the elements of a dataset; `table` indexes `Plan::tables`, `column`
-/// `TablePlan::columns`.
+/// Holder of the elements of a dataset.
+#[cfg(any(test, feature = "internals"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Numbers of the converted rows in the table from which the source's rows were selected.
-    Rows { table: usize },
-    /// A part of a column: elements, a hypercube, or which cells are defined, where they are or
-    /// their shapes.
-    Column { table: usize, column: usize, part: Part },
+    Rows {
+        /// Index in `Plan::tables`.
+        table: usize,
+    },
+    /// A column.
+    Column {
+        /// Index in `Plan::tables`.
+        table: usize,
+        /// Index in `TablePlan::columns`.
+        column: usize,
+        /// Elements, a hypercube, or which cells are defined, where they are or their shapes.
+        part: Part,
+    },
 }
 
-/// Numbers in the whole table; `region` has one axis, which counts rows of the source from `first`
-/// on.
-pub(super) fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
-    let rows = axis(region, 0);
-    Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
-}
-
-fn axis(region: &Region, axis: usize) -> Range<u64> {
+/// Indices of a box on one of its axes.
+pub(super) fn axis(region: &Region, axis: usize) -> Range<u64> {
     let start = region.start.get(axis).copied().unwrap_or(0);
     start..start + region.shape.get(axis).copied().unwrap_or(0)
 }
@@ -53,26 +54,6 @@ fn blocks(rows: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 /// 0 for an undefined cell.
 fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
-}
-
-/// Elements of each ragged column (cells of differing shapes) before each block of 4096 rows, then
-/// of all rows.
-#[derive(Debug, Default)]
-pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
-
-type TableAndColumn = (usize, usize);
-
-impl Starts {
-    /// `count` computes the numbers when they are first needed.
-    pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
-        if let Some(known) = self.0.lock_unpoisoned().get(&column) {
-            return Ok(Arc::clone(known));
-        }
-        // counted without the lock: two threads may count the same column, which is harmless
-        let counted = Arc::new(count()?);
-        self.0.lock_unpoisoned().insert(column, Arc::clone(&counted));
-        Ok(counted)
-    }
 }
 
 /// Reads the datasets of a column without writing them. Row 0 is row 0 of the source table.

@@ -4,7 +4,7 @@
 //! scales. Then the columns run through [`lanes`](super::lanes), and at last come the digests that
 //! only the data gives.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::set_writer::{SetWriter, VariableWriter};
+#[cfg(any(test, feature = "internals"))]
 use super::stored::Place;
 use crate::call::pool::thread_pool;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
@@ -458,8 +459,9 @@ impl<'a> Writer<'a> {
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
-    /// Keys are paths of datasets.
-    pub(super) fn places(&self) -> BTreeMap<String, Place> {
+    /// Datasets of columns and row numbers, by path.
+    #[cfg(any(test, feature = "internals"))]
+    pub(super) fn places(&self) -> Vec<(String, Place)> {
         let path = |sink: &DatasetSink| self.datasets.path(sink.dataset).to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
             Job::RowNumbers { table, target, .. } => vec![(path(target), Place::Rows { table: *table })],

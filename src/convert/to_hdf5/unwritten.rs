@@ -2,20 +2,22 @@
 //! tables, and are read from there on request.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use super::compression::Compress;
 use super::plan::{Plan, ToHdf5Options};
-use super::stored::{Place, Starts, StoredColumn, row_numbers};
+use super::stored::{Place, StoredColumn, axis};
 use super::structure::Writer;
 use crate::error::{Result, ResultExt, column_context};
 use crate::grid::ChunkCache;
 use crate::h5::{Compression, File};
 use crate::native;
-use crate::source::Source;
+use crate::source::{Content, Source};
+use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Values};
 
 /// A source, and the structure of the HDF5 file that `to-hdf5 --compress none` would make of it.
-pub(crate) struct Unwritten {
+pub struct Unwritten {
     source: Source,
     plan: Plan,
     /// Datasets whose elements stay in the source, by path.
@@ -24,19 +26,19 @@ pub(crate) struct Unwritten {
 }
 
 impl Unwritten {
-    /// Each subtable that `h5bridge serve` refuses to open becomes an external link, whose file
-    /// name is its path as the keyword stores it.
+    /// Makes the file, without the elements of columns. Each subtable that [`Source::open_served`]
+    /// has refused becomes an external link, whose file name is its path as the keyword stores it.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.
-    pub(crate) fn write(source: Source) -> Result<(Self, File)> {
+    pub fn write(source: Source) -> Result<(Self, File)> {
         let options =
             ToHdf5Options { compress: Compress::With(Compression::NONE), digest: false, ..ToHdf5Options::default() };
         let plan = Plan::new(&source, &options)?;
         let file = File::create_in_memory()?;
         let mut writer = Writer::new(&source, &plan, &options, &file)?;
         writer.write_structure(&())?;
-        let places = writer.places();
+        let places = writer.places().into_iter().collect();
         drop(writer);
         for (path, stored) in &plan.refused_tables {
             let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -45,17 +47,18 @@ impl Unwritten {
         Ok((Unwritten { source, plan, places, starts: Starts::default() }, file.reopened()?))
     }
 
-    /// `None` if the file in memory has the elements, such as the values of axes, or if no dataset
-    /// is at `path`.
-    pub(crate) fn place(&self, path: &str) -> Option<Place> {
+    /// Holder of the elements of the dataset at `path`. `None` if the file in memory has them, such
+    /// as the values of axes, or if no dataset is at `path`.
+    pub fn place(&self, path: &str) -> Option<Place> {
         self.places.get(path).copied()
     }
 
-    /// Axes are in casacore's order, fastest first, rows last. `cache` is for this dataset only.
+    /// Reads a box of a dataset. Axes are in casacore's order, fastest first, rows last. `cache` is
+    /// for this dataset only.
     ///
     /// # Errors
     /// Those of reading the cells.
-    pub(crate) fn read(&self, place: Place, region: &Region, cache: &ChunkCache) -> Result<Values> {
+    pub fn read(&self, place: Place, region: &Region, cache: &ChunkCache) -> Result<Values> {
         match place {
             Place::Rows { table } => {
                 let table = &self.plan.tables[table];
@@ -70,5 +73,32 @@ impl Unwritten {
                 read.with_context(|| column_context(&table_plan.name, &column_plan.name))
             }
         }
+    }
+}
+
+/// Numbers in the whole table; `region` has one axis, which counts rows of the source from `first`
+/// on.
+fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
+    let rows = axis(region, 0);
+    Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
+}
+
+/// Elements of each ragged column (cells of differing shapes) before each block of 4096 rows, then
+/// of all rows.
+#[derive(Debug, Default)]
+struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
+
+type TableAndColumn = (usize, usize);
+
+impl Starts {
+    /// `count` computes the numbers when they are first needed.
+    fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
+        if let Some(known) = self.0.lock_unpoisoned().get(&column) {
+            return Ok(Arc::clone(known));
+        }
+        // counted without the lock: two threads may count the same column, which is harmless
+        let counted = Arc::new(count()?);
+        self.0.lock_unpoisoned().insert(column, Arc::clone(&counted));
+        Ok(counted)
     }
 }

@@ -1,11 +1,11 @@
 //! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request
-//! into calls of the library ctds-hdf5, and their result into an answer.
+//! into calls of h5-browse, and their result into an answer.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution, TableFile};
 use ctds_hdf5::{Context, Error, ErrorKind};
+use h5_browse::{Browser, Data, DataOptions, Dtype, Format, LinkResolution, PIECE_BYTES, TableFile};
 
 const JSON: &str = "application/json";
 
@@ -105,10 +105,10 @@ pub(super) fn answer(
 ) -> Result<Answer, Refusal> {
     let query = Query(query);
     let refused = |error: Error| refusal(&error, name);
-    let limits = browse::Limits {
+    let limits = h5_browse::Limits {
         binary_bytes: limits.response,
         json_bytes: limits.response.min(JSON_BYTES),
-        ..browse::Limits::default()
+        ..h5_browse::Limits::default()
     };
     let of_table = || table().map(|table| Browser::of_table(&table, served, &limits));
     let browser = if file.is_dir() { of_table() } else { Browser::open(file, served, &limits) };
@@ -140,7 +140,7 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
     // an answer of one piece is made already
     let body = match data.length {
         Some(0) => Body::Bytes(Vec::new()),
-        Some(length) if length <= browse::PIECE_BYTES => {
+        Some(length) if length <= PIECE_BYTES => {
             let mut bytes = Vec::with_capacity(length as usize);
             for piece in data.pieces.by_ref() {
                 bytes.extend(piece.map_err(|error| refusal(&error, name))?);

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ctds_hdf5::browse::TableFile;
 use ctds_hdf5::program::{LockUnpoisoned, Unpoisoned};
+use h5_browse::TableFile;
 
 use super::sources::{Sources, Stamp};
 

@@ -1,13 +1,12 @@
-//! Files looked at through the interface of the module. The comparison with h5grove is in
+//! Files looked at through the interface of the crate. The comparison with h5grove is in
 //! tests/python/server/test_grove.py.
 
 use std::path::Path;
 
-use super::{Browser, Data, DataOptions, Dtype, Format, Limits, LinkResolution, PIECE_BYTES};
-use crate::Compression;
-use crate::error::{ErrorKind, Fails};
-use crate::h5::{Attribute, DatasetSpec, File};
-use crate::value::{DataType, Region, Shape, Values};
+use ctds::error::{ErrorKind, Fails};
+use hdf5::types::{TypeDescriptor, VarLenUnicode};
+
+use crate::{Browser, Data, DataOptions, Dtype, Format, Limits, LinkResolution, PIECE_BYTES};
 
 const ROWS: u64 = 5000;
 const COLUMNS: u64 = 300;
@@ -16,23 +15,19 @@ fn numbers() -> Vec<f32> {
     (0..ROWS * COLUMNS).map(|number| number as f32 / 8.).collect()
 }
 
+fn text(text: &str) -> VarLenUnicode {
+    text.parse().unwrap()
+}
+
 /// A dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
 fn file(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("my.h5");
-    let file = File::create(&path).unwrap();
-    let group = file.root().unwrap().create_group("g").unwrap();
-    group.set_attribute("note", &Attribute::string("a \"note\"")).unwrap();
-    let shape = Shape::from([COLUMNS, ROWS]);
-    let spec = DatasetSpec {
-        element: DataType::Float,
-        shape: &shape,
-        chunk: Some(Shape::from([COLUMNS, 512])),
-        appendable: false,
-        compression: Compression::NONE,
-    };
-    let dataset = group.create_dataset("d", &spec).unwrap();
-    dataset.write_region(&Region::whole(&shape), &Values::Float(numbers())).unwrap();
-    drop((dataset, group));
+    let file = hdf5::File::create(&path).unwrap();
+    let group = file.create_group("g").unwrap();
+    group.new_attr::<VarLenUnicode>().create("note").unwrap().write_scalar(&text("a \"note\"")).unwrap();
+    let shape = (ROWS as usize, COLUMNS as usize);
+    let dataset = group.new_dataset::<f32>().chunk((512, COLUMNS as usize)).shape(shape).create("d").unwrap();
+    dataset.write_raw(&numbers()).unwrap();
     file.close().unwrap();
     path
 }
@@ -128,14 +123,13 @@ fn errors_have_a_kind() {
 
 /// A dataset of each kind that some answers cannot be given about, and links that lead nowhere.
 fn odd_file(path: &Path) {
-    use hdf5::types::{TypeDescriptor, VarLenUnicode};
     let file = hdf5::File::create(path).unwrap();
     file.new_dataset::<i32>().shape(hdf5::Extents::Null).create("null").unwrap();
     file.new_dataset::<f32>().shape(()).create("scalar").unwrap();
     file.new_dataset::<f32>().shape((0, 3)).create("empty").unwrap();
     file.new_dataset::<f32>().chunk(1 << 10).shape(1usize << 40).create("huge").unwrap();
-    let text = file.new_dataset::<VarLenUnicode>().shape(2).create("text").unwrap();
-    text.write_raw(&vec!["a".parse::<VarLenUnicode>().unwrap(); 2]).unwrap();
+    let strings = file.new_dataset::<VarLenUnicode>().shape(2).create("text").unwrap();
+    strings.write_raw(&[text("a"), text("a")]).unwrap();
     let long = TypeDescriptor::FixedAscii((64 << 20) + 1);
     file.new_dataset_builder().empty_as(&long).chunk(1).shape(1).create("long").unwrap();
     let links = file.create_group("links").unwrap();
@@ -197,8 +191,9 @@ fn refusals_have_a_reason() {
 
 #[test]
 fn live_columns_whose_rows_have_no_place() {
-    use crate::live::{Block, ColumnSpec, Schema, TableSpec};
-    use crate::schema::ColumnDesc;
+    use ctds::ColumnDesc;
+    use ctds::value::Shape;
+    use ctds_hdf5::live::{Block, ColumnSpec, Schema, TableSpec};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");
     let var = ColumnSpec::from(ColumnDesc::array::<i16>("VAR")).shapes([Shape::from([2])]);

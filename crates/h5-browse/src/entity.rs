@@ -3,28 +3,28 @@
 
 use std::sync::Arc;
 
+use ctds::error::{Error, ErrorKind, Result};
+use ctds_hdf5::internals::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Group, Link};
 use h5_read::Class;
 use serde_json::{Map, Value, json};
 
-use super::data::push_elements;
-use super::json::JsonElements;
-use super::nest::Nest;
-use super::read;
-use super::resolve::{Found, LinkResolution, Member, OpenFile, Resolver, Target, join};
-use super::selection::elements;
-use super::types::describe;
-use crate::error::{Error, ErrorKind, Result};
-use crate::h5::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Group, Link};
+use crate::data::push_elements;
+use crate::json::JsonElements;
+use crate::nest::Nest;
+use crate::read;
+use crate::resolve::{Found, LinkResolution, Member, OpenFile, Resolver, Target, join};
+use crate::selection::elements;
+use crate::types::describe;
 
 /// An object that has attributes.
-pub(super) enum Owner {
+pub(crate) enum Owner {
     Group(Arc<OpenFile>, Group),
     Dataset(Member, Box<AnyDataset>),
     Type(AnyNamedType),
 }
 
 impl Owner {
-    pub(super) fn open(target: Target) -> Result<Self> {
+    pub(crate) fn open(target: Target) -> Result<Self> {
         Ok(match target {
             Target::Root(file) => {
                 let root = file.root()?;
@@ -70,7 +70,7 @@ impl Owner {
     }
 
     /// Values of the attributes `keys`, or of all if it is empty, as a JSON object.
-    pub(super) fn attribute_values(&self, keys: &[String]) -> Result<Vec<u8>> {
+    pub(crate) fn attribute_values(&self, keys: &[String]) -> Result<Vec<u8>> {
         let names = if keys.is_empty() { self.attribute_names()? } else { keys.to_vec() };
         let mut out = vec![b'{'];
         for name in names {
@@ -83,7 +83,7 @@ impl Owner {
             if out.len() > 1 {
                 out.push(b',');
             }
-            super::text::push_string(name.as_bytes(), &mut out);
+            crate::text::push_string(name.as_bytes(), &mut out);
             out.push(b':');
             push_value(&attribute, &mut out)?;
         }
@@ -119,7 +119,7 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
 
 /// Describes a group with its direct members, but without theirs; a group of more than
 /// `most_children` is an error.
-pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
+pub(crate) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
         Found::Link(link, _) => return Ok(link_entity(&link, name)),

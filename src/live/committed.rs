@@ -1,35 +1,61 @@
-//! Finds how many rows of a dataset in a live file (an HDF5 file that this program appends to under
-//! SWMR) are committed: only these are shown.
+//! How far the datasets of a live file are committed, for crates that show the objects of any HDF5
+//! file: only committed rows are shown.
 
-use super::resolve::OpenFile;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use crate::error::{Error, Result};
 use crate::h5::{Group, Link};
 use crate::native::{COMMITTED_ROWS, Growth, described_tables, growth, is_position, row_map};
+use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Rows of `row_cube` read at a time.
 const BLOCK: u64 = 1 << 16;
 
-/// Committed entries on the slowest axis of a dataset: rows of its table, or cells of a hypercube.
-/// `None` if it grows by neither, or is not of a live table.
-pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
-    let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
-    let column = if last.is_empty() { None } else { Some((parent, last)) };
-    for (table, column) in [(path, None)].into_iter().chain(column.map(|(parent, last)| (parent, Some(last)))) {
-        let Some(rows) = file.committed_rows(table, committed_rows)? else { continue };
-        let Some(column) = column else { return Ok(Some(rows)) };
-        let group = file.root()?.group(&format!("{table}/{column}"))?;
-        let cube = match growth(name) {
-            Some(Growth::Rows) => return Ok(Some(rows)),
-            Some(Growth::Positions(cube)) => Some(cube),
-            None if is_position(name) => {
-                group.link_names()?.iter().filter(|name| is_position(name)).position(|other| other == name)
-            }
-            None => None,
-        };
-        return cube.map(|cube| positions(&group, rows, cube)).transpose();
+/// Committed rows of the tables in one open file. Each number is read once, so that all datasets of
+/// a table end at the same row.
+#[derive(Debug, Default)]
+pub struct CommittedRows {
+    /// Keys are paths of groups; `None` for groups that are not tables of a live file.
+    known: Mutex<BTreeMap<String, Option<u64>>>,
+}
+
+impl CommittedRows {
+    /// Committed extent of the dataset `name` in the group `path` on its slowest axis: rows of its
+    /// table, or cells of a hypercube. `None` if it grows by neither, or is not of a live table.
+    ///
+    /// # Errors
+    /// Those of reading; `Format` for a position in a hypercube that is below 0.
+    pub fn extent(&self, root: &Group, path: &str, name: &str) -> Result<Option<u64>> {
+        let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
+        let column = if last.is_empty() { None } else { Some((parent, last)) };
+        for (table, column) in [(path, None)].into_iter().chain(column.map(|(parent, last)| (parent, Some(last)))) {
+            let Some(rows) = self.of_table(root, table)? else { continue };
+            let Some(column) = column else { return Ok(Some(rows)) };
+            let group = root.group(&format!("{table}/{column}"))?;
+            let cube = match growth(name) {
+                Some(Growth::Rows) => return Ok(Some(rows)),
+                Some(Growth::Positions(cube)) => Some(cube),
+                None if is_position(name) => {
+                    group.link_names()?.iter().filter(|name| is_position(name)).position(|other| other == name)
+                }
+                None => None,
+            };
+            return cube.map(|cube| positions(&group, rows, cube)).transpose();
+        }
+        Ok(None)
     }
-    Ok(None)
+
+    fn of_table(&self, root: &Group, path: &str) -> Result<Option<u64>> {
+        let mut known = self.known.lock_unpoisoned();
+        if let Some(&rows) = known.get(path) {
+            return Ok(rows);
+        }
+        let rows = committed_rows(root, path)?;
+        known.insert(path.to_owned(), rows);
+        Ok(rows)
+    }
 }
 
 /// `None` if the group is not a table of a live file.

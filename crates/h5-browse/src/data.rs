@@ -3,18 +3,21 @@
 
 use std::fmt;
 
-use super::json::JsonElements;
-use super::nest::Nest;
-use super::number::Form;
-use super::read::{Values, convert};
-use super::selection::{Blocks, elements};
-use super::text::{longest, longest_csv, push_csv, push_json};
-use super::tiff;
-use super::{Limits, PIECE_BYTES};
-use crate::error::{Error, Result};
+use ctds::error::{Error, Result};
 
-/// Largest piece of an answer. The first is encoded before the answer begins, so that its errors
-/// can still be sent.
+use crate::json::JsonElements;
+use crate::limits::Limits;
+use crate::nest::Nest;
+use crate::number::Form;
+use crate::read::{Values, convert};
+use crate::selection::{Blocks, elements};
+use crate::text::{longest, longest_csv, push_csv, push_json};
+use crate::tiff;
+
+/// Largest piece of encoded values that [`Pieces`] returns at a time, in bytes. The first is
+/// encoded before the answer begins, so that its errors can still be sent.
+pub const PIECE_BYTES: u64 = 1 << 20;
+
 const PIECE: usize = PIECE_BYTES as usize;
 
 /// Encoded blocks are appended to a smaller piece, except the last one.
@@ -111,7 +114,7 @@ impl Pieces {
     }
 
     /// An answer that is already encoded as a whole.
-    pub(super) fn of(ready: Vec<u8>) -> Self {
+    pub(crate) fn of(ready: Vec<u8>) -> Self {
         Pieces { ready, given: 0, source: None }
     }
 
@@ -257,7 +260,7 @@ impl Source for JsonAny {
 }
 
 /// Nested lists; `ends` are the offsets in `text` at which the elements end.
-pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &mut Vec<u8>) {
+pub(crate) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &mut Vec<u8>) {
     nest.elements(ends.len(), out, |start, run, out| {
         for number in start..start + run {
             if number > start {
@@ -310,7 +313,7 @@ fn check(size: u64, what: &str, most: u64, shape: &[u64]) -> Result<()> {
 }
 
 /// `open` opens the dataset, again for a second pass, which finds the length of a long JSON answer.
-pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
+pub(crate) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
     let values = open()?;
     let number = values.number.clone().filter(|_| values.shape.is_some());
     if options.dtype == Dtype::Safe && number.is_none() {

@@ -5,13 +5,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::resolve::OpenFile;
-use crate::convert::{Place, Source, Unwritten};
-use crate::error::{Context, Result, ResultExt};
-use crate::grid::ChunkCache;
-use crate::h5::{Steps, Visitor};
-use crate::table::between_writes;
-use crate::value::{Region, Shape, Values};
+use ctds::error::{Context, Result, ResultExt};
+use ctds::grid::ChunkCache;
+use ctds::table::between_writes;
+use ctds::value::{Region, Shape, Values};
+use ctds_hdf5::Source;
+use ctds_hdf5::internals::{Place, Steps, Unwritten, Visitor};
+
+use crate::resolve::OpenFile;
 
 /// Decoded tiles of each dataset.
 const CACHE_BYTES: usize = 16 << 20;
@@ -28,7 +29,7 @@ const SPARSE: u64 = 4;
 /// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of
 /// it. Nothing is written to a disk, and elements are read when they are asked for. The table has
 /// the rows that it had when it was opened.
-pub struct TableFile(pub(super) Arc<OpenFile>);
+pub struct TableFile(pub(crate) Arc<OpenFile>);
 
 impl fmt::Debug for TableFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,18 +55,18 @@ impl TableFile {
 }
 
 /// Data of a column, or the row numbers of a table.
-pub(super) struct TableElements {
+pub(crate) struct TableElements {
     place: Place,
     cache: ChunkCache,
 }
 
 impl TableElements {
-    pub(super) fn new(place: Place) -> Self {
+    pub(crate) fn new(place: Place) -> Self {
         TableElements { place, cache: ChunkCache::new(CACHE_BYTES) }
     }
 
     /// Little-endian, last axis fastest.
-    pub(super) fn read_bytes(&self, table: &Unwritten, block: &[Steps]) -> Result<Vec<u8>> {
+    pub(crate) fn read_bytes(&self, table: &Unwritten, block: &[Steps]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.each_box(table, block, &mut |part, values| {
             let Some(read) = values.le_bytes() else { return };
@@ -81,7 +82,7 @@ impl TableElements {
     }
 
     /// Strings, last axis fastest.
-    pub(super) fn visit(&self, table: &Unwritten, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
+    pub(crate) fn visit(&self, table: &Unwritten, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.each_box(table, block, &mut |part, values| {
             if let Values::String(strings) = values {
                 selected(part).into_iter().for_each(|number| visitor.text(&strings[number]));

@@ -1,24 +1,24 @@
 //! Parses selections in numpy's basic syntax: integers and slices, separated by commas.
 
-use crate::error::{Error, Result};
-use crate::h5::Steps;
+use ctds::error::{Error, Result};
+use ctds_hdf5::internals::Steps;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Selected {
+pub(crate) struct Selected {
     /// Slowest axis first.
-    pub(super) axes: Vec<Steps>,
+    pub(crate) axes: Vec<Steps>,
     /// Slowest axis first; axes that an integer selects are left out.
-    pub(super) shape: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
 }
 
 impl Selected {
-    pub(super) fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         elements(&self.shape)
     }
 }
 
 /// 2^64 - 1 if there are more.
-pub(super) fn elements(shape: &[u64]) -> u64 {
+pub(crate) fn elements(shape: &[u64]) -> u64 {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |count, &extent| count.saturating_mul(extent)) }
 }
 
@@ -26,7 +26,7 @@ pub(super) fn elements(shape: &[u64]) -> u64 {
 ///
 /// # Errors
 /// `Usage` with the reason.
-pub(super) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
+pub(crate) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     let members: Vec<&str> = text.map(|text| text.split(',').collect()).unwrap_or_default();
     if members.len() > extents.len() {
         return Err(Error::usage(format!(
@@ -87,7 +87,7 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
 
 /// Cuts a selection into blocks, in the order of the elements.
 #[derive(Debug, Clone)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     axes: Vec<Steps>,
     /// Axis that is cut, 0 for the slowest: a block has all indices of the faster axes, and one of
     /// each slower axis.
@@ -101,7 +101,7 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Blocks of at most `elements` elements, or of one if that is 0. An empty selection has no
     /// blocks.
-    pub(super) fn new(axes: &[Steps], elements: u64) -> Self {
+    pub(crate) fn new(axes: &[Steps], elements: u64) -> Self {
         let is_empty = axes.iter().any(|axis| axis.count == 0);
         let (mut axis, mut inner) = (axes.len(), 1u64);
         while axis > 0 {

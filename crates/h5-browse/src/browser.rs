@@ -6,14 +6,16 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::data::{Data, DataOptions, data};
-use super::entity::{Owner, describe_found};
-use super::read::{self, Values, unresolved};
-use super::resolve::{Found, LinkResolution, OpenFile, Resolver, join};
-use super::table::TableFile;
-use super::{Limits, stats};
-use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{AnyObject, Group, Link};
+use ctds::error::{Context, Error, Result, ResultExt};
+use ctds_hdf5::internals::{AnyObject, Group, Link};
+
+use crate::data::{Data, DataOptions, data};
+use crate::entity::{Owner, describe_found};
+use crate::limits::Limits;
+use crate::read::{self, Values, unresolved};
+use crate::resolve::{Found, LinkResolution, OpenFile, Resolver, join};
+use crate::stats;
+use crate::table::TableFile;
 
 /// Largest selection for statistics, in bytes in the file.
 const STATS_BYTES: u64 = 2 << 30;

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
+use ctds::error::{Error, ErrorKind, Result};
+use ctds_hdf5::internals::{AnyDataset, AnyObject, Served, Steps, Unwritten, Visitor, has_pointers};
 use h5_read::{Class, Datatype};
 
-use super::live;
-use super::number::{Form, Kind, Number, decode_extended, decode_half};
-use super::resolve::{Found, Member, OpenFile, Target};
-use super::selection::{self, Blocks, Selected};
-use super::table::TableElements;
-use crate::convert::Unwritten;
-use crate::error::{Error, ErrorKind, Result};
-use crate::h5::{self, AnyDataset, AnyObject, Served, Visitor};
+use crate::number::{Form, Kind, Number, decode_extended, decode_half};
+use crate::resolve::{Found, Member, OpenFile, Target};
+use crate::selection::{self, Blocks, Selected};
+use crate::table::TableElements;
 
 /// Bytes read at a time from a dataset whose decoded chunks are kept: a block may then end within a
 /// chunk.
@@ -31,7 +29,7 @@ const VARIABLE_ELEMENTS: u64 = 1024;
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
 /// The selected elements of a dataset, and how they are converted.
-pub(super) struct Values {
+pub(crate) struct Values {
     dataset: AnyDataset,
     /// Reader of a casacore table that is shown as an HDF5 file.
     in_table: Option<TableElements>,
@@ -40,12 +38,12 @@ pub(super) struct Values {
     selected: Selected,
     /// Extents of the selection, slowest axis first, then of each element if it is an HDF5 array.
     /// `None` for a null dataspace.
-    pub(super) shape: Option<Vec<u64>>,
+    pub(crate) shape: Option<Vec<u64>>,
     /// If elements are HDF5 arrays, the type of their elements.
-    pub(super) element: Datatype,
+    pub(crate) element: Datatype,
     /// Axes of elements that are HDF5 arrays.
-    pub(super) array_axes: usize,
-    pub(super) number: Option<Number>,
+    pub(crate) array_axes: usize,
+    pub(crate) number: Option<Number>,
 }
 
 /// The dataset at `path`.
@@ -53,7 +51,7 @@ pub(super) struct Values {
 /// # Errors
 /// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed,
 /// `Usage` for another object than a dataset.
-pub(super) fn member(found: Found, path: &str) -> Result<Member> {
+pub(crate) fn member(found: Found, path: &str) -> Result<Member> {
     let found = match found {
         Found::Target(Target::Member(member)) => member,
         Found::Target(Target::Root(_)) => return Err(not_a_dataset(path)),
@@ -70,7 +68,7 @@ fn not_a_dataset(path: &str) -> Error {
 }
 
 /// A link was not followed although its object is needed; `why` is the reason, if it is known.
-pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
+pub(crate) fn unresolved(path: &str, why: Option<Error>) -> Error {
     match why {
         Some(why) if why.kind() != ErrorKind::NotFound => why.context(path.to_owned()),
         Some(why) => Error::not_found(format!("Cannot resolve the link at {path}: {}", why.message())).caused_by(why),
@@ -83,9 +81,8 @@ pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
 /// The number of committed rows is read first: a writer extends its datasets before it commits, so
 /// every extent that is refreshed after that covers them. The other way round, rows committed in
 /// between would be missing from this dataset alone.
-pub(super) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Vec<u64>>> {
-    let committed =
-        if dataset.grows()? { live::committed(&member.file, member.group.path(), &member.name)? } else { None };
+pub(crate) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Vec<u64>>> {
+    let committed = if dataset.grows()? { member.committed()? } else { None };
     if member.file.grows {
         dataset.refresh()?;
     }
@@ -97,7 +94,7 @@ pub(super) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Ve
 }
 
 impl Values {
-    pub(super) fn open(member: &Member, served: &Served<'_>, selection: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(member: &Member, served: &Served<'_>, selection: Option<&str>) -> Result<Self> {
         let dataset = member.group.any_elements(&member.name, served)?;
         let mut element = dataset.element().clone();
         if element.size() > MAX_ELEMENT_BYTES {
@@ -125,35 +122,35 @@ impl Values {
     }
 
     /// An element that is an HDF5 array counts once for each value in it.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.shape.as_deref().map_or(0, selection::elements)
     }
 
     /// Bytes of the selection in the type of the file.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.selected.elements().saturating_mul(self.dataset.element().size())
     }
 
     /// Whether elements have strings or lists of variable length, or references, which are pointers
     /// to other places in the file.
-    pub(super) fn has_pointers(&self) -> bool {
-        h5::has_pointers(&self.element)
+    pub(crate) fn has_pointers(&self) -> bool {
+        has_pointers(&self.element)
     }
 
     /// Fails if a dataset claims more bytes than the file can contain, as damaged files do.
-    pub(super) fn check_backed(&self) -> Result<()> {
+    pub(crate) fn check_backed(&self) -> Result<()> {
         if self.in_table.is_some() {
             return Ok(());
         }
         self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size())))
     }
 
-    pub(super) fn blocks(&self) -> Blocks {
+    pub(crate) fn blocks(&self) -> Blocks {
         let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
         self.blocks_of(bytes / self.dataset.element().size().max(1))
     }
 
-    pub(super) fn visited_blocks(&self) -> Blocks {
+    pub(crate) fn visited_blocks(&self) -> Blocks {
         let elements = VISITED_BYTES / self.dataset.element().size().max(1);
         self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })
     }
@@ -163,7 +160,7 @@ impl Values {
     }
 
     /// Numbers in their numpy type, other elements as in the file.
-    pub(super) fn read(&self, block: &[crate::h5::Steps]) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, block: &[Steps]) -> Result<Vec<u8>> {
         let bytes = match self.in_table() {
             Some((elements, table)) => elements.read_bytes(table, block)?,
             None => self.dataset.read_bytes(block)?,
@@ -174,7 +171,7 @@ impl Values {
         }
     }
 
-    pub(super) fn visit(&self, block: &[crate::h5::Steps], visitor: &mut dyn Visitor) -> Result<()> {
+    pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         match self.in_table() {
             Some((elements, table)) => elements.visit(table, block, visitor),
             None => self.dataset.visit(block, visitor),
@@ -187,7 +184,7 @@ impl Values {
 }
 
 /// The types differ in byte order or in the size of floating-point numbers.
-pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
+pub(crate) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
     if from == to {
         return bytes;
     }
@@ -212,6 +209,6 @@ pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
 }
 
 /// Files that the file of `member` names may be opened if `is_served` is true for them.
-pub(super) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
+pub(crate) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
     Served::new(member.file.directory(), is_served)
 }

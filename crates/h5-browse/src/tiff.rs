@@ -1,10 +1,11 @@
 //! Writes the header of a TIFF file with one image; the numbers follow it uncompressed.
 
-use super::number::{Form, Kind};
-use crate::error::{Error, Result};
+use ctds::error::{Error, Result};
+
+use crate::number::{Form, Kind};
 
 /// The numbers of the image follow.
-pub(super) const HEADER: usize = 144;
+pub(crate) const HEADER: usize = 144;
 
 /// Type code of fields.
 const SHORT: u16 = 3;
@@ -15,7 +16,7 @@ const LONG: u16 = 4;
 ///
 /// # Errors
 /// `Usage` for numbers and sizes that TIFF lacks.
-pub(super) fn header(form: Form, rows: u64, columns: u64) -> Result<Vec<u8>> {
+pub(crate) fn header(form: Form, rows: u64, columns: u64) -> Result<Vec<u8>> {
     let sample_format = match form.kind {
         Kind::Bool | Kind::UInt => 1,
         Kind::Int => 2,

@@ -1,14 +1,11 @@
 //! Resolves paths in HDF5 files link by link in this program, so that libhdf5 never follows a link
 //! and opens a file by itself.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::convert::Unwritten;
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::h5::{AnyObject, File, Group, Link, Served};
-use crate::sync::LockUnpoisoned;
+use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
+use ctds_hdf5::internals::{AnyObject, CommittedRows, File, Group, Link, Served, Unwritten};
 
 /// Soft and external links followed on the way to an object.
 const MAX_LINKS: usize = 16;
@@ -26,96 +23,85 @@ pub enum LinkResolution {
 }
 
 /// An open HDF5 file, and the committed rows of its tables if it grows.
-pub(super) struct OpenFile {
+pub(crate) struct OpenFile {
     file: File,
     /// The casacore table that is shown as this file.
-    pub(super) table: Option<Unwritten>,
+    pub(crate) table: Option<Unwritten>,
     /// Canonical; names of other files are relative to it. Of a casacore table, the table itself.
     directory: PathBuf,
     /// Without the directory, for messages.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Another process may be appending (SWMR).
-    pub(super) grows: bool,
-    /// Committed rows by the path of the group; `None` for groups that are not growing tables.
-    committed: Mutex<BTreeMap<String, Option<u64>>>,
+    pub(crate) grows: bool,
+    pub(crate) committed: CommittedRows,
 }
 
 impl OpenFile {
-    pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
+    pub(crate) fn open(path: &Path) -> Result<Arc<Self>> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let directory = parent.canonicalize().with_context(|| Context::path(path))?;
         let (file, grows) = File::open_unlocked(path)?;
-        Ok(Arc::new(OpenFile { file, table: None, directory, name, grows, committed: Mutex::default() }))
+        Ok(Arc::new(OpenFile { file, table: None, directory, name, grows, committed: CommittedRows::default() }))
     }
 
     /// `file` is in memory, and has no elements of columns.
-    pub(super) fn of_table(path: &Path, table: Unwritten, file: File) -> Result<Arc<Self>> {
+    pub(crate) fn of_table(path: &Path, table: Unwritten, file: File) -> Result<Arc<Self>> {
         let directory = path.canonicalize()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let committed = Mutex::default();
+        let committed = CommittedRows::default();
         Ok(Arc::new(OpenFile { file, table: Some(table), directory, name, grows: false, committed }))
     }
 
-    pub(super) fn root(&self) -> Result<Group> {
+    pub(crate) fn root(&self) -> Result<Group> {
         self.file.root()
     }
 
-    /// `read` finds the number at the first call for a path; later calls return the same.
-    pub(super) fn committed_rows(
-        &self,
-        path: &str,
-        read: impl FnOnce(&Group, &str) -> Result<Option<u64>>,
-    ) -> Result<Option<u64>> {
-        let mut committed = self.committed.lock_unpoisoned();
-        if let Some(&known) = committed.get(path) {
-            return Ok(known);
-        }
-        let found = read(&self.root()?, path)?;
-        committed.insert(path.to_owned(), found);
-        Ok(found)
-    }
-
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-pub(super) enum Target {
+pub(crate) enum Target {
     Root(Arc<OpenFile>),
     Member(Member),
 }
 
 /// An object reached by a hard link.
-pub(super) struct Member {
-    pub(super) file: Arc<OpenFile>,
-    pub(super) group: Group,
-    pub(super) name: String,
+pub(crate) struct Member {
+    pub(crate) file: Arc<OpenFile>,
+    pub(crate) group: Group,
+    pub(crate) name: String,
 }
 
 impl Member {
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         join(self.group.path(), &self.name)
     }
 
-    pub(super) fn open(&self) -> Result<AnyObject> {
+    /// Committed extent of a dataset on its slowest axis; `None` if it is not of a live table.
+    pub(crate) fn committed(&self) -> Result<Option<u64>> {
+        self.file.committed.extent(&self.file.root()?, self.group.path(), &self.name)
+    }
+
+    pub(crate) fn open(&self) -> Result<AnyObject> {
         self.group.any_object(&self.name)
     }
 }
 
 /// An object, or a link that was not followed.
-pub(super) enum Found {
+pub(crate) enum Found {
     Target(Target),
     /// The error is why; `None` if following was not asked for.
     Link(Link, Option<Error>),
 }
 
-pub(super) struct Resolver<'a> {
-    pub(super) file: Arc<OpenFile>,
-    pub(super) is_served: &'a (dyn Fn(&Path) -> bool + Sync),
+pub(crate) struct Resolver<'a> {
+    pub(crate) file: Arc<OpenFile>,
+    pub(crate) is_served: &'a (dyn Fn(&Path) -> bool + Sync),
 }
 
-pub(super) fn join(path: &str, name: &str) -> String {
+pub(crate) fn join(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
 
@@ -130,7 +116,7 @@ impl Resolver<'_> {
     /// # Errors
     /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file
     /// that is not served.
-    pub(super) fn find(&self, path: &str, links: LinkResolution) -> Result<Found> {
+    pub(crate) fn find(&self, path: &str, links: LinkResolution) -> Result<Found> {
         if path.is_empty() {
             return Err(self.invalid(path));
         }
@@ -147,7 +133,7 @@ impl Resolver<'_> {
     }
 
     /// `links` says whether a link is followed; `path` is the member's name in messages.
-    pub(super) fn member(
+    pub(crate) fn member(
         &self,
         file: &Arc<OpenFile>,
         group: &Group,

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::number::{Form, Kind};
+use crate::number::{Form, Kind};
 
 /// Evaluates `$with` for each number of the type `$form` in `$bytes`, as `$number`; a complex
 /// number counts as two.
@@ -37,7 +37,7 @@ macro_rules! each {
                 for part in bytes.chunks_exact(2) {
                     let bits = [part[0], part[1]];
                     let bits = if form.big_endian { u16::from_be_bytes(bits) } else { u16::from_le_bytes(bits) };
-                    let $number = $crate::browse::number::decode_half(bits);
+                    let $number = $crate::number::decode_half(bits);
                     $with
                 }
             }
@@ -45,16 +45,16 @@ macro_rules! each {
             (Kind::Float | Kind::Complex, 8) => of!(f64),
             (Kind::Float | Kind::Complex, _) => {
                 for part in bytes.chunks_exact(16) {
-                    let $number = $crate::browse::number::decode_extended(part, form.big_endian);
+                    let $number = $crate::number::decode_extended(part, form.big_endian);
                     $with
                 }
             }
         }
     }};
 }
-pub(super) use each;
+pub(crate) use each;
 
-pub(super) trait Text: Copy {
+pub(crate) trait Text: Copy {
     fn json(self, out: &mut Vec<u8>);
     /// 18 digits after the point, as C's `%.18e`.
     fn csv(self, out: &mut Vec<u8>);
@@ -133,7 +133,7 @@ impl Text for bool {
 }
 
 /// Largest number of bytes in JSON, with its comma.
-pub(super) fn longest(form: Form) -> u64 {
+pub(crate) fn longest(form: Form) -> u64 {
     match (form.kind, form.part()) {
         (Kind::Bool, _) => 6,
         (Kind::Int | Kind::UInt, size) => [5, 5, 7, 7, 12, 12, 12, 12].get(size).copied().unwrap_or(21),
@@ -145,7 +145,7 @@ pub(super) fn longest(form: Form) -> u64 {
 }
 
 /// Commas between numbers, without a list around them; a complex number is a list of two.
-pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if form.kind == Kind::Complex {
         let mut is_real = true;
@@ -171,7 +171,7 @@ pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Lines of `columns` numbers, like numpy's `savetxt`; `column` counts those in the current line.
-pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64, out: &mut Vec<u8>) {
+pub(crate) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64, out: &mut Vec<u8>) {
     let mut is_real = true;
     let is_complex = form.kind == Kind::Complex;
     each!(form, bytes, number => {
@@ -204,7 +204,7 @@ pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64,
 }
 
 /// Largest number of bytes in CSV, with its comma.
-pub(super) fn longest_csv(form: Form) -> u64 {
+pub(crate) fn longest_csv(form: Form) -> u64 {
     if form.kind == Kind::Complex { 2 * 27 + 4 } else { 27 }
 }
 
@@ -233,7 +233,7 @@ fn scientific(number: f64, out: &mut Vec<u8>) {
 }
 
 /// Bytes that are not UTF-8 become U+FFFD.
-pub(super) fn push_string(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn push_string(text: &[u8], out: &mut Vec<u8>) {
     let text = String::from_utf8_lossy(text);
     // strings can be written, and a vector takes everything
     let _ = serde_json::to_writer(&mut *out, &*text);

@@ -1,13 +1,13 @@
 //! Writes elements of any HDF5 type as JSON.
 
+use ctds_hdf5::internals::Visitor;
 use h5_read::{Class, Datatype, Reference};
 
-use super::number::{Kind, Number};
-use super::text::{push_json, push_string};
-use crate::h5::Visitor;
+use crate::number::{Kind, Number};
+use crate::text::{push_json, push_string};
 
 /// Writes elements as JSON, with commas within but not between them.
-pub(super) struct JsonElements<'a> {
+pub(crate) struct JsonElements<'a> {
     out: &'a mut Vec<u8>,
     /// Offsets in `out` at which elements end.
     ends: &'a mut Vec<usize>,
@@ -22,7 +22,7 @@ pub(super) struct JsonElements<'a> {
 }
 
 impl<'a> JsonElements<'a> {
-    pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
+    pub(crate) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
         JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
     }
 

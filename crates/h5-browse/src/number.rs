@@ -1,11 +1,10 @@
 //! Finds out which HDF5 types are numbers, and converts their bytes to one of numpy's types.
 
+use ctds::error::{Error, Result};
 use h5_read::{Bits, ByteOrder, Class, Datatype, Float, Normalization, Value};
 
-use crate::error::{Error, Result};
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Bool,
     Int,
     UInt,
@@ -16,25 +15,25 @@ pub(super) enum Kind {
 
 /// A number type of numpy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) kind: Kind,
+pub(crate) struct Form {
+    pub(crate) kind: Kind,
     /// Bytes: 1, 2, 4 or 8; 16 for extended (x87) and double-precision complex numbers, 32 for
     /// extended complex ones.
-    pub(super) size: usize,
-    pub(super) big_endian: bool,
+    pub(crate) size: usize,
+    pub(crate) big_endian: bool,
 }
 
 /// How elements of an HDF5 type become numbers of a numpy type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Number {
-    pub(super) form: Form,
+pub(crate) struct Number {
+    pub(crate) form: Form,
     /// HDF5 type to convert from, if bytes in the file differ from the numpy type's.
     convert: Option<Datatype>,
 }
 
 impl Form {
     /// `<f4`.
-    pub(super) fn dtype(self) -> String {
+    pub(crate) fn dtype(self) -> String {
         let letter = match self.kind {
             Kind::Bool => return "|b1".to_owned(),
             Kind::Int => 'i',
@@ -51,13 +50,13 @@ impl Form {
     }
 
     /// Half the element for complex numbers.
-    pub(super) fn part(self) -> usize {
+    pub(crate) fn part(self) -> usize {
         if self.kind == Kind::Complex { self.size / 2 } else { self.size }
     }
 
     /// The nearest type of JavaScript's typed arrays: little-endian, 32 or 64 bits if it is
     /// floating-point.
-    pub(super) fn safe(self) -> Self {
+    pub(crate) fn safe(self) -> Self {
         let part = match self.kind {
             Kind::Float | Kind::Complex => self.part().clamp(4, 8),
             _ => self.size,
@@ -68,7 +67,7 @@ impl Form {
 }
 
 /// An enumeration of FALSE and TRUE, as h5py writes Bools.
-pub(super) fn is_bool(element: &Datatype) -> bool {
+pub(crate) fn is_bool(element: &Datatype) -> bool {
     match &element.class {
         Class::Enum { values, .. } if element.size == 1 && values.len() == 2 => {
             let has = |name: &[u8], value: u8| values.iter().any(|member| member.0 == name && member.1 == [value]);
@@ -102,13 +101,13 @@ fn extended(order: ByteOrder) -> Float {
 }
 
 /// Rounds to 64 bits.
-pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
+pub(crate) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
     let order = if big_endian { ByteOrder::Big } else { ByteOrder::Little };
     decode_float(&Datatype { size: 16, class: Class::Float(extended(order)) }, bytes)
 }
 
 /// IEEE 754.
-pub(super) fn decode_half(bits: u16) -> f32 {
+pub(crate) fn decode_half(bits: u16) -> f32 {
     let (sign, exponent, mantissa) = (u32::from(bits >> 15) << 31, bits >> 10 & 31, u32::from(bits & 0x3ff));
     match exponent {
         // 2^-24 for each
@@ -143,7 +142,7 @@ fn float(layout: &Float, size: usize) -> Option<(Form, bool)> {
 
 impl Number {
     /// `None` for elements that are not numbers.
-    pub(super) fn of(element: &Datatype) -> Option<Self> {
+    pub(crate) fn of(element: &Datatype) -> Option<Self> {
         let size = element.size as usize;
         let number =
             |(form, is_stored_so): (Form, bool)| Number { form, convert: (!is_stored_so).then(|| element.clone()) };
@@ -170,7 +169,7 @@ impl Number {
     }
 
     /// Converts bytes in the file to those of the numpy type.
-    pub(super) fn standard(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
+    pub(crate) fn standard(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(element) = &self.convert else { return Ok(bytes) };
         let size = (element.size as usize).max(1);
         let mut out = Vec::with_capacity(bytes.len() / size * self.form.size);
@@ -232,7 +231,7 @@ fn push_standard(element: &Datatype, bytes: &[u8], form: Form, out: &mut Vec<u8>
 }
 
 /// The integer has at most 16 bytes.
-pub(super) fn decode_integer(element: &Datatype, bytes: &[u8]) -> i128 {
+pub(crate) fn decode_integer(element: &Datatype, bytes: &[u8]) -> i128 {
     match element.number(bytes) {
         Some(Value::Integer(number)) => number,
         Some(Value::Unsigned(number)) => number.cast_signed(),

@@ -1,8 +1,10 @@
 //! Writes the brackets and commas of nested JSON lists around elements that come in pieces.
 
+use crate::selection::elements;
+
 /// Position in an array that is written as nested JSON lists.
 #[derive(Debug, Clone)]
-pub(super) struct Nest {
+pub(crate) struct Nest {
     shape: Vec<u64>,
     /// Next element, slowest axis first.
     at: Vec<u64>,
@@ -12,12 +14,12 @@ pub(super) struct Nest {
 
 impl Nest {
     /// `shape` has the slowest axis first. Nothing is written before [`elements`](Self::elements).
-    pub(super) fn new(shape: &[u64]) -> Self {
-        Nest { shape: shape.to_vec(), at: vec![0; shape.len()], left: super::selection::elements(shape) }
+    pub(crate) fn new(shape: &[u64]) -> Self {
+        Nest { shape: shape.to_vec(), at: vec![0; shape.len()], left: elements(shape) }
     }
 
     /// Lists of an array without elements: `[[],[]]`.
-    pub(super) fn empty(shape: &[u64], out: &mut Vec<u8>) {
+    pub(crate) fn empty(shape: &[u64], out: &mut Vec<u8>) {
         let Some((&extent, inner)) = shape.split_first() else { return };
         out.push(b'[');
         for number in 0..extent {
@@ -30,7 +32,7 @@ impl Nest {
     }
 
     /// Lists, inner ones included, of an array without elements.
-    pub(super) fn empty_lists(shape: &[u64]) -> u64 {
+    pub(crate) fn empty_lists(shape: &[u64]) -> u64 {
         let mut lists = 1u64;
         let mut outer = 1u64;
         for &extent in shape {
@@ -45,7 +47,7 @@ impl Nest {
 
     /// Writes brackets and commas around `count` elements; `write` gets runs in one innermost list:
     /// first element, from 0 in this call, and length.
-    pub(super) fn elements(
+    pub(crate) fn elements(
         &mut self,
         count: usize,
         out: &mut Vec<u8>,

@@ -1,12 +1,12 @@
 //! Computes statistics (minimum, maximum, mean, standard deviation) of the finite values in a
 //! selection of a dataset.
 
+use ctds::error::{Error, Result};
 use serde_json::{Value, json};
 
-use super::number::{Form, Kind};
-use super::read::Values;
-use super::text::{Text, each};
-use crate::error::{Error, Result};
+use crate::number::{Form, Kind};
+use crate::read::Values;
+use crate::text::{Text, each};
 
 /// Finite numbers seen so far.
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ impl Stats {
 
 /// Minimum, maximum, mean, standard deviation, least number of 0 or more, least number above 0; an
 /// error for more than `most_bytes` bytes, or for elements that are not real numbers.
-pub(super) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
+pub(crate) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
     let real = values.number.as_ref().filter(|number| number.form.kind != Kind::Complex && values.shape.is_some());
     let Some(number) = real else {
         return Err(Error::usage("statistics are of real numbers, which the elements are not"));

@@ -1,12 +1,11 @@
 //! Describes HDF5 types in JSON, in the form of the HDF5 server h5grove.
 
+use h5_read::{ByteOrder, Class, Datatype, Padding, Reference, Text};
 use serde_json::{Map, Value, json};
 
-use h5_read::{ByteOrder, Class, Datatype, Padding, Reference, Text};
+use crate::number::{Number, decode_integer};
 
-use super::number::{Number, decode_integer};
-
-pub(super) fn describe(element: &Datatype) -> Value {
+pub(crate) fn describe(element: &Datatype) -> Value {
     let mut described = Map::new();
     let mut set = |name: &str, value: Value| {
         described.insert(name.to_owned(), value);
