@@ -627,26 +627,13 @@ fn parse(text: &str) -> BTreeMap<String, Json> {
     lines
 }
 
-#[test]
-fn results_are_unchanged() {
-    let golden = testdata().join("net.json");
-    // in memory if possible: most of the time would be spent waiting for the disk
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let path = folder.path().canonicalize().unwrap();
-    let program = std::env::var_os("H5BRIDGE").map_or(env!("CARGO_BIN_EXE_h5bridge").into(), PathBuf::from);
-    let scratch = Scratch::new(&path.join("now"), &program);
-    let found = observe(&scratch);
-
-    let taken: BTreeSet<String> = tables().into_iter().map(|(table, _)| table).collect();
-    let mut known: BTreeMap<String, Json> = match fs::read_to_string(&golden) {
-        Ok(text) => parse(&text),
-        Err(_) => BTreeMap::new(),
-    };
-    // lines of tables that testdata has no more are differences, too
-    let is_gone = |table: &str| !testdata().join(table).exists();
-    known.retain(|name, _| name.split_once(": ").is_none_or(|(table, _)| taken.contains(table) || is_gone(table)));
-    let against = std::env::var_os("H5BRIDGE_AGAINST").map(PathBuf::from);
-    let against = against.map(|program| Scratch::new(&path.join("before"), &program));
+/// The number of cases that changed, and a report of their differences; `in_full` shows those of a
+/// case in more detail.
+fn compare(
+    known: &BTreeMap<String, Json>,
+    found: &BTreeMap<String, Json>,
+    in_full: impl Fn(&str) -> Vec<String>,
+) -> (usize, String) {
     let mut report = String::new();
     let mut changed = 0;
     let mut names: Vec<&String> = known.keys().chain(found.keys()).collect();
@@ -669,10 +656,7 @@ fn results_are_unchanged() {
             continue;
         }
         writeln!(report, "{name}").unwrap();
-        if let Some(against) = &against {
-            let (table, name) = name.split_once(": ").unwrap();
-            list.extend(in_full(&scratch, against, table, name));
-        }
+        list.extend(in_full(name));
         for difference in list.iter().take(SHOWN) {
             writeln!(report, "    {difference}").unwrap();
         }
@@ -680,6 +664,34 @@ fn results_are_unchanged() {
             writeln!(report, "    and {} more", list.len() - SHOWN).unwrap();
         }
     }
+    (changed, report)
+}
+
+#[test]
+fn results_are_unchanged() {
+    let golden = testdata().join("net.json");
+    // in memory if possible: most of the time would be spent waiting for the disk
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let program = std::env::var_os("H5BRIDGE").map_or(env!("CARGO_BIN_EXE_h5bridge").into(), PathBuf::from);
+    let scratch = Scratch::new(&path.join("now"), &program);
+    let found = observe(&scratch);
+
+    let taken: BTreeSet<String> = tables().into_iter().map(|(table, _)| table).collect();
+    let mut known: BTreeMap<String, Json> = match fs::read_to_string(&golden) {
+        Ok(text) => parse(&text),
+        Err(_) => BTreeMap::new(),
+    };
+    // lines of tables that testdata has no more are differences, too
+    let is_gone = |table: &str| !testdata().join(table).exists();
+    known.retain(|name, _| name.split_once(": ").is_none_or(|(table, _)| taken.contains(table) || is_gone(table)));
+    let against = std::env::var_os("H5BRIDGE_AGAINST").map(PathBuf::from);
+    let against = against.map(|program| Scratch::new(&path.join("before"), &program));
+    let in_full = |name: &str| match (&against, name.split_once(": ")) {
+        (Some(against), Some((table, command))) => in_full(&scratch, against, table, command),
+        _ => Vec::new(),
+    };
+    let (changed, report) = compare(&known, &found, in_full);
     eprintln!("{} cases, {changed} changed\n{report}", found.len());
     if is_recording() {
         fs::write(&golden, text(&found)).unwrap();

@@ -172,6 +172,18 @@ FORBIDDEN_CODE = [
 ]
 FORBIDDEN_COMMENT = [(r'\b(?:TODO|FIXME|XXX)\b', 'an issue instead of a note in the code')]
 
+# Most lines of a source, and of a function.
+MAX_FILE = 900
+MAX_FUNCTION = 60
+
+# {(file, function): why}: longer functions. Each decodes one structure of a format, field after field as the bytes lie.
+DECODERS = {
+    ('crates/ctds/src/stman/dysco/header.rs', 'decode'): 'the header of DyscoStMan, with the records of its columns',
+    ('crates/ctds/src/container/multifile/header.rs', 'read_v2'): 'the header of a MultiFile, over its chain of blocks',
+    ('crates/ctds-archives/src/sion/header.rs', 'read'): 'META1 of SIONlib',
+    ('crates/h5-read/src/fractal_heap.rs', 'read_header'): 'the header of a fractal heap',
+}
+
 # What documents describe is the format and the program as it is.
 FORBIDDEN_DOCUMENT = [
     (r'\b[Rr]ecommended:|\bSuggested\b|\bis deferred\b|\bPriority for\b|\b[Aa] bridge (?:should|can|must)\b',

@@ -129,6 +129,17 @@ def closing(code, start):
     return len(code)
 
 
+FUNCTION = re.compile(r'^[\w():" ]*\bfn (\w+)(?:.*\n)*?.*([{;}]) *$', re.MULTILINE)
+
+
+def functions(code):
+    """The functions with a body of several lines: (name, line, number of lines)."""
+    for match in FUNCTION.finditer(code):
+        if match[2] == '{':
+            end = closing(code, match.end(2) - 1)
+            yield match[1], code.count('\n', 0, match.start()) + 1, code.count('\n', match.start(), end) + 1
+
+
 MESSAGE = re.compile(r'''
     \bError::(?:new|format|unsupported|usage|limit|not_found|elsewhere|refused|new_err)\s*\(   # the call that makes an error
   | \b(?:anyhow|bail)!\s*\(

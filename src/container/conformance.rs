@@ -11,7 +11,7 @@ use crate::h5::Compression;
 use crate::hash::HashKind;
 use crate::io::read_all;
 
-/// Those of the second container have checksums.
+/// The options of the second container have checksums.
 fn options(format: &Format) -> Vec<FormatOptions> {
     let plain = FormatOptions {
         block_bytes: 256,

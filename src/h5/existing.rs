@@ -480,7 +480,7 @@ impl Existing {
         }
     }
 
-    /// Those whose values are whole as well.
+    /// Attributes whose values are whole as well.
     fn attributes(&self, object: &h5_read::Object) -> Listing<Attribute> {
         let Listing { mut items, mut damage } = object.attributes();
         if items.iter().any(|attribute| attribute.datatype.is_variable()) {

@@ -30,7 +30,7 @@ impl Default for Marks {
 struct Mark {
     /// First four bytes of the hash up to here, big-endian.
     hash: u32,
-    /// One of these rows, digested in one step, contains the last byte before the mark.
+    /// Rows digested in one step, of which one contains the last byte before the mark.
     rows: Range<u64>,
 }
 

@@ -21,7 +21,7 @@ pub(super) enum ColumnDamage {
 /// A view of a damaged table.
 pub(super) struct Salvaged {
     whole: Box<Content>,
-    /// Those with damaged rows are marked as columns whose cells may be undefined.
+    /// Columns with damaged rows are marked as columns whose cells may be undefined.
     columns: Vec<ColumnInfo>,
     damaged: Vec<ColumnDamage>,
 }

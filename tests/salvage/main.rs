@@ -126,17 +126,21 @@ struct Count {
     managers: BTreeSet<String>,
 }
 
-/// Converts the table at `path` around its damage, into a native file and from there into a table,
-/// and compares both with the undamaged table. `may_affect` says which columns may be named or have
-/// other values.
+/// A table that was converted around its damage, into a native file and from there into a table.
+struct Salvaged {
+    damage: Vec<Damage>,
+    /// Columns that the plan leaves out, and those that datasets hold.
+    missing: BTreeSet<Name>,
+    present: BTreeSet<Name>,
+    digests: BTreeMap<Name, String>,
+    /// Exists if rows of a column are damaged.
+    table: PathBuf,
+    _folder: TempDir,
+}
+
+/// Converts the table at `path`; plan, file and the way back name the same damage.
 #[track_caller]
-fn check(
-    what: &str,
-    original: &Original,
-    path: &Path,
-    may_affect: &dyn Fn(&Name) -> bool,
-    count: &mut Count,
-) -> Vec<Damage> {
+fn salvage(what: &str, path: &Path) -> Salvaged {
     let folder: TempDir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (native, table) = (folder.path().join("native.h5"), folder.path().join("table"));
     let convert =
@@ -148,17 +152,29 @@ fn check(
     let left_out = plan.tables().iter().flat_map(|table| {
         table.missing.iter().map(|column| (table.name.clone(), column.name.clone())).collect::<Vec<_>>()
     });
-    let missing: BTreeSet<Name> = left_out.collect();
+    let missing = left_out.collect();
 
     let salvaged = Source::open(&native).unwrap();
     assert_eq!(salvaged.damage(), damage, "{what}: what the file says of itself");
-    let (found, present) = (digests(&native), present(&salvaged));
-    let in_part = damage.iter().any(|damage| damage.rows.is_some());
-    if in_part {
+    if damage.iter().any(|damage| damage.rows.is_some()) {
         let summary = ToTable::new(&native).threads(1).write(&table).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(summary.damage, damage, "{what}: what the way back says");
     }
+    Salvaged { damage, missing, present: present(&salvaged), digests: digests(&native), table, _folder: folder }
+}
 
+/// Converts the table at `path` around its damage, and compares the result with the undamaged
+/// table. `may_affect` says which columns may be named or have other values.
+#[track_caller]
+fn check(
+    what: &str,
+    original: &Original,
+    path: &Path,
+    may_affect: &dyn Fn(&Name) -> bool,
+    count: &mut Count,
+) -> Vec<Damage> {
+    let salvaged = salvage(what, path);
+    let Salvaged { damage, missing, present, .. } = &salvaged;
     count.conversions += 1;
     for (name, digest) in &original.columns {
         let place = format!("{what}: {name:?}");
@@ -167,7 +183,7 @@ fn check(
         let of_column: Vec<&Damage> = damage.iter().filter(of_column).collect();
         let is_named = !of_column.is_empty() || missing.contains(name);
         assert!(!is_named || may_affect(name), "{place} is intact, but named: {of_column:?}");
-        if !is_named && found.get(name) == Some(digest) {
+        if !is_named && salvaged.digests.get(name) == Some(digest) {
             count.equal += 1;
             continue;
         }
@@ -177,7 +193,7 @@ fn check(
         if of_column.iter().any(|damage| damage.rows.is_some()) {
             assert_eq!(name.0, ".", "{place}");
             let damaged: Vec<u64> = of_column.iter().flat_map(|damage| damage.rows.clone().unwrap()).collect();
-            let differing = differing_rows(&original.path, &table, &name.1, &damaged);
+            let differing = differing_rows(&original.path, &salvaged.table, &name.1, &damaged);
             assert!(differing == 0 || what.contains("byte"), "{place}: {differing} rows differ, but are not named");
             count.in_part += 1;
             count.unnoticed += usize::from(differing > 0);
@@ -190,7 +206,7 @@ fn check(
             count.unnoticed += 1;
         }
     }
-    damage
+    salvaged.damage
 }
 
 /// The number of rows of a column of the main table that differ, apart from `damaged` ones.

@@ -1,7 +1,9 @@
 //! Tests of the parsers with bytes made here; tests/python/formats/test_blz.py reads files of the
 //! original programs.
 
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -151,6 +153,7 @@ fn elements_round_trip_through_their_neutral_form() {
     let text = "<U1".parse::<Dtype>().unwrap();
     assert_eq!(text.restore(&mut b"ab\0\0".to_vec()).unwrap_err().kind(), ErrorKind::Format);
     assert_eq!(text.restore(&mut [0xff, 0, 0, 0]).unwrap_err().kind(), ErrorKind::Format);
+    refused(text.convert(&mut [0, 0, 0x11, 0]), ErrorKind::Format, "0x110000 is not a Unicode character");
 }
 
 #[test]
@@ -183,49 +186,66 @@ fn refused<T>(result: Result<T>, kind: ErrorKind, says: &str) {
     result.fails(kind, says);
 }
 
+/// Bytes in chunks of four.
+const PLAIN: &str = r#"{"dtype": "uint8", "chunklen": 4}"#;
+
+const FOUR: &str = r#"{"shape": [4]}"#;
+
+/// Writes the arrays at `path` in another format, in place of those at `out`.
+fn export(path: &Path, out: &Path, format: ArrayFormat) -> Result<()> {
+    let arrays = Arrays::open(path)?;
+    let (_, _) = (std::fs::remove_dir_all(out), std::fs::remove_file(out));
+    Writer::new(&arrays).format(format).write(out, &())
+}
+
 #[test]
-fn inconsistent_documents_are_errors() {
-    use ErrorKind::{Format, Unsupported};
+fn inconsistent_documents_of_an_array_are_errors() {
+    use ErrorKind::Format;
     let dir = tempfile::tempdir().unwrap();
-    let (path, out) = (dir.path().join("a"), dir.path().join("out"));
-    let plain = r#"{"dtype": "uint8", "chunklen": 4}"#;
+    let path = dir.path().join("a");
     let open = |storage: &str, sizes: &str| Arrays::open(array(&path, storage, sizes, &[b"abcd"]));
     let check = |storage: &str, sizes: &str| open(storage, sizes)?.check(&());
-    check(plain, r#"{"shape": [4]}"#).unwrap();
-    refused(open("{}", r#"{"shape": [4]}"#), Format, "meta/storage has no dtype");
-    refused(open(r#"{"dtype": "uint8"}"#, r#"{"shape": [4]}"#), Format, "meta/storage has no chunklen of 1 or more");
-    refused(open(plain, r#"{"shape": 4}"#), Format, "meta/sizes: the shape is not a list of 1 to 32 extents");
+    check(PLAIN, FOUR).unwrap();
+    refused(open("{}", FOUR), Format, "meta/storage has no dtype");
+    refused(open(r#"{"dtype": "uint8"}"#, FOUR), Format, "meta/storage has no chunklen of 1 or more");
+    refused(open(PLAIN, r#"{"shape": 4}"#), Format, "meta/sizes: the shape is not a list of 1 to 32 extents");
     refused(
-        open(plain, r#"{"shape": [4, 5000000000]}"#),
+        open(PLAIN, r#"{"shape": [4, 5000000000]}"#),
         Format,
         "rows of shape [5000000000] are longer than a chunk can be",
     );
     refused(
-        check(plain, r#"{"shape": [9]}"#),
+        check(PLAIN, r#"{"shape": [9]}"#),
         Format,
         "array: the shape takes 9 bytes, but the chunks have 4: __1.blp is missing",
     );
-    array(&path, plain, r#"{"shape": [4]}"#, &[b"abcd"]);
+    array(&path, PLAIN, FOUR, &[b"abcd"]);
     std::fs::write(path.join("__attrs__"), "[1]").unwrap();
     refused(Arrays::open(&path), Format, "the attributes are not a JSON object");
+}
 
-    // tables
+#[test]
+fn inconsistent_documents_of_a_table_are_errors() {
+    use ErrorKind::Format;
+    let dir = tempfile::tempdir().unwrap();
     let table = dir.path().join("t");
-    for (name, sizes) in [("x", r#"{"shape": [4]}"#), ("y", r#"{"shape": [3]}"#)] {
-        array(&table.join(name), plain, sizes, &[b"abcd"]);
+    for (name, sizes) in [("x", FOUR), ("y", r#"{"shape": [3]}"#)] {
+        array(&table.join(name), PLAIN, sizes, &[b"abcd"]);
     }
     std::fs::write(table.join("__rootdirs__"), r#"{"names": ["x", "y"]}"#).unwrap();
     refused(Arrays::open(&table), Format, "column y has 3 rows, the first one 4");
     std::fs::write(table.join("__rootdirs__"), r#"{"dirs": {}}"#).unwrap();
     refused(Arrays::open(&table), Format, "__rootdirs__: its list of names is missing");
+}
 
-    // single files
-    let file = dir.path().join("f.blp");
+#[test]
+fn inconsistent_headers_of_bloscpack_files_are_errors() {
+    use ErrorKind::{Format, Limit, Unsupported};
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (dir.path().join("f.blp"), dir.path().join("out"));
     let of_file = |bytes: Vec<u8>| {
         std::fs::write(&file, bytes).unwrap();
-        let arrays = Arrays::open(&file)?;
-        let _ = std::fs::remove_dir_all(&out);
-        Writer::new(&arrays).format(ArrayFormat::Blz).write(&out, &())
+        export(&file, &out, ArrayFormat::Blz)
     };
     let json = br#"{"container": "numpy", "dtype": "uint8", "shape": [9]}"#;
     let chunks = [plain_chunk(b"abcd")];
@@ -234,7 +254,7 @@ fn inconsistent_documents_are_errors() {
     let fortran = br#"{"container": "numpy", "dtype": "uint8", "shape": [300000, 300000], "order": "F"}"#;
     refused(
         of_file(whole(fortran)),
-        ErrorKind::Limit,
+        Limit,
         "the array in Fortran order has 90000000000 bytes; the limit is 1073741824",
     );
     let len = json.len() as u32;
@@ -257,89 +277,90 @@ fn inconsistent_documents_are_errors() {
     let name = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
     std::fs::write(&name, whole(json)).unwrap();
     refused(Arrays::open(&name), Unsupported, "the file's name is not UTF-8");
-
-    let text = "<U1".parse::<Dtype>().unwrap();
-    refused(text.convert(&mut [0, 0, 0x11, 0]), Format, "0x110000 is not a Unicode character");
 }
 
 #[test]
-fn unsupported_arrays_are_refused() {
+fn arrays_too_large_for_a_format_are_refused() {
     use ErrorKind::{Format, Unsupported, Usage};
     let dir = tempfile::tempdir().unwrap();
     let (path, out) = (dir.path().join("a"), dir.path().join("out"));
     refused("npy".parse::<ArrayFormat>(), Usage, "\"npy\" is not a format of arrays; expected blz, bcolz or bloscpack");
-    let write = |arrays: &Arrays, format: ArrayFormat| {
-        let (_, _) = (std::fs::remove_dir_all(&out), std::fs::remove_file(&out));
-        Writer::new(arrays).format(format).write(&out, &())
+    let one_chunk = |rows: u64, format: ArrayFormat| {
+        let storage = format!(r#"{{"dtype": "uint8", "chunklen": {rows}}}"#);
+        array(&path, &storage, &format!(r#"{{"shape": [{rows}, 8]}}"#), &[b"abcd"]);
+        export(&path, &out, format)
     };
-    let export = |storage: &str, sizes: &str, format: ArrayFormat| {
-        write(&Arrays::open(array(&path, storage, sizes, &[b"abcd"]))?, format)
-    };
-    let storage = |chunk: u64| format!(r#"{{"dtype": "uint8", "chunklen": {chunk}}}"#);
-    let sizes = |rows: u64| format!(r#"{{"shape": [{rows}, 8]}}"#);
     refused(
-        export(&storage(1 << 40), &sizes(1 << 40), ArrayFormat::Bloscpack),
+        one_chunk(1 << 40, ArrayFormat::Bloscpack),
         Unsupported,
         "chunks have 2 GiB or more, which bloscpack cannot store",
     );
     refused(
-        export(&storage(1 << 61), &sizes(1 << 61), ArrayFormat::Bcolz),
+        one_chunk(1 << 61, ArrayFormat::Bcolz),
         Unsupported,
         "chunks have 2^64 bytes or more, which Blosc cannot store",
     );
     refused(
-        export(&storage(1 << 61), &sizes(1 << 61), ArrayFormat::Bloscpack),
+        one_chunk(1 << 61, ArrayFormat::Bloscpack),
         Format,
         "2305843009213693952 rows of 8 bytes exceed 2^63 bytes",
     );
     let unknown = r#"{"dtype": "uint8", "chunklen": 4, "cparams": {"cname": "brotli"}}"#;
-    let four = r#"{"shape": [4]}"#;
-    refused(export(unknown, four, ArrayFormat::Bcolz), Format, "the codec \"brotli\" is not one of Blosc");
+    array(&path, unknown, FOUR, &[b"abcd"]);
+    refused(export(&path, &out, ArrayFormat::Bcolz), Format, "the codec \"brotli\" is not one of Blosc");
+}
 
-    // a table, and an array of records whose fields have directories
-    let table = dir.path().join("t");
-    array(&table.join("x"), &storage(4), four, &[b"abcd"]);
+/// A table has several arrays, and the fields of an array of records may have directories.
+#[test]
+fn arrays_of_other_structure_than_a_format_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, table, out) = (dir.path().join("a"), dir.path().join("t"), dir.path().join("out"));
+    array(&table.join("x"), PLAIN, FOUR, &[b"abcd"]);
     std::fs::write(table.join("__rootdirs__"), r#"{"names": ["x"]}"#).unwrap();
-    let arrays = Arrays::open(&table).unwrap();
     refused(
-        write(&arrays, ArrayFormat::Bloscpack),
-        Usage,
+        export(&table, &out, ArrayFormat::Bloscpack),
+        ErrorKind::Usage,
         "a bloscpack file has one array, this is a table: name a column",
     );
     let records = r#"{"dtype": "[('a', [('b', '|u1')])]", "chunklen": 4}"#;
-    array(&path, records, four, &[]);
-    array(&path.join("data/a/b"), &storage(4), four, &[]);
+    array(&path, records, FOUR, &[]);
+    array(&path.join("data/a/b"), PLAIN, FOUR, &[]);
     std::fs::rename(path.join("data/a/b/data"), path.join("data/a/c")).unwrap();
     std::fs::remove_dir_all(path.join("data/a/b")).unwrap();
     std::fs::rename(path.join("data/a/c"), path.join("data/a/b")).unwrap();
-    let arrays = Arrays::open(&path).unwrap();
     refused(
-        write(&arrays, ArrayFormat::Bcolz),
-        Unsupported,
+        export(&path, &out, ArrayFormat::Bcolz),
+        ErrorKind::Unsupported,
         "column \"a/b\" is a field of a record, which bcolz does not have",
     );
+}
 
-    // arrays without a format
+#[test]
+fn arrays_in_memory_need_a_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new");
     let arrays = Arrays::of_bytes("uint8", &[4], 4, b"abcd".to_vec()).unwrap();
     refused(
-        Writer::new(&arrays).write(dir.path().join("new"), &()),
-        Usage,
+        Writer::new(&arrays).write(&out, &()),
+        ErrorKind::Usage,
         "the arrays did not come from blz, bcolz or bloscpack: name the format to write",
     );
-    assert!(!dir.path().join("new").exists());
-    Writer::new(&arrays).format(ArrayFormat::Bcolz).write(dir.path().join("new"), &()).unwrap();
-    let again = Writer::new(&arrays).format(ArrayFormat::Bcolz).write(dir.path().join("new"), &());
+    assert!(!out.exists());
+    Writer::new(&arrays).format(ArrayFormat::Bcolz).write(&out, &()).unwrap();
+    let again = Writer::new(&arrays).format(ArrayFormat::Bcolz).write(&out, &());
     assert_eq!(again.unwrap_err().kind(), ErrorKind::Exists);
+}
 
-    // a difference in the first of many chunks: the other chunks are not read
-    let chunks: Vec<Vec<u8>> = (0..200u8).map(|number| vec![number; 4]).collect();
-    let other: Vec<Vec<u8>> = (1..=200u8).map(|number| vec![number; 4]).collect();
-    let made = |name: &str, chunks: &[Vec<u8>]| {
+/// A difference in the first of many chunks: the other chunks are not read.
+#[test]
+fn comparison_ends_at_the_first_difference() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = |name: &str, numbers: RangeInclusive<u8>| {
+        let chunks: Vec<Vec<u8>> = numbers.map(|number| vec![number; 4]).collect();
         let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
-        Arrays::open(array(&dir.path().join(name), &storage(4), r#"{"shape": [800]}"#, &chunks)).unwrap()
+        Arrays::open(array(&dir.path().join(name), PLAIN, r#"{"shape": [800]}"#, &chunks)).unwrap()
     };
-    let (left, right) = (made("left", &chunks), made("right", &other));
-    let found = left.compare(&right, &()).unwrap();
+    let found = made("left", 0..=199).compare(&made("right", 1..=200), &()).unwrap();
     assert_eq!(found.differences.len(), 1);
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Times {
     /// All; TIME is not read.
     Unread,
     All,
-    /// Those within the times of the partition; all if there are none.
+    /// Rows within the times of the partition; all if there are none.
     Near,
 }
 

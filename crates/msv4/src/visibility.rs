@@ -105,78 +105,19 @@ pub(crate) fn dataset(
         warnings.push("the channels descend in the table, and ascend here".to_owned());
     }
     let mut main = Main { place, window, warnings };
-    let kinds: &[_] = if place.is_single_dish { &SPECTRA } else { &VISIBILITIES };
-    let mut variables = Vec::new();
-    let mut groups = Vec::new();
-    for (column, name, group) in kinds {
-        let found = match main.spectral(column, name) {
-            Ok(found) => found,
-            Err(error) if *group != "base" => {
-                main.warnings.push(format!("{name} is left out: {error}"));
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        let Some(variable) = found else { continue };
-        let units = main.info(column).and_then(|info| info.desc.keywords.strings("QuantumUnits")?.first().cloned());
-        let units = units.filter(|units| !units.is_empty()).map_or("Jy".to_owned(), |units| units.to_string());
-        variables.push(variable.with(attributes([("units", units.into())])));
-        groups.push(main.group(name, group, &options.date));
-    }
-    if groups.first().is_none_or(|(name, _)| name != "base") {
-        let expected = if place.is_single_dish { "FLOAT_DATA" } else { "DATA" };
-        return Err(Error::unsupported(format!("the main table has no column {expected}, which MSv4 builds on")));
-    }
+    let (mut variables, groups) = main.correlated_data(&options.date)?;
     let flags = main.spectral("FLAG", "FLAG")?;
     variables.push(flags.ok_or_else(|| Error::unsupported("the main table has no column FLAG"))?);
     variables.extend(main.weight());
-    if !place.is_single_dish {
-        let of_uvw =
-            attributes([("type", "uvw".into()), ("units", "m".into()), ("frame", fields.frame_of_uvw().into())]);
-        variables.extend(main.gridded("UVW", "UVW", &[("uvw_label", 3)])?.map(|uvw| uvw.with(of_uvw)));
-    }
-    let of_time = || {
-        attributes([
-            ("type", "time".into()),
-            ("units", "s".into()),
-            ("scale", place.scale.as_str().into()),
-            ("format", "unix".into()),
-        ])
-    };
-    let centroid = main.gridded("TIME_CENTROID", "TIME_CENTROID", &[])?;
-    variables.extend(centroid.map(|centroid| centroid.with(of_time())));
-    let exposure = main.gridded("EXPOSURE", "EFFECTIVE_INTEGRATION_TIME", &[])?;
-    variables.extend(exposure.map(|exposure| exposure.with(quantity("s"))));
-    if place.part.varying.contains(&"INTERVAL") {
-        let interval = main.gridded("INTERVAL", "INTEGRATION_TIME", &[])?;
-        variables.extend(interval.map(|interval| interval.with(quantity("s"))));
-    }
+    variables.extend(main.uvw(fields)?);
+    variables.extend(main.integrations()?);
     variables.push(main.variable("_row", &[], DataType::Int64, Content::Rows));
 
-    let mut time = place.times("time", &place.part.grid.times);
-    let integration = place.part.interval.unwrap_or(f64::NAN);
-    time.attributes.push(("integration_time".to_owned(), measured(integration, quantity("s"))));
-    let count = place.part.grid.times.len();
-    let modes = place.part.shared.mode.as_deref().filter(|mode| !mode.is_empty()).unwrap_or("UNSPECIFIED");
-    let intents: Vec<_> = modes.split(',').map(str::to_owned).collect();
-    let scans = place.part.scans.iter().map(ToString::to_string);
-    let mut coordinates = vec![
-        time,
-        window.coordinate()?,
-        Variable::texts("polarization", &[("polarization", place.correlations.len())], place.correlations.clone()),
-        Variable::texts("field_name", &[("time", count)], fields.names_of(&place.part.fields)),
-        Variable::texts("scan_name", &[("time", count)], scans).with(attributes([("scan_intents", intents.into())])),
-    ];
+    let mut coordinates = vec![main.time(), window.coordinate()?];
+    coordinates.extend(main.labels(fields));
     coordinates.extend(main.places());
 
     let processor = processor(place.tables, place.part.shared.processor)?;
-    let is_radiometer = matches!(&processor, Attribute::Dictionary(pairs)
-        if pairs.iter().any(|(_, value)| *value == Attribute::from("RADIOMETER")));
-    let kind = match (place.is_single_dish, is_radiometer) {
-        (true, _) => "spectrum",
-        (false, true) => "radiometer",
-        (false, false) => "visibility",
-    };
     Ok(Dataset {
         path: place.path.clone(),
         attributes: attributes([
@@ -189,14 +130,25 @@ pub(crate) fn dataset(
                 ])),
             ),
             ("creation_date", options.date.as_str().into()),
-            ("type", kind.into()),
-            ("data_groups", Attribute::Dictionary(groups)),
+            ("type", kind(place.is_single_dish, &processor).into()),
+            ("data_groups", groups),
             ("observation_info", observation(place.tables, place.part.shared.observation)?),
             ("processor_info", processor),
         ]),
         coordinates,
         variables,
     })
+}
+
+/// The type of the dataset.
+fn kind(is_single_dish: bool, processor: &Attribute) -> &'static str {
+    let is_radiometer = matches!(processor, Attribute::Dictionary(pairs)
+        if pairs.iter().any(|(_, value)| *value == Attribute::from("RADIOMETER")));
+    match (is_single_dish, is_radiometer) {
+        (true, _) => "spectrum",
+        (false, true) => "radiometer",
+        (false, false) => "visibility",
+    }
 }
 
 /// Makes variables of columns of the main table.
@@ -255,6 +207,35 @@ impl Main<'_, '_> {
         Ok(found)
     }
 
+    /// Visibilities or spectra, and the data group of each.
+    ///
+    /// # Errors
+    /// `Unsupported` if the base group has no column, or an unsuitable one; those of reading.
+    fn correlated_data(&mut self, date: &str) -> Result<(Vec<Variable>, Attribute)> {
+        let kinds: &[_] = if self.place.is_single_dish { &SPECTRA } else { &VISIBILITIES };
+        let (mut variables, mut groups) = (Vec::new(), Vec::new());
+        for (column, name, group) in kinds {
+            let found = match self.spectral(column, name) {
+                Ok(found) => found,
+                Err(error) if *group != "base" => {
+                    self.warnings.push(format!("{name} is left out: {error}"));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(variable) = found else { continue };
+            let units = self.info(column).and_then(|info| info.desc.keywords.strings("QuantumUnits")?.first().cloned());
+            let units = units.filter(|units| !units.is_empty()).map_or("Jy".to_owned(), |units| units.to_string());
+            variables.push(variable.with(attributes([("units", units.into())])));
+            groups.push(self.group(name, group, date));
+        }
+        if groups.first().is_none_or(|(name, _)| name != "base") {
+            let expected = if self.place.is_single_dish { "FLOAT_DATA" } else { "DATA" };
+            return Err(Error::unsupported(format!("the main table has no column {expected}, which MSv4 builds on")));
+        }
+        Ok((variables, Attribute::Dictionary(groups)))
+    }
+
     /// WEIGHT_SPECTRUM, or else WEIGHT for all channels.
     fn weight(&mut self) -> Option<Variable> {
         match self.spectral("WEIGHT_SPECTRUM", "WEIGHT") {
@@ -281,6 +262,36 @@ impl Main<'_, '_> {
         }
     }
 
+    /// `None` for single dishes.
+    fn uvw(&self, fields: &Fields) -> Result<Option<Variable>> {
+        if self.place.is_single_dish {
+            return Ok(None);
+        }
+        let of_uvw =
+            attributes([("type", "uvw".into()), ("units", "m".into()), ("frame", fields.frame_of_uvw().into())]);
+        Ok(self.gridded("UVW", "UVW", &[("uvw_label", 3)])?.map(|uvw| uvw.with(of_uvw)))
+    }
+
+    /// Centre, exposure and length of each integration, the length where it varies.
+    fn integrations(&self) -> Result<Vec<Variable>> {
+        let of_time = attributes([
+            ("type", "time".into()),
+            ("units", "s".into()),
+            ("scale", self.place.scale.as_str().into()),
+            ("format", "unix".into()),
+        ]);
+        let mut found = Vec::new();
+        let centroid = self.gridded("TIME_CENTROID", "TIME_CENTROID", &[])?;
+        found.extend(centroid.map(|centroid| centroid.with(of_time)));
+        let exposure = self.gridded("EXPOSURE", "EFFECTIVE_INTEGRATION_TIME", &[])?;
+        found.extend(exposure.map(|exposure| exposure.with(quantity("s"))));
+        if self.place.part.varying.contains(&"INTERVAL") {
+            let interval = self.gridded("INTERVAL", "INTEGRATION_TIME", &[])?;
+            found.extend(interval.map(|interval| interval.with(quantity("s"))));
+        }
+        Ok(found)
+    }
+
     fn group(&self, variable: &str, name: &str, date: &str) -> (String, Attribute) {
         let mut of_group =
             attributes([("correlated_data", variable.into()), ("flag", "FLAG".into()), ("weight", "WEIGHT".into())]);
@@ -293,6 +304,28 @@ impl Main<'_, '_> {
             ("date", date.into()),
         ]));
         (name.to_owned(), Attribute::Dictionary(of_group))
+    }
+
+    /// The coordinate of the first axis.
+    fn time(&self) -> Variable {
+        let mut time = self.place.times("time", &self.place.part.grid.times);
+        let integration = self.place.part.interval.unwrap_or(f64::NAN);
+        time.attributes.push(("integration_time".to_owned(), measured(integration, quantity("s"))));
+        time
+    }
+
+    /// Names of the correlations, and of the field and the scan at each time.
+    fn labels(&self, fields: &Fields) -> [Variable; 3] {
+        let (part, correlations) = (&self.place.part, &self.place.correlations);
+        let times = [("time", part.grid.times.len())];
+        let modes = part.shared.mode.as_deref().filter(|mode| !mode.is_empty()).unwrap_or("UNSPECIFIED");
+        let intents: Vec<_> = modes.split(',').map(str::to_owned).collect();
+        let scans = part.scans.iter().map(ToString::to_string);
+        [
+            Variable::texts("polarization", &[("polarization", correlations.len())], correlations.clone()),
+            Variable::texts("field_name", &times, fields.names_of(&part.fields)),
+            Variable::texts("scan_name", &times, scans).with(attributes([("scan_intents", intents.into())])),
+        ]
     }
 
     /// The coordinates of the second axis: baselines, or antennas of single dishes.

@@ -79,7 +79,7 @@ const VERBS: [Verb; 9] = [
     Verb { name: "none", effect: Effect::Nothing, has_threads: false, stores_digests: false },
 ];
 
-/// These belong to `batch run`, or make an item change its source or write nothing.
+/// Options of `batch run`, and such by which an item changes its source or writes nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
 /// The receipt appends `.receipt.json` to the name, and file systems allow 255 bytes.

@@ -34,8 +34,8 @@ pub(crate) struct Args {
     /// engine finds them
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// The directory or URL in which readers find SOURCE and OUT.rest.h5 (the HDF5 file with what
-    /// is not read from tiles); without it, references have absolute paths
+    /// The directory or URL in which readers find SOURCE and OUT.rest.h5 (the HDF5 file of numbers
+    /// that are not in tiles); without it, references have absolute paths
     #[arg(long, value_name = "URL")]
     base: Option<String>,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `serve`, asked over plain sockets: who may ask, what a name leads to, every limit.
 #![cfg(feature = "serve")]
 
+mod events;
 mod fuzz;
 mod places;
 mod server;
@@ -14,9 +15,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::convert::ToHdf5;
-use ctds_hdf5::live::{CommitPolicy, Schema, TableSpec, Writer};
 use ctds_hdf5::ndarray::ArrayD;
-use ctds_hdf5::value::{Complex32, Shape, Value};
+use ctds_hdf5::value::{Shape, Value};
 use ctds_hdf5::{ColumnDesc, NewTable};
 use ctds_hdf5_testing::testdata;
 use serde_json::Value as Json;
@@ -48,21 +48,19 @@ pub(crate) fn small() -> tempfile::TempDir {
     folder
 }
 
-#[test]
-fn access_rules_hold() {
-    let folder = small();
-    let server = Server::start(&[text(folder.path())]);
-    let (port, token) = (server.port, server.token().to_owned());
-    assert_eq!(token.len(), 32);
-    let good = "Authorization: Bearer TOKEN\r\n";
+/// Header line of a client that knows the token.
+const GOOD: &str = "Authorization: Bearer TOKEN\r\n";
+
+/// Methods and headers, with the status of the answer of a server at `port`.
+fn access_cases(port: u16, token: &str) -> Vec<(&'static str, String, u16)> {
     let cookie = format!("Cookie: a=b; h5bridge_{port}=TOKEN; c=d\r\n");
     let wrong_cookie = format!("Cookie: h5bridge_{port}={}\r\n", "0".repeat(32));
     let other_cookie = format!("Cookie: h5bridge_{}=TOKEN\r\n", port ^ 1);
-    let ours = |name: &str| format!("Host: {name}:{port}\r\n{good}");
+    let ours = |name: &str| format!("Host: {name}:{port}\r\n{GOOD}");
     let host = "Host: HOST\r\n";
-    let from = |headers: &str| format!("{host}{good}{headers}\r\n");
-    let cases: Vec<(&str, String, u16)> = vec![
-        ("GET", format!("{host}{good}"), 200),
+    let from = |headers: &str| format!("{host}{GOOD}{headers}\r\n");
+    vec![
+        ("GET", format!("{host}{GOOD}"), 200),
         ("GET", format!("{host}{cookie}"), 200),
         ("GET", host.to_owned(), 401),
         ("GET", format!("{host}{wrong_cookie}"), 401),
@@ -76,10 +74,10 @@ fn access_rules_hold() {
         ("GET", ours("127.0.0.1.evil.example"), 403),
         ("GET", ours("localhost.evil.example"), 403),
         ("GET", ours("192.0.2.1"), 403),
-        ("GET", format!("Host: 127.0.0.1:{}\r\n{good}", port ^ 1), 403),
-        ("GET", format!("Host: 127.0.0.1\r\n{good}"), 403),
-        ("GET", format!("{host}Host: evil.example\r\n{good}"), 403),
-        ("GET", good.to_owned(), 403),
+        ("GET", format!("Host: 127.0.0.1:{}\r\n{GOOD}", port ^ 1), 403),
+        ("GET", format!("Host: 127.0.0.1\r\n{GOOD}"), 403),
+        ("GET", format!("{host}Host: evil.example\r\n{GOOD}"), 403),
+        ("GET", GOOD.to_owned(), 403),
         ("GET", from("Origin: http://HOST"), 200),
         ("GET", from("Origin: http://evil.example"), 403),
         ("GET", from(&format!("Origin: http://127.0.0.1:{}", port ^ 1)), 403),
@@ -90,18 +88,26 @@ fn access_rules_hold() {
         ("GET", from("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors"), 403),
         ("GET", from("Sec-Fetch-Site: cross-site"), 403),
         ("GET", from("Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors"), 403),
-        ("HEAD", format!("{host}{good}"), 200),
-        ("POST", format!("{host}{good}"), 405),
-        ("PUT", format!("{host}{good}"), 405),
-        ("DELETE", format!("{host}{good}"), 405),
-        ("OPTIONS", format!("{host}{good}"), 405),
-        ("TRACE", format!("{host}{good}"), 405),
-    ];
-    for (method, headers, status) in &cases {
+        ("HEAD", format!("{host}{GOOD}"), 200),
+        ("POST", format!("{host}{GOOD}"), 405),
+        ("PUT", format!("{host}{GOOD}"), 405),
+        ("DELETE", format!("{host}{GOOD}"), 405),
+        ("OPTIONS", format!("{host}{GOOD}"), 405),
+        ("TRACE", format!("{host}{GOOD}"), 405),
+    ]
+}
+
+#[test]
+fn access_rules_hold() {
+    let folder = small();
+    let server = Server::start(&[text(folder.path())]);
+    let (port, token) = (server.port, server.token().to_owned());
+    assert_eq!(token.len(), 32);
+    for (method, headers, status) in access_cases(port, &token) {
         for target in ["/api/files", "/", "/api/meta?file=small.h5"] {
             let answer = server.raw(&format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"));
-            assert_eq!(answer.status, *status, "{method} {target} {headers:?}: {}", answer.head);
-            if *status >= 400 {
+            assert_eq!(answer.status, status, "{method} {target} {headers:?}: {}", answer.head);
+            if status >= 400 {
                 assert!(answer.json()["message"].is_string(), "{}", answer.text());
             }
             let policy = answer.header("content-security-policy").unwrap();
@@ -116,7 +122,7 @@ fn access_rules_hold() {
     // the target may have a host, too
     for (host, status) in [(format!("127.0.0.1:{port}"), 200), ("evil.example".to_owned(), 403)] {
         let answer = server
-            .raw(&format!("GET http://{host}/api/files HTTP/1.1\r\nHost: HOST\r\n{good}Connection: close\r\n\r\n"));
+            .raw(&format!("GET http://{host}/api/files HTTP/1.1\r\nHost: HOST\r\n{GOOD}Connection: close\r\n\r\n"));
         assert_eq!(answer.status, status, "{host}");
     }
     // no answer has the token in it
@@ -191,8 +197,9 @@ fn other_names_and_origins() {
     assert_eq!(preflight("https://evil.example").status, 403);
 }
 
-#[test]
-fn names_lead_nowhere_else() {
+/// A folder `served` with a file below it, and links to that file, to one outside of it, and to the
+/// folder around it.
+fn served_beside_a_secret() -> tempfile::TempDir {
     let folder = small();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir_all(path("served/sub")).unwrap();
@@ -202,47 +209,63 @@ fn names_lead_nowhere_else() {
     symlink(folder.path(), path("served/elsewhere")).unwrap();
     symlink(path("served/sub/in.h5"), path("served/link.h5")).unwrap();
     assert!(Command::new("mkfifo").arg(path("served/pipe.h5")).status().unwrap().success());
+    folder
+}
+
+/// Names that no served file has, beside absolute ones.
+const NAMES_OUTSIDE: [&str; 21] = [
+    "../secret.h5",
+    "%2e%2e/secret.h5",
+    "sub/../../secret.h5",
+    "sub/../link.h5",
+    "..%2fsecret.h5",
+    "./link.h5",
+    "sub//in.h5",
+    "out.h5",
+    "elsewhere/secret.h5",
+    "elsewhere/served/link.h5/",
+    "pipe.h5",
+    "sub",
+    "",
+    "/",
+    ".",
+    "none.h5",
+    "link.h5%00",
+    "%00",
+    "%ff",
+    "/etc/passwd",
+    "file:///etc/passwd",
+];
+
+/// Targets that no route has.
+const NOWHERE: [&str; 10] = [
+    "/nothing",
+    "/api/nothing",
+    "/api/meta/x",
+    "/apix/files",
+    "/assets/",
+    "/assets/../index.html",
+    "/%2e%2e/etc/passwd",
+    "//",
+    "/live/",
+    "/live/x",
+];
+
+#[test]
+fn names_lead_nowhere_else() {
+    let folder = served_beside_a_secret();
+    let path = |name: &str| folder.path().join(name);
     let server = Server::start(&[text(&path("served"))]);
-    let names: Vec<String> = server
-        .get("/api/files")
-        .json()
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| file["file"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(names, ["link.h5", "sub/in.h5"]);
+    let files = server.get("/api/files").json();
+    let names = files.as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["link.h5", "sub/in.h5"]);
     let asked = |name: &str| server.get(&format!("/api/meta?path=/&file={name}"));
     for name in ["sub/in.h5", "link.h5", "sub%2Fin.h5"] {
         assert_eq!(asked(name).status, 200, "{name}");
     }
     let absolute = path("secret.h5").to_string_lossy().into_owned();
     let inside = path("served/sub/in.h5").to_string_lossy().into_owned();
-    for name in [
-        "../secret.h5",
-        "%2e%2e/secret.h5",
-        "sub/../../secret.h5",
-        "sub/../link.h5",
-        "..%2fsecret.h5",
-        "./link.h5",
-        "sub//in.h5",
-        "out.h5",
-        "elsewhere/secret.h5",
-        "elsewhere/served/link.h5/",
-        "pipe.h5",
-        "sub",
-        "",
-        "/",
-        ".",
-        "none.h5",
-        "link.h5%00",
-        "%00",
-        "%ff",
-        &absolute,
-        &inside,
-        "/etc/passwd",
-        "file:///etc/passwd",
-    ] {
+    for name in NAMES_OUTSIDE.into_iter().chain([absolute.as_str(), &inside]) {
         let answer = asked(name);
         assert_eq!((answer.status, answer.json()["message"].as_str()), (404, Some("File not found")), "{name}");
         assert!(!answer.text().contains(text(folder.path())), "a path of the server: {}", answer.text());
@@ -254,18 +277,7 @@ fn names_lead_nowhere_else() {
         }
     }
     assert_eq!(server.get("/api/meta?path=/").status, 422);
-    for target in [
-        "/nothing",
-        "/api/nothing",
-        "/api/meta/x",
-        "/apix/files",
-        "/assets/",
-        "/assets/../index.html",
-        "/%2e%2e/etc/passwd",
-        "//",
-        "/live/",
-        "/live/x",
-    ] {
+    for target in NOWHERE {
         assert_eq!(server.get(target).status, 404, "{target}");
     }
     // a file that is made later
@@ -429,7 +441,7 @@ fn signals_end_it() {
 }
 
 /// Exit code and stderr of a server that does not start.
-fn refused(words: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn refused(words: &[&str]) -> (Option<i32>, String) {
     let output = Command::new("timeout")
         .arg("10")
         .arg(env!("CARGO_BIN_EXE_h5bridge"))
@@ -491,175 +503,6 @@ fn the_next_free_port() {
         |line: &str| line.strip_prefix("http://127.0.0.1:").unwrap().split('/').next().unwrap().parse::<u16>().unwrap();
     assert!((5380..5390).contains(&port(&one)) && port(&two) > port(&one) && port(&two) < 5390, "{one} {two}");
     assert!(one.trim_end().contains("/?token=") && one.ends_with('\n'));
-}
-
-/// A live file that grows.
-struct Growing {
-    writer: Writer,
-    rows: u64,
-}
-
-impl Growing {
-    fn new(path: &Path) -> Self {
-        let main = TableSpec::new("MAIN")
-            .column(ColumnDesc::scalar::<f64>("TIME").unit("s"))
-            .column(ColumnDesc::scalar::<i32>("ANTENNA1"))
-            .column(ColumnDesc::scalar::<i32>("ANTENNA2"))
-            .column(ColumnDesc::array::<Complex32>("DATA").fixed_shape([2, 4]))
-            .column(ColumnDesc::array::<bool>("FLAG").fixed_shape([2, 4]));
-        let writer = Schema::new().table(main).commit(CommitPolicy::manual()).create(path).unwrap();
-        let mut growing = Growing { writer, rows: 0 };
-        growing.append(3);
-        growing
-    }
-
-    fn append(&mut self, count: u64) {
-        self.append_flagged(count, false);
-    }
-
-    /// Rows whose cells are flagged or not, committed.
-    fn append_flagged(&mut self, count: u64, flagged: bool) {
-        let rows = self.rows..self.rows + count;
-        let elements = count as usize * 8;
-        let times: Vec<f64> = rows.clone().map(|row| 5e9 + (row / 3) as f64).collect();
-        let first: Vec<i32> = rows.clone().map(|row| [0, 0, 1][row as usize % 3]).collect();
-        let second: Vec<i32> = rows.clone().map(|row| [1, 2, 2][row as usize % 3]).collect();
-        let mut main = self.writer.table("MAIN").unwrap().batch(count);
-        main.set("TIME", &times).unwrap().set("ANTENNA1", &first).unwrap().set("ANTENNA2", &second).unwrap();
-        let (data, flags) = (vec![Complex32::new(3., 4.); elements], vec![flagged; elements]);
-        main.set("DATA", &data).unwrap().set("FLAG", &flags).unwrap();
-        main.append().unwrap();
-        self.writer.commit().unwrap();
-        self.rows += count;
-    }
-}
-
-/// Events of a file as they come.
-struct Events(BufReader<TcpStream>, Instant);
-
-impl Events {
-    fn open(server: &Server, file: &str) -> Self {
-        Self::at(server, &format!("/live/events?file={file}"))
-    }
-
-    fn at(server: &Server, target: &str) -> Self {
-        let mut stream = server.connect();
-        let head = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", server.port);
-        stream.write_all(format!("{head}Authorization: Bearer {}\r\n\r\n", server.token()).as_bytes()).unwrap();
-        Events(BufReader::new(stream), Instant::now())
-    }
-
-    /// Name and document of the next event; the lines of the chunked encoding are skipped.
-    fn next(&mut self) -> (String, Json) {
-        let mut name = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ends");
-            assert!(self.1.elapsed() < 6 * TIME, "the event does not come");
-            if let Some(event) = line.strip_prefix("event: ") {
-                name = event.trim_end().to_owned();
-            } else if let Some(data) = line.strip_prefix("data: ") {
-                return (name, serde_json::from_str(data).unwrap());
-            }
-        }
-    }
-
-    /// The document of the next event of this name.
-    fn next_of(&mut self, wanted: &str) -> Json {
-        loop {
-            let (name, document) = self.next();
-            if name == wanted {
-                return document;
-            }
-        }
-    }
-
-    /// The first look with so many rows, or more.
-    fn rows(&mut self, rows: u64) -> Json {
-        loop {
-            let (name, look) = self.next();
-            assert_eq!(name, "look");
-            if look["rows"].as_u64().unwrap() >= rows {
-                return look;
-            }
-        }
-    }
-}
-
-#[test]
-fn events_of_a_file_that_grows() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("live.h5");
-    let mut growing = Growing::new(&path);
-    let server = Server::start(&[text(folder.path())]);
-    let files = server.get("/api/files").json();
-    assert_eq!((files[0]["kind"].as_str(), files[0]["measurement_set"].as_bool()), (Some("live"), Some(true)));
-    let mut first = Events::open(&server, "live.h5");
-    let look = first.rows(3);
-    assert_eq!(
-        (look["event"].as_str(), look["file"].as_str(), look["kind"].as_str()),
-        (Some("look"), Some("live.h5"), Some("live"))
-    );
-    let before = look["revision"].as_u64().unwrap();
-    // a client that never reads, and one that comes later
-    let _silent = Events::open(&server, "live.h5");
-    for _ in 0..10 {
-        growing.append(30);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let start = Instant::now();
-    let mut second = Events::open(&server, "live.h5");
-    let look = first.rows(303);
-    assert_eq!(second.rows(303)["revision"], look["revision"]);
-    assert!(look["revision"].as_u64().unwrap() > before);
-    assert!(look["rows_per_second"].is_number() && start.elapsed() < Duration::from_secs(3));
-    // without a change a look comes each five seconds
-    assert_eq!(first.next().1["rows"], 303);
-    assert!((Duration::from_secs(3)..Duration::from_secs(8)).contains(&start.elapsed()), "{:?}", start.elapsed());
-
-    // the committed rows are listed
-    assert_eq!(server.get("/api/files").json()[0]["rows"], 303);
-    fs::remove_file(&path).unwrap();
-    for events in [&mut first, &mut second] {
-        let (name, end) = loop {
-            let (name, document) = events.next();
-            if name != "look" {
-                break (name, document);
-            }
-        };
-        assert_eq!((name.as_str(), end), ("end", serde_json::json!({"reason": "gone"})));
-    }
-    assert_eq!(server.get("/live/events?file=live.h5").status, 404);
-}
-
-#[test]
-fn event_streams_are_limited() {
-    let folder = tempfile::tempdir().unwrap();
-    let _growing = Growing::new(&folder.path().join("live.h5"));
-    let server = Server::start(&[text(folder.path())]);
-    let mut streams: Vec<Events> = (0..64).map(|_| Events::open(&server, "live.h5")).collect();
-    for stream in &mut streams {
-        stream.rows(3);
-    }
-    let answer = server.get("/live/events?file=live.h5");
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
-    // others are not concerned
-    assert_eq!(server.get("/api/meta?file=live.h5&path=/").status, 200);
-    assert_eq!(server.get("/live/describe?file=live.h5").status, 200);
-    let head = server.ask("HEAD", "/live/events?file=live.h5", "");
-    assert!([200, 503].contains(&head.status));
-    streams.pop();
-    let start = Instant::now();
-    loop {
-        let mut stream = Events::open(&server, "live.h5");
-        let mut line = String::new();
-        stream.0.read_line(&mut line).unwrap();
-        if line.contains("200 OK") {
-            assert_eq!(stream.rows(3)["rows"], 3);
-            break;
-        }
-        assert!(line.contains("503") && start.elapsed() < TIME, "{line}");
-    }
 }
 
 #[test]
@@ -735,137 +578,6 @@ fn plots_of_missing_data() {
     let (_, message) = words("scan=99");
     let scan = message.rsplit(' ').next().unwrap();
     assert_eq!(words(&format!("scan={scan}&spw=0&antenna=0")).0, 200, "{message}");
-}
-
-#[test]
-fn alerts_begin_and_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut growing = Growing::new(&folder.path().join("live.h5"));
-    let rules = folder.path().join("rules");
-    fs::write(&rules, "# all files\nflagged > 40 %\n").unwrap();
-    let server = Server::start(&[text(folder.path()), "--alerts", text(&rules)]);
-    for (words, expected) in [
-        ("alert=flagged", "\"flagged\" is not a rule for alerts: < or > after flagged is expected"),
-        ("alert=lag%20%3E%2020%20s,lag%20%3E%20soon", "a number instead of \"soon\""),
-        (&*"alert=lag%3E1&".repeat(17), "17 rules for alerts; a request has 16 at most"),
-        (&*format!("alert={}", "x".repeat(201)), "longer than 200 characters"),
-    ] {
-        let answer = server.get(&format!("/live/events?file=live.h5&{words}"));
-        assert_eq!(answer.status, 422, "{words}");
-        assert!(answer.json()["message"].as_str().unwrap().contains(expected), "{}", answer.text());
-    }
-    let mut own = Events::at(&server, "/live/events?file=live.h5&alert=flagged%3E10%25%20for%20antenna%202");
-    own.rows(3);
-    let mut plain = Events::open(&server, "live.h5");
-    growing.append_flagged(300, true);
-    let mut begun = [own.next_of("alert"), own.next_of("alert")];
-    begun.sort_by_key(|alert| alert["rule"].to_string());
-    let of_antenna = "flagged > 10 % for antenna 2";
-    for (alert, rule) in begun.iter().zip([of_antenna, "flagged > 40 %"]) {
-        assert_eq!((alert["rule"].as_str(), alert["active"].as_bool()), (Some(rule), Some(true)), "{alert}");
-        assert_eq!((alert["event"].as_str(), alert["file"].as_str()), (Some("alert"), Some("live.h5")));
-        assert!(alert["revision"].is_u64() && alert["since"] == alert["time"]);
-    }
-    assert_eq!(begun[0]["text"], "flagged > 10 % for antenna #2 (100 %)");
-    assert_eq!(plain.next_of("alert"), begun[1], "rules of the server are for all, those of a client for it alone");
-    let mut late = Events::open(&server, "live.h5");
-    assert_eq!(late.next_of("alert"), begun[1], "a client that comes later is told what holds");
-    growing.append_flagged(6000, false);
-    for events in [&mut own, &mut plain, &mut late] {
-        let ended = loop {
-            let alert = events.next_of("alert");
-            if alert["rule"] == "flagged > 40 %" {
-                break alert;
-            }
-        };
-        assert_eq!((ended["active"].as_bool(), &ended["since"]), (Some(false), &begun[1]["since"]));
-        assert_eq!(ended["text"], "ended: flagged > 40 %");
-    }
-    // the rules of a client end with its connection; the next client has its own
-    drop(own);
-    let mut other = Events::at(&server, "/live/events?file=live.h5&alert=flagged%20%3C%201");
-    assert_eq!(other.next_of("alert")["rule"], "flagged < 1 %");
-
-    fs::write(&rules, "lag > 20 s\nlag > soon\n").unwrap();
-    let (code, message) = refused(&[text(folder.path()), "--alerts", text(&rules)]);
-    assert_eq!(code, Some(2));
-    assert!(message.contains("rules: line 2: \"lag > soon\"") && message.contains("a number"), "{message}");
-}
-
-#[test]
-fn a_file_that_cannot_be_read_any_more() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path().join("my.ms");
-    let copied = Command::new("cp").arg("-r").arg(testdata().join("demo/demo.ms")).arg(&table).status().unwrap();
-    assert!(copied.success());
-    let server = Server::start(&[text(folder.path())]);
-    let mut events = Events::open(&server, "my.ms");
-    let revision = events.next_of("look")["revision"].clone();
-    let lock = table.join("table.lock");
-    let good = fs::read(&lock).unwrap();
-    fs::write(&lock, vec![0xff; good.len().max(300)]).unwrap();
-    let problem = events.next_of("problem");
-    let message = problem["message"].as_str().unwrap();
-    assert!(message.contains("my.ms") && !message.contains(text(folder.path())), "{message}");
-    // one that comes later cannot be told by a refusal only: the file is open
-    let mut second = Events::open(&server, "my.ms");
-    assert_eq!(second.next_of("problem"), problem);
-    fs::write(&lock, &good).unwrap();
-    let (name, document) = events.next();
-    assert_eq!((name.as_str(), &document["message"]), ("problem", &Json::Null), "once for each change");
-    assert_eq!(second.next_of("problem"), document);
-    assert!(events.next_of("look")["revision"].as_u64() >= revision.as_u64());
-}
-
-#[test]
-fn a_board_of_200_files() {
-    const FILES: usize = 200;
-    const GROWING: usize = 20;
-    let folder = tempfile::tempdir().unwrap();
-    let path = |number: usize| folder.path().join(format!("live{number:03}.h5"));
-    let mut growing: Vec<Growing> = (0..GROWING).map(|number| Growing::new(&path(number))).collect();
-    // the others are as a writer that was killed leaves them: open, without further rows
-    for number in GROWING..FILES {
-        fs::copy(path(0), path(number)).unwrap();
-    }
-    let rules = folder.path().join("rules");
-    fs::write(&rules, "flagged > 60 %\n").unwrap();
-    let server = Server::start(&[text(folder.path()), "--alerts", text(&rules)]);
-    let mut boards = [Events::at(&server, "/live/board"), Events::at(&server, "/live/board")];
-    let rows_of = |number: usize, grown: bool| if grown && number < GROWING { 9 } else { 3 };
-    for grown in [false, true] {
-        for board in &mut boards {
-            let mut known = std::collections::BTreeMap::new();
-            let wanted = if grown { GROWING } else { FILES };
-            while known.len() < wanted {
-                let line = board.next_of("look");
-                let number: usize = line["file"].as_str().unwrap()[4..7].parse().unwrap();
-                if line["rows"] == rows_of(number, grown) && (number < GROWING || !grown) {
-                    known.insert(number, line);
-                }
-            }
-            for (number, line) in known {
-                assert_eq!((line["open"].as_bool(), &line["problem"]), (Some(true), &Json::Null), "{line}");
-                let alerts = line["alerts"].as_array().unwrap();
-                let flagged = grown && number == 7;
-                assert_eq!(alerts.len(), usize::from(flagged), "{line}");
-                assert!(!flagged || alerts[0]["text"] == "flagged 66.7 % > 60 %", "{line}");
-            }
-        }
-        for (number, growing) in growing.iter_mut().enumerate().filter(|_| !grown) {
-            growing.append_flagged(6, number == 7);
-        }
-    }
-    // the files are open for others as well
-    let mut events = Events::open(&server, "live007.h5");
-    assert_eq!(events.next_of("look")["rows"], 9);
-    assert_eq!(server.get("/live/plot/waterfall?file=live199.h5").status, 200);
-    let files = fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap().count();
-    assert!(files < 300, "{files} files are open");
-    let memory = server.memory() >> 10;
-    assert!(memory < 1024, "{memory} MiB");
-    let head = server.ask("HEAD", "/live/board", "");
-    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
 }
 
 /// A table with one column of numbers, and subtables that keywords store by these names.

@@ -207,7 +207,7 @@ fn divide(len: u64, extents: &[Extent]) -> Result<Vec<Region>> {
     Ok(runs.into_iter().flat_map(parts).collect())
 }
 
-/// Those of the regions that differ from their checksums.
+/// The regions that differ from their checksums.
 fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
     let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, &[], piece) {
         Ok(found) if found == region.checksum => None,

@@ -477,7 +477,8 @@ impl OpenStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::error::ErrorKind::{self, Format, Limit, Unsupported};
+    use crate::error::Fails;
     use crate::h5::{self, Compression, DatasetSpec};
 
     fn segment(stream: u32, offset: u64) -> Segment {
@@ -545,82 +546,57 @@ mod tests {
         archive.file(0).map(drop)
     }
 
+    /// The index of a file with `segments` segments of one stream.
+    fn index(dataset: &str, cell: &[u64], segments: u64) -> String {
+        json!({
+            "version": 1, "whole": [], "directories": [],
+            "streams": [{"dataset": dataset, "encoding": "little", "box": cell}],
+            "files": [{"path": "f", "bytes": 100, "sha256": "00".repeat(32), "segments": segments}],
+        })
+        .to_string()
+    }
+
+    /// Stream, first row, rows of a box, boxes, offset, stride.
+    const WHOLE: [i64; 6] = [0, 0, 3, 1, 4, 0];
+
     #[test]
-    fn recipes_that_lie_are_errors() {
-        use ErrorKind::{Format, Limit, Unsupported};
-        let index = |dataset: &str, cell: &[u64], segments: u64| {
-            json!({
-                "version": 1, "whole": [], "directories": [],
-                "streams": [{"dataset": dataset, "encoding": "little", "box": cell}],
-                "files": [{"path": "f", "bytes": 100, "sha256": "00".repeat(32), "segments": segments}],
-            })
-            .to_string()
-        };
+    fn contradictory_indices_are_errors() {
         let plain = index("/cells", &[4], 1);
-        // stream, first row, rows of a box, boxes, offset, stride
-        let whole = [0, 0, 3, 1, 4, 0];
-        opened(&plain, &whole).unwrap_err();
-        for (index, segment, kind, says) in [
-            (
-                "{".to_owned(),
-                &whole,
-                Format,
-                "index: the text is not JSON: EOF while parsing an object at line 1 column 1",
-            ),
-            (
-                plain.replace("\"version\":1", "\"version\":7"),
-                &whole,
-                Unsupported,
-                "index: the recipes have version 7, only 1 is read",
-            ),
-            (
-                plain.replace("\"streams\"", "\"stream\""),
-                &whole,
-                Format,
-                "index: streams is missing or has the wrong type",
-            ),
-            (
-                index("/cells", &[4], 1 << 21),
-                &whole,
-                Limit,
-                "the file \"f\" has 2097152 segments; the limit is 1048576",
-            ),
-            (
-                index("/cells", &[4], 2),
-                &whole,
-                Format,
-                "the dataset of segments has 6 numbers, expected 12 by the index",
-            ),
-            (plain.clone(), &whole, Format, "the segments have 96 bytes of 100"),
-            (
-                plain.clone(),
-                &[0, 0, 3, 1, 5, 0],
-                Format,
-                "the segment at byte 5, with 1 boxes of 3 rows of stream 0 from row 0 on, ends after the 100 bytes of the file",
-            ),
-            (
-                plain,
-                &[0, 6, 3, 1, 0, 0],
-                Format,
-                "the segment at byte 0, with 1 boxes of 3 rows of stream 0 from row 6 on, ends after the 6 rows of its dataset",
-            ),
-            (
-                index("/cells", &[4, 2], 1),
-                &whole,
-                Format,
-                "stream of /cells: boxes of shape [4, 2] do not fit the dataset of double with shape [6, 4]",
-            ),
-            (index("/scalar", &[], 1), &whole, Format, "stream of /scalar: the dataset has no axes"),
-            (
-                index("/large", &[1 << 23], 1),
-                &[0, 0, 1, 1, 0, 0],
-                Limit,
-                "the segment at byte 0, with 1 boxes of 1 rows of stream 0 from row 0 on, has boxes of more than 33554432 bytes, the limit",
-            ),
-            (index("/cells", &[1 << 61], 1), &[0, 0, 1, 1, 0, 0], Format, "a box would have 2^64 bytes or more"),
-        ] {
-            let error = opened(&index, segment).expect_err(says);
-            assert!(error.kind() == kind && error.to_string().ends_with(says), "{:?}: {error}", error.kind());
-        }
+        let fails = |index: &str, kind: ErrorKind, says: &str| opened(index, &WHOLE).fails(kind, says);
+        fails("{", Format, "index: the text is not JSON: EOF while parsing an object at line 1 column 1");
+        let newer = plain.replace("\"version\":1", "\"version\":7");
+        fails(&newer, Unsupported, "index: the recipes have version 7, only 1 is read");
+        let misspelt = plain.replace("\"streams\"", "\"stream\"");
+        fails(&misspelt, Format, "index: streams is missing or has the wrong type");
+        let many = index("/cells", &[4], 1 << 21);
+        fails(&many, Limit, "the file \"f\" has 2097152 segments; the limit is 1048576");
+        let two = index("/cells", &[4], 2);
+        fails(&two, Format, "the dataset of segments has 6 numbers, expected 12 by the index");
+        fails(
+            &index("/cells", &[4, 2], 1),
+            Format,
+            "stream of /cells: boxes of shape [4, 2] do not fit the dataset of double with shape [6, 4]",
+        );
+        fails(&index("/scalar", &[], 1), Format, "stream of /scalar: the dataset has no axes");
+    }
+
+    #[test]
+    fn segments_beyond_file_or_dataset_are_errors() {
+        let plain = index("/cells", &[4], 1);
+        opened(&plain, &WHOLE).fails(Format, "the segments have 96 bytes of 100");
+        opened(&plain, &[0, 0, 3, 1, 5, 0]).fails(
+            Format,
+            "the segment at byte 5, with 1 boxes of 3 rows of stream 0 from row 0 on, ends after the 100 bytes of the file",
+        );
+        opened(&plain, &[0, 6, 3, 1, 0, 0]).fails(
+            Format,
+            "the segment at byte 0, with 1 boxes of 3 rows of stream 0 from row 6 on, ends after the 6 rows of its dataset",
+        );
+        opened(&index("/large", &[1 << 23], 1), &[0, 0, 1, 1, 0, 0]).fails(
+            Limit,
+            "the segment at byte 0, with 1 boxes of 1 rows of stream 0 from row 0 on, has boxes of more than 33554432 bytes, the limit",
+        );
+        opened(&index("/cells", &[1 << 61], 1), &[0, 0, 1, 1, 0, 0])
+            .fails(Format, "a box would have 2^64 bytes or more");
     }
 }

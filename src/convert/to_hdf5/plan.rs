@@ -583,15 +583,8 @@ impl ColumnPlan {
         let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
-        let virtual_sources = match &form {
-            ColumnForm::Dense { shape, undefined: 0, .. } if bytes >= options.virtual_bytes => {
-                content.virtual_sources(index, shape)?
-            }
-            ColumnForm::Ragged { elements, .. } if bytes >= options.virtual_bytes => {
-                content.virtual_sources(index, &Shape::from([*elements]))?
-            }
-            _ => None,
-        };
+        let is_virtual = bytes >= options.virtual_bytes;
+        let virtual_sources = if is_virtual { virtual_sources(content, index, &form)? } else { None };
         let is_block = tiles == TileUse::Shared && form.is_of_tiles() && has_plain_tiles(&*cells);
         let allocation = if is_block { Allocation::Block } else { Allocation::Chunks };
         let Choice { compression, sample, decoding } = match allocation {
@@ -617,6 +610,15 @@ impl ColumnPlan {
             bytes,
             virtual_sources,
         })
+    }
+}
+
+/// The datasets of other files that have the values of a column, if it is stored like them.
+fn virtual_sources(content: &Content, index: usize, form: &ColumnForm) -> Result<Option<Vec<VirtualSource>>> {
+    match form {
+        ColumnForm::Dense { shape, undefined: 0, .. } => content.virtual_sources(index, shape),
+        ColumnForm::Ragged { elements, .. } => content.virtual_sources(index, &Shape::from([*elements])),
+        _ => Ok(None),
     }
 }
 

@@ -6,7 +6,7 @@ use super::interface::{Codec, Decoder, Encoder};
 use crate::blosc;
 use crate::error::{Error, Result};
 
-/// That of zstd, the largest of all methods of Blosc.
+/// Expansion by zstd, the largest of all methods of Blosc.
 const MAX_EXPANSION: u64 = 1 << 15;
 
 #[derive(Debug)]

@@ -122,7 +122,7 @@ struct Opening {
     known: HashSet<String>,
     source: Arc<dyn ReadAt>,
     tables: Vec<NativeEntry>,
-    /// Those of a new table.
+    /// Notes of a new table.
     notes: fn() -> Notes,
 }
 

@@ -88,6 +88,11 @@ VIOLATIONS = {
     'unwrap': ({'src/call/cells.rs': '#[cfg(test)]\nmod tests { fn f() { g().unwrap() } }\nfn f() { g()\n.unwrap() }\n'},
                'src/call/cells.rs:4: [code] unwrap()'),
     'note': ({'src/call/cells.rs': 'fn f() {}   // FIXME: later\n'}, 'src/call/cells.rs:1: [code] FIXME'),
+    'long file': ({'src/call/cells.rs': '\n' * 900 + 'fn f() {}\n'}, 'src/call/cells.rs:1: [sizes] the file has 901 lines'),
+    'long function': ({'tests/cells.rs': 'impl A {\n    pub fn f(\n        a: [u8; 2],\n    ) {   // {\n%s    }\n}\n' % ('        g();\n' * 57)},
+                      'tests/cells.rs:2: [sizes] the function f has 61 lines'),
+    'short decoder': ({'crates/ctds-archives/src/sion/header.rs': 'fn read() {\n%s}\n' % ('    g();\n' * 58)},
+                      'crates/ctds-archives/src/sion/header.rs:1: [sizes] the function read has no more than 60 lines'),
     'file of a document': ({'docs/explanation/design.md': 'one\nSee call/cell.rs.\n'}, 'docs/explanation/design.md:2: [documents] there is no file call/cell.rs'),
     'folder of a document': ({'docs/explanation/design.md': 'See `convert/to_hdf5`.\n'}, '[documents] there is no file convert/to_hdf5'),
     'link of a document': ({'README.md': '[more](docs/more.md)\n'}, '[documents] the link leads to docs/more.md'),
@@ -141,6 +146,14 @@ def test_ceilings_only_fall(tmp_path):
     assert code == 0 and 'note: P8 occurs 1 times only: lower its ceiling, 2' in output
     changes['docs/explanation/design.md'] += 'And anew, and anew.\n'
     assert lint(tmp_path, changes)[0] == 1
+
+
+def test_functions_of_60_lines(tmp_path):
+    """A function may have 60 lines, and a decoder more."""
+    body = '    g();\n' * 58
+    code, output = lint(tmp_path, {'src/call/cells.rs': 'fn f() {\n%s}\nfn h() {\n%s}\n' % (body, body),
+                                   'crates/ctds-archives/src/sion/header.rs': 'fn read() {\n%s    g();\n}\n' % body})
+    assert code == 0, output
 
 
 def test_only(tmp_path):

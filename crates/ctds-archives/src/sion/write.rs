@@ -202,15 +202,49 @@ fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
 /// Plans files like those of the SION set from which the streams are copied; `None` if the
 /// properties are incomplete or do not fit the streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
-    let formats = properties.ints("sion_file_format")?;
-    let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());
-    let prefixes: Vec<&str> = properties.text("sion_prefix")?.split('\n').collect();
-    let order = properties.ints("sion_byte_order").filter(|bytes| bytes.len() == 4 * formats.len())?;
-    let mut plans = Vec::new();
-    for number in 0..formats.len() {
-        let int = |name: &str| list(name).and_then(|list| i32::try_from(list[number]).ok());
+    let set = StoredSet::new(properties)?;
+    let plans = (0..set.files).map(|number| set.plan(number, announced));
+    let mut plans: Vec<FilePlan> = plans.collect::<Option<_>>()?;
+    let mut seen = BTreeSet::new();
+    for (_, file) in announced {
+        let (number, local) = stored_place(file)?;
+        if !seen.insert((number, local)) {
+            return None;
+        }
+        plans.get_mut(number)?.add_stream(local, file)?;
+    }
+    plans.iter_mut().try_for_each(FilePlan::finish)?;
+    (seen.len() == plans.iter().map(|plan| plan.written.len()).sum::<usize>()).then_some(plans)
+}
+
+/// Properties of the SION set from which streams are copied: lists with an entry for each physical
+/// file.
+struct StoredSet<'a> {
+    properties: &'a Properties,
+    files: usize,
+    prefixes: Vec<&'a str>,
+    /// Four for each file.
+    order: &'a [i64],
+}
+
+impl<'a> StoredSet<'a> {
+    fn new(properties: &'a Properties) -> Option<Self> {
+        let files = properties.ints("sion_file_format")?.len();
+        let prefixes = properties.text("sion_prefix")?.split('\n').collect();
+        let order = properties.ints("sion_byte_order").filter(|bytes| bytes.len() == 4 * files)?;
+        Some(StoredSet { properties, files, prefixes, order })
+    }
+
+    fn value(&self, name: &str, number: usize) -> Option<i64> {
+        self.properties.ints(name).filter(|list| list.len() == self.files).map(|list| list[number])
+    }
+
+    /// The plan of a physical file, without its streams.
+    fn plan(&self, number: usize, announced: &[(String, &AnnouncedFile)]) -> Option<FilePlan> {
+        let value = |name: &str| self.value(name, number);
+        let int = |name: &str| i32::try_from(value(name)?).ok();
         let tasks = usize::try_from(int("sion_tasks")?).ok().filter(|&tasks| (1..=announced.len()).contains(&tasks))?;
-        let endianness: Vec<u8> = order[4 * number..][..4].iter().map(|&byte| byte as u8).collect();
+        let endianness: Vec<u8> = self.order[4 * number..][..4].iter().map(|&byte| byte as u8).collect();
         let meta1 = Meta1 {
             endianness: endianness.try_into().ok()?,
             version: int("sion_version")?,
@@ -219,18 +253,18 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
             block_bytes: int("sion_block_bytes").filter(|&bytes| bytes > 0)?,
             files: int("sion_files").filter(|&files| files > 0)?,
             file_number: int("sion_file_number")?,
-            flag1: list("sion_flag1")?[number],
-            flag2: list("sion_flag2")?[number],
-            prefix: prefixes.get(number).filter(|prefix| prefix.len() <= 1024)?.as_bytes().to_vec(),
+            flag1: value("sion_flag1")?,
+            flag2: value("sion_flag2")?,
+            prefix: self.prefixes.get(number).filter(|prefix| prefix.len() <= 1024)?.as_bytes().to_vec(),
             ranks: vec![0; tasks],
             chunk_bytes: vec![0; tasks],
             blocks: int("sion_blocks").and_then(|blocks| u32::try_from(blocks).ok())?,
             meta2: 0,
         };
-        let first = u64::try_from(list("sion_first_chunk")?[number]).ok().filter(|&first| first >= meta1.len())?;
-        // the loop below adds the spaces and starts of the tasks
+        let first = u64::try_from(value("sion_first_chunk")?).ok().filter(|&first| first >= meta1.len())?;
+        // `finish` adds the spaces and starts of the tasks
         let places = Places { spaces: Vec::new(), starts: vec![first], skip: 0 };
-        let mapping = match list("sion_mapping")?[number] {
+        let mapping = match value("sion_mapping")? {
             -1 => None,
             0 => Some(Vec::new()),
             count if number == 0 && count == announced.len() as i64 => {
@@ -239,37 +273,36 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
             }
             _ => return None,
         };
-        let unused = list("sion_unused")?[number];
-        plans.push(FilePlan { meta1, places, written: vec![Vec::new(); tasks], unused, mapping });
+        Some(FilePlan { meta1, places, written: vec![Vec::new(); tasks], unused: value("sion_unused")?, mapping })
     }
-    let mut seen = BTreeSet::new();
-    for (_, file) in announced {
-        let (number, local) = stored_place(file)?;
-        let plan = plans.get_mut(number)?;
-        let written: Option<Vec<u64>> =
-            file.properties.ints("sion_written_bytes")?.iter().map(|&bytes| u64::try_from(bytes).ok()).collect();
-        let written = written.filter(|written| written.len() as u64 <= plan.meta1.blocks.into())?;
-        let len = written.iter().try_fold(0u64, |sum, &bytes| sum.checked_add(bytes));
-        if local >= plan.written.len() || !seen.insert((number, local)) || len != Some(file.len) {
-            return None;
-        }
-        plan.meta1.ranks[local] = file.properties.int("sion_globalrank")?;
-        plan.meta1.chunk_bytes[local] = u64::try_from(file.properties.int("sion_chunk_bytes")?).ok()?;
-        plan.written[local] = written;
-    }
-    for plan in &mut plans {
-        plan.places = Places::new(&plan.meta1, plan.places.starts[0]).ok()?;
-        plan.meta1.meta2 = plan.places.chunk(0, plan.meta1.blocks.into())?;
-        let most = plan.written.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let fits = |(space, written): (&u64, &Vec<u64>)| written.iter().all(|bytes| bytes <= space);
-        if plan.meta1.blocks as usize > most || !plan.places.spaces.iter().zip(&plan.written).all(fits) {
-            return None;
-        }
-    }
-    (seen.len() == plans.iter().map(|plan| plan.written.len()).sum::<usize>()).then_some(plans)
 }
 
 impl FilePlan {
+    /// Gives the task `local` the chunks that the stream had; `None` if these are not known, or do
+    /// not have the length of the stream.
+    fn add_stream(&mut self, local: usize, file: &AnnouncedFile) -> Option<()> {
+        let written = file.properties.ints("sion_written_bytes")?;
+        let written: Vec<u64> = written.iter().map(|&bytes| u64::try_from(bytes).ok()).collect::<Option<_>>()?;
+        let len = written.iter().try_fold(0u64, |sum, &bytes| sum.checked_add(bytes));
+        if written.len() as u64 > self.meta1.blocks.into() || len != Some(file.len) {
+            return None;
+        }
+        let chunk_bytes = u64::try_from(file.properties.int("sion_chunk_bytes")?).ok()?;
+        *self.written.get_mut(local)? = written;
+        self.meta1.ranks[local] = file.properties.int("sion_globalrank")?;
+        self.meta1.chunk_bytes[local] = chunk_bytes;
+        Some(())
+    }
+
+    /// Places the chunks of all streams; `None` if some do not fit their space.
+    fn finish(&mut self) -> Option<()> {
+        self.places = Places::new(&self.meta1, self.places.starts[0]).ok()?;
+        self.meta1.meta2 = self.places.chunk(0, self.meta1.blocks.into())?;
+        let most = self.written.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let fits = |(space, written): (&u64, &Vec<u64>)| written.iter().all(|bytes| bytes <= space);
+        (self.meta1.blocks as usize <= most && self.places.spaces.iter().zip(&self.written).all(fits)).then_some(())
+    }
+
     /// Creates the file and reserves space for it; the metadata is written at the commit.
     fn create(&self, path: PathBuf) -> Result<OpenFile> {
         let file = Arc::new(FileTarget::create(&path)?);

@@ -151,14 +151,10 @@ impl Reader {
         depth: usize,
     ) -> Result<()> {
         limits::depth(depth, "block references")?;
-        let beyond = |span: u64| {
-            let end = offset.checked_add(out.len() as u64);
-            end.is_none_or(|end| end > span).then(|| past_end(offset, out.len() as u64, span))
-        };
         match block {
             BlockRef::Hash { hash, span } => {
-                if let Some(error) = span.and_then(beyond) {
-                    return Err(error);
+                if let Some(span) = *span {
+                    check_within(offset, out.len(), span)?;
                 }
                 let place = position.zip(*span).and_then(|(position, span)| {
                     Some(InFile { start: position.at.checked_sub(offset)?, span, total: position.total })
@@ -167,17 +163,13 @@ impl Reader {
                 Ok(())
             }
             BlockRef::Rle { octet, span } => {
-                if let Some(error) = beyond(*span) {
-                    return Err(error);
-                }
+                check_within(offset, out.len(), *span)?;
                 out.fill(*octet);
                 Ok(())
             }
             BlockRef::Literal(bytes) => bytes[..].read_at(offset, out),
             BlockRef::Sub { block, offset: start, span } => {
-                if let Some(error) = beyond(*span) {
-                    return Err(error);
-                }
+                check_within(offset, out.len(), *span)?;
                 let whole = self.span(block, depth + 1)?;
                 if start.checked_add(*span).is_none_or(|end| end > whole) {
                     let message = format!("{span} bytes from byte {start} on of a block of {whole} bytes");
@@ -192,24 +184,35 @@ impl Reader {
                     let message = format!("a reference of {span} bytes to blocks of {end} bytes");
                     return Err(Error::format(message));
                 }
-                if let Some(error) = beyond(end) {
-                    return Err(error);
-                }
-                let (mut at, mut out) = (offset, out);
-                let mut next = children.ends.partition_point(|&end| end <= offset);
-                while !out.is_empty() {
-                    let start = if next == 0 { 0 } else { children.ends[next - 1] };
-                    let count = (children.ends[next] - at).min(out.len() as u64);
-                    let (here, rest) = out.split_at_mut(count as usize);
-                    if count > 0 {
-                        let here_at = position.map(|position| position.plus(at - offset));
-                        self.collect(&children.references[next], at - start, here_at, here, wanted, depth + 1)?;
-                    }
-                    (at, out, next) = (at + count, rest, next + 1);
-                }
-                Ok(())
+                check_within(offset, out.len(), end)?;
+                self.collect_children(&children, offset, position, out, wanted, depth + 1)
             }
         }
+    }
+
+    /// Does the same for the joined data of `children`, which include all bytes of `out`.
+    fn collect_children<'o>(
+        &self,
+        children: &Children,
+        offset: u64,
+        position: Option<Position>,
+        mut out: &'o mut [u8],
+        wanted: &mut Vec<Wanted<'o>>,
+        depth: usize,
+    ) -> Result<()> {
+        let mut at = offset;
+        let mut next = children.ends.partition_point(|&end| end <= offset);
+        while !out.is_empty() {
+            let start = if next == 0 { 0 } else { children.ends[next - 1] };
+            let count = (children.ends[next] - at).min(out.len() as u64);
+            let (here, rest) = out.split_at_mut(count as usize);
+            if count > 0 {
+                let here_at = position.map(|position| position.plus(at - offset));
+                self.collect(&children.references[next], at - start, here_at, here, wanted, depth)?;
+            }
+            (at, out, next) = (at + count, rest, next + 1);
+        }
+        Ok(())
     }
 
     fn fill(&self, wanted: Wanted<'_>) -> Result<()> {
@@ -264,6 +267,14 @@ impl Reader {
     }
 }
 
+/// Fails if `count` bytes from `offset` on end after `len` bytes of data.
+fn check_within(offset: u64, count: usize, len: u64) -> Result<()> {
+    match offset.checked_add(count as u64) {
+        Some(end) if end <= len => Ok(()),
+        _ => Err(past_end(offset, count as u64, len)),
+    }
+}
+
 impl VtFile {
     /// Without a reference the file is empty.
     pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
@@ -281,10 +292,8 @@ impl ReadAt for VtFile {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        check_within(offset, out.len(), self.len)?;
         match &self.block {
-            _ if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.len) => {
-                Err(past_end(offset, out.len() as u64, self.len))
-            }
             Some(block) if !out.is_empty() => {
                 let position = Position { at: offset, total: self.len };
                 self.reader.read(block, offset, Some(position), out)

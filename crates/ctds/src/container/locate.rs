@@ -51,7 +51,7 @@ pub struct Outermost<'a> {
     pub name: &'a str,
     pub format: &'static Format,
     below: &'a Path,
-    /// Those recognised inside.
+    /// Formats recognised inside.
     formats: Formats,
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
 use crate::value::{Record, Value, Values};
 
-/// Most of it is unused.
+/// Mostly unused.
 const HEADER_BYTES: u64 = 512;
 
 /// The buckets of a StandardStMan or IncrementalStMan file that is read; offsets are bytes of the

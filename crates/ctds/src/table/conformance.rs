@@ -27,14 +27,16 @@ fn all_ways_to_read_agree() {
         let Ok(table) = Table::open(&path) else { continue };
         // rows that were removed: casacore leaves managers that state another number
         let may_be_damaged = path.components().any(|part| part.as_os_str() == "removed_rows_and_columns");
-        if table.rows() > MAX_ROWS {
+        let rows = table.rows();
+        if rows > MAX_ROWS {
             continue;
         }
         for (index, info) in table.columns().iter().enumerate() {
             let place = format!("{}, {}", path.display(), info.desc.name);
-            let spec = info.spec();
-            let cells = match table.cells(index) {
-                Ok(cells) => cells,
+            let read = table.cells(index);
+            let read = read.and_then(|cells| Ok((cells, read_both_ways(cells, rows, info.spec().data_type)?)));
+            let (cells, all) = match read {
+                Ok(read) => read,
                 Err(error) => {
                     let is_expected =
                         error.kind() == ErrorKind::Unsupported || may_be_damaged && error.kind() == ErrorKind::Format;
@@ -42,54 +44,11 @@ fn all_ways_to_read_agree() {
                     continue;
                 }
             };
-            let all = match read_both_ways(cells, table.rows(), spec.data_type) {
-                Ok(all) => all,
-                Err(error) => {
-                    let is_expected =
-                        error.kind() == ErrorKind::Unsupported || may_be_damaged && error.kind() == ErrorKind::Format;
-                    assert!(is_expected, "{place}: {error}");
-                    continue;
-                }
-            };
-            let read_at_once = for_each_type!(&all, elements => many_rows(cells, table.rows(), elements, &place));
+            let read_at_once = for_each_type!(&all, elements => many_rows(cells, rows, elements, &place));
             at_once += read_at_once.0;
             as_plain += read_at_once.1;
-            let mut read = 0;
-            let shapes = cells.shapes(0..table.rows()).unwrap();
-            assert_eq!(shapes.len() as u64, table.rows(), "{place}");
-            for row in 0..table.rows() {
-                let shape = cells.cell_shape(row).unwrap();
-                assert_eq!(shape, shapes[row as usize], "{place}, row {row}");
-                let same = cells.same_shape(&(row..row + 1));
-                assert!(same.is_none() || same == shape, "{place}, row {row}: {same:?} and {shape:?}");
-                let Some(shape) = shape else { continue };
-                let elements = shape.elements().unwrap() as usize;
-                if !shape.is_empty() && elements > 0 {
-                    let start: Shape = shape.iter().map(|extent| extent / 2).collect();
-                    let region = Region { shape: shape.iter().map(|extent| extent.div_ceil(2)).collect(), start };
-                    let (mut part, mut expected) = (Values::new(spec.data_type), Values::new(spec.data_type));
-                    cells.read_cell(row, Some(&region), &mut part).unwrap();
-                    let whole = |out: &mut Values| out.extend_from(&all, read..read + elements);
-                    read_part(Some(&region), &shape, &mut expected, whole).unwrap();
-                    assert!(same_bits(&part, &expected), "{place}, row {row}");
-                }
-                read += elements;
-            }
-            if let Some(shape) = cells.same_shape(&(0..table.rows())) {
-                let is_same = |row| cells.cell_shape(row).unwrap().as_ref() == Some(&shape);
-                assert!((0..table.rows()).all(is_same), "{place}: not all cells are {shape}");
-            }
-            if let Some(tiling) = cells.tiling(64) {
-                let mut end = 0;
-                let is_undefined = |row| cells.cell_shape(row).unwrap().is_none();
-                for run in &tiling.runs {
-                    assert!(end <= run.rows.start && run.rows.start < run.rows.end, "{place}: {run:?}");
-                    assert!(run.cube < tiling.cubes.len() && run.rows.end <= table.rows(), "{place}: {run:?}");
-                    assert!((end..run.rows.start).all(is_undefined), "{place}: rows before {run:?}");
-                    end = run.rows.end;
-                }
-                assert!((end..table.rows()).all(is_undefined), "{place}: rows from {end} on");
-            }
+            shapes_and_parts_agree(cells, rows, &all, &place);
+            hypercubes_cover_rows(cells, rows, &place);
             let manager = info.manager.to_string();
             let name = manager.split('<').next().unwrap_or_default().trim().to_owned();
             *tried.entry(name).or_default() += 1;
@@ -104,6 +63,50 @@ fn all_ways_to_read_agree() {
         let is_in_testdata = tried.contains_key(name);
         assert!(is_in_testdata != NOT_IN_TESTDATA.contains(&name), "{name} is in testdata/: {is_in_testdata}");
     }
+}
+
+/// Asks for shapes in each way, and reads a part of each cell. `all` are the elements of all
+/// defined cells.
+fn shapes_and_parts_agree(cells: &dyn ColumnCells, rows: u64, all: &Values, place: &str) {
+    let shapes = cells.shapes(0..rows).unwrap();
+    assert_eq!(shapes.len() as u64, rows, "{place}");
+    let mut read = 0;
+    for row in 0..rows {
+        let shape = cells.cell_shape(row).unwrap();
+        assert_eq!(shape, shapes[row as usize], "{place}, row {row}");
+        let same = cells.same_shape(&(row..row + 1));
+        assert!(same.is_none() || same == shape, "{place}, row {row}: {same:?} and {shape:?}");
+        let Some(shape) = shape else { continue };
+        let elements = shape.elements().unwrap() as usize;
+        if !shape.is_empty() && elements > 0 {
+            let start: Shape = shape.iter().map(|extent| extent / 2).collect();
+            let region = Region { shape: shape.iter().map(|extent| extent.div_ceil(2)).collect(), start };
+            let (mut part, mut expected) = (Values::new(all.data_type()), Values::new(all.data_type()));
+            cells.read_cell(row, Some(&region), &mut part).unwrap();
+            let whole = |out: &mut Values| out.extend_from(all, read..read + elements);
+            read_part(Some(&region), &shape, &mut expected, whole).unwrap();
+            assert!(same_bits(&part, &expected), "{place}, row {row}");
+        }
+        read += elements;
+    }
+    if let Some(shape) = cells.same_shape(&(0..rows)) {
+        let is_same = |row| cells.cell_shape(row).unwrap().as_ref() == Some(&shape);
+        assert!((0..rows).all(is_same), "{place}: not all cells are {shape}");
+    }
+}
+
+/// The runs of a tiling ascend, and leave out undefined cells only.
+fn hypercubes_cover_rows(cells: &dyn ColumnCells, rows: u64, place: &str) {
+    let Some(tiling) = cells.tiling(64) else { return };
+    let mut end = 0;
+    let is_undefined = |row| cells.cell_shape(row).unwrap().is_none();
+    for run in &tiling.runs {
+        assert!(end <= run.rows.start && run.rows.start < run.rows.end, "{place}: {run:?}");
+        assert!(run.cube < tiling.cubes.len() && run.rows.end <= rows, "{place}: {run:?}");
+        assert!((end..run.rows.start).all(is_undefined), "{place}: rows before {run:?}");
+        end = run.rows.end;
+    }
+    assert!((end..rows).all(is_undefined), "{place}: rows from {end} on");
 }
 
 /// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how

@@ -64,16 +64,14 @@ pub(super) fn kind_of(x: Option<&str>, y: Option<&str>) -> Result<(Kind, Option<
     })
 }
 
-/// The lines of `--by`: the name of each and the parameter that selects its data.
+/// A line of `--by`: its name, and the parameter that selects its data.
+type Group = (String, (String, String));
+
+/// The lines of `--by`; `given` are the parameters of the plot.
 ///
 /// # Errors
 /// `Usage` if the plot has no lines, or would have too many; those of reading scans.
-pub(super) fn groups(
-    by: &str,
-    kind: Kind,
-    session: &Session,
-    given: &[(String, String)],
-) -> Result<Vec<(String, (String, String))>> {
+pub(super) fn groups(by: &str, kind: Kind, session: &Session, given: &[(String, String)]) -> Result<Vec<Group>> {
     if !matches!(kind, Kind::AmpTime | Kind::PhaseTime | Kind::Spectrum | Kind::FlagChannel | Kind::FlagTime) {
         return Err(Error::new(
             ErrorKind::Usage,
@@ -82,44 +80,17 @@ pub(super) fn groups(
     }
     let known = session.describe()?;
     let selects = |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    let numbered = |parameter: &str, names: Vec<String>| -> Vec<(String, (String, String))> {
-        let wanted = selects(parameter).map(|words| words.split(',').map(str::trim).collect::<Vec<_>>());
-        let is_wanted = |number: usize, name: &str| {
-            wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|word| means(word, name, number)))
-        };
-        let is_shared = |name: &str| !name.is_empty() && names.iter().filter(|other| *other == name).count() > 1;
-        let named = |(number, name): (usize, &String)| match is_shared(name) {
-            true => format!("{name} #{number}"),
-            false => label(name, number),
-        };
-        let wanted = names.iter().enumerate().filter(|(number, name)| is_wanted(*number, name));
-        wanted.map(|found| (named(found), (parameter.to_owned(), format!("#{}", found.0)))).collect()
-    };
-    let antennas = |known: &Description| known.antennas.iter().map(|antenna| antenna.name.clone()).collect::<Vec<_>>();
+    let antennas = || known.antennas.iter().map(|antenna| antenna.name.as_str()).collect();
+    let fields = || known.fields.iter().map(|field| field.name.as_str()).collect();
     let groups = match by {
-        "antenna" => numbered("antenna", antennas(&known)),
-        "field" => numbered("field", known.fields.iter().map(|field| field.name.clone()).collect()),
-        "spw" => {
-            let wanted = selects("spw");
-            let windows = known
-                .spectral_windows
-                .iter()
-                .filter(|window| wanted.is_none_or(|wanted| wanted == window.name || wanted == window.id.to_string()));
-            windows.map(|window| (format!("spw {}", window.id), ("spw".to_owned(), window.id.to_string()))).collect()
-        }
-        "scan" => {
-            let wanted = selects("scan").map(|words| words.split(',').map(str::trim).collect::<Vec<_>>());
-            let scans = session.scans(MAX_LINES + 1)?.into_iter().map(|scan| scan.to_string());
-            scans
-                .filter(|scan| wanted.as_ref().is_none_or(|wanted| wanted.contains(&scan.as_str())))
-                .map(|scan| (format!("scan {scan}"), ("scan".to_owned(), scan)))
-                .collect()
-        }
+        "antenna" => rows("antenna", antennas(), selects("antenna")),
+        "field" => rows("field", fields(), selects("field")),
+        "spw" => windows(&known, selects("spw")),
+        "scan" => scans(session, selects("scan"))?,
         _ => match selects("baseline").filter(|words| !matches!(*words, "cross" | "auto" | "all")) {
-            Some(pairs) => pairs
-                .split(',')
-                .map(|pair| (pair.trim().to_owned(), ("baseline".to_owned(), pair.trim().to_owned())))
-                .collect(),
+            Some(pairs) => {
+                words(pairs).map(|pair| (pair.to_owned(), ("baseline".to_owned(), pair.to_owned()))).collect()
+            }
             None => pairs(&known, selects("baseline").unwrap_or("cross"), selects("antenna")),
         },
     };
@@ -132,14 +103,47 @@ pub(super) fn groups(
     Ok(groups)
 }
 
+/// The values of a parameter.
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim)
+}
+
+/// Whether a parameter selects the row `number` with this name; without the parameter all are.
+fn is_selected(wanted: Option<&str>, name: &str, number: usize) -> bool {
+    wanted.is_none_or(|wanted| words(wanted).any(|word| means(word, name, number)))
+}
+
+/// The rows of a subtable that `parameter` selects; shared names get the numbers of their rows.
+fn rows(parameter: &str, names: Vec<&str>, wanted: Option<&str>) -> Vec<Group> {
+    let is_shared = |name: &str| !name.is_empty() && names.iter().filter(|other| **other == name).count() > 1;
+    let named = |number: usize, name: &str| match is_shared(name) {
+        true => format!("{name} #{number}"),
+        false => label(name, number),
+    };
+    let found = names.iter().enumerate().filter(|(number, name)| is_selected(wanted, name, *number));
+    found.map(|(number, name)| (named(number, name), (parameter.to_owned(), format!("#{number}")))).collect()
+}
+
+/// The spectral windows, or the one with the name or number `wanted`.
+fn windows(known: &Description, wanted: Option<&str>) -> Vec<Group> {
+    let is_wanted = |name: &str, id: &str| wanted.is_none_or(|wanted| wanted == name || wanted == id);
+    let windows = known.spectral_windows.iter().map(|window| (&window.name, window.id.to_string()));
+    let windows = windows.filter(|(name, id)| is_wanted(name, id));
+    windows.map(|(_, id)| (format!("spw {id}"), ("spw".to_owned(), id))).collect()
+}
+
+/// The scans, one more at most than can be drawn.
+fn scans(session: &Session, wanted: Option<&str>) -> Result<Vec<Group>> {
+    let scans = session.scans(MAX_LINES + 1)?.into_iter().map(|scan| scan.to_string());
+    let scans = scans.filter(|scan| wanted.is_none_or(|wanted| words(wanted).any(|word| word == scan)));
+    Ok(scans.map(|scan| (format!("scan {scan}"), ("scan".to_owned(), scan))).collect())
+}
+
 /// The baselines of the kind `which`, `auto`, `cross` or `all`, each with its name and the
 /// parameter that selects it. `antenna`: only those with one of these antennas. At most `MAX_LINES`
 /// + 1, one more than can be drawn.
-fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
-    let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
-    let is_wanted = |(number, antenna): (usize, &Antenna)| {
-        wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|word| means(word, &antenna.name, number)))
-    };
+fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<Group> {
+    let is_wanted = |(number, row): (usize, &Antenna)| is_selected(antenna, &row.name, number);
     let is_wanted: Vec<bool> = known.antennas.iter().enumerate().map(is_wanted).collect();
     let count = known.antennas.len();
     let fits = |&(first, second): &(usize, usize)| {

@@ -37,47 +37,13 @@ pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene 
 
 fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     let frame = &panel.frame;
-    let plot = &frame.plot;
     let mut raster = panel.raster();
     let names = legend_names(frame);
-    let right = match (&raster, names.is_empty()) {
-        (Some(_), _) => RIGHT_OF_RASTER,
-        (None, true) => RIGHT,
-        (None, false) => {
-            let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-            RIGHT + 34. + Size::Normal.character() * longest as f64
-        }
-    };
-    let mut area = Area::new(LEFT, whole.right - right, whole.top + TOP, whole.bottom - BOTTOM);
-    if plot.has_equal_axes() {
-        // metres east and north, or u and v, are as long
-        let span = |edges: &[f64]| edges.first().zip(edges.last()).map_or(1., |(first, last)| (last - first).abs());
-        let ratio = raster.as_ref().map_or(1., |raster| span(&raster.x) / span(&raster.y));
-        let ratio = if ratio.is_finite() { ratio.clamp(0.2, 5.) } else { 1. };
-        let width = area.width().min(area.height() * ratio).round();
-        let left = (area.middle().0 - width / 2.).round();
-        area = Area::new(left, left + width, area.top, area.top + (width / ratio).round());
-    }
+    let area = plot_area(&frame.plot, whole, raster.as_ref(), &names);
     if let Some(raster) = &mut raster {
         raster.fit((area.width(), area.height()), true);
     }
-    let title = Shape::Text {
-        at: (LEFT, whole.top + 18.),
-        anchor: Anchor::Start,
-        size: Size::Title,
-        turned: false,
-        text: shortened(&panel.title(), ((whole.right - LEFT) / Size::Title.character()) as usize),
-        class: "title",
-    };
-    scene.shapes.push(title);
-    // the keys of a raster are at the right
-    let width = match raster.as_ref().map_or(0., |raster| keys(raster).iter().map(|(words, _)| key_width(words)).sum())
-    {
-        0. => whole.right - LEFT - 8.,
-        keys => area.right - LEFT - keys,
-    };
-    let note = shortened(&panel.note(), (width / Size::Normal.character()) as usize);
-    scene.text((LEFT, whole.top + 40.), Anchor::Start, &note, "note");
+    heading(scene, panel, whole, &area, raster.as_ref());
     let ends = match raster {
         Some(raster) => draw_raster(scene, &area, panel, &raster),
         None => draw_lines(scene, &area, frame, &names),
@@ -90,13 +56,53 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     ] {
         scene.line(from, to, INK, "frame");
     }
-    scene.text(
-        (area.middle().0, area.bottom + 38.),
-        Anchor::Middle,
-        &label(&plot.x, ends.map(|ends| ends.0)),
-        "label-x",
-    );
-    turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, ends.map(|ends| ends.1)), "label-y");
+    let words = label(&frame.plot.x, ends.map(|ends| ends.0));
+    scene.text((area.middle().0, area.bottom + 38.), Anchor::Middle, &words, "label-x");
+    let words = label(&frame.plot.y, ends.map(|ends| ends.1));
+    turned(scene, (area.left - LEFT + 14., area.middle().1), &words, "label-y");
+}
+
+/// The part of a panel between its axes.
+fn plot_area(plot: &Plot, whole: Area, raster: Option<&Raster>, names: &[String]) -> Area {
+    let right = match (raster, names.is_empty()) {
+        (Some(_), _) => RIGHT_OF_RASTER,
+        (None, true) => RIGHT,
+        (None, false) => {
+            let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+            RIGHT + 34. + Size::Normal.character() * longest as f64
+        }
+    };
+    let area = Area::new(LEFT, whole.right - right, whole.top + TOP, whole.bottom - BOTTOM);
+    if !plot.has_equal_axes() {
+        return area;
+    }
+    // metres east and north, or u and v, are as long
+    let span = |edges: &[f64]| edges.first().zip(edges.last()).map_or(1., |(first, last)| (last - first).abs());
+    let ratio = raster.map_or(1., |raster| span(&raster.x) / span(&raster.y));
+    let ratio = if ratio.is_finite() { ratio.clamp(0.2, 5.) } else { 1. };
+    let width = area.width().min(area.height() * ratio).round();
+    let left = (area.middle().0 - width / 2.).round();
+    Area::new(left, left + width, area.top, area.top + (width / ratio).round())
+}
+
+/// Draws title and note of a panel.
+fn heading(scene: &mut Scene, panel: &Panel, whole: Area, area: &Area, raster: Option<&Raster>) {
+    let title = Shape::Text {
+        at: (LEFT, whole.top + 18.),
+        anchor: Anchor::Start,
+        size: Size::Title,
+        turned: false,
+        text: shortened(&panel.title(), ((whole.right - LEFT) / Size::Title.character()) as usize),
+        class: "title",
+    };
+    scene.shapes.push(title);
+    // the keys of a raster are at the right
+    let width = match raster.map_or(0., |raster| keys(raster).iter().map(|(words, _)| key_width(words)).sum()) {
+        0. => whole.right - LEFT - 8.,
+        keys => area.right - LEFT - keys,
+    };
+    let note = shortened(&panel.note(), (width / Size::Normal.character()) as usize);
+    scene.text((LEFT, whole.top + 40.), Anchor::Start, &note, "note");
 }
 
 /// Adds a text that reads from bottom to top; `at` is its middle.

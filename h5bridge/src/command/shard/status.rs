@@ -29,65 +29,88 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let plan = ShardPlan::open(&args.out)?;
     let results = if plan.is_committed() { None } else { Some(Results::open(plan.ledger())?) };
-    let record = |item: &ShardItem| results.as_ref().and_then(|results| results.last(item));
-    let is_done =
-        |item: &ShardItem| plan.is_committed() || record(item).is_some_and(|found| found.state == State::Done);
-    let is_failed = |item: &ShardItem| record(item).is_some_and(|found| found.state != State::Done);
+    let progress = Progress { plan: &plan, results };
     let items = plan.items();
-    let bytes = |items: &mut dyn Iterator<Item = &ShardItem>| items.map(|item| item.bytes).sum::<u64>();
-    let done = items.iter().filter(|item| is_done(item)).count();
-    let failed = items.iter().filter(|item| is_failed(item)).count();
-    let (all_bytes, done_bytes) = (bytes(&mut items.iter()), bytes(&mut items.iter().filter(|item| is_done(item))));
+    let (done, failed) = (progress.items_in(DONE), progress.items_in(FAILED));
+    let all_bytes: u64 = items.iter().map(|item| item.bytes).sum();
+    let done_bytes: u64 = done.iter().map(|item| item.bytes).sum();
     let target = args.out.display();
     let mut found = vec![format!(
-        "{target}: {done} of {} items are done ({} of {}), {failed} failed",
+        "{target}: {} of {} items are done ({} of {}), {} failed",
+        done.len(),
         items.len(),
         report::bytes(done_bytes),
-        report::bytes(all_bytes)
+        report::bytes(all_bytes),
+        failed.len()
     )];
-    let failure = |item: &ShardItem, record: &Record| {
-        let error = record.error.as_deref().unwrap_or_default();
-        format!("{} ({}): attempt {}: {error}", item.id, plan.describe(item), record.attempt)
-    };
-    let failures = items.iter().filter(|item| is_failed(item)).filter_map(|item| Some(failure(item, record(item)?)));
-    found.extend(failures.take(LISTED));
-    if failed > LISTED {
-        found.push(format!("{} more failures are in --json", failed - LISTED));
+    found.extend(failed.iter().filter_map(|item| progress.failure(item)).take(LISTED));
+    if failed.len() > LISTED {
+        found.push(format!("{} more failures are in --json", failed.len() - LISTED));
     }
-    let next = match (plan.is_committed(), done == items.len()) {
+    let next = match (plan.is_committed(), done.len() == items.len()) {
         (true, _) => "the target is published".to_owned(),
         (false, true) => format!("next: h5bridge shard commit {target}"),
         (false, false) => format!("next: h5bridge shard work {target}"),
     };
-    let of_item = |item: &ShardItem| {
-        let record = record(item);
-        let state = if is_done(item) {
-            "done"
-        } else if is_failed(item) {
-            "failed"
-        } else {
-            "waiting"
-        };
-        ShardPlanItem {
-            id: item.id.clone(),
-            name: plan.describe(item),
-            bytes: item.bytes,
-            state: state.to_owned(),
-            attempts: record.map_or(0, |record| record.attempt),
-            code: record.map(|record| record.code),
-            error: record.and_then(|record| record.error.clone()),
-            seconds: record.map(|record| record.seconds),
-        }
-    };
     Ending { found, summary: vec![next], ..Ending::default() }.print(global, out, || {
-        let [all, done, failed] = [items.len(), done, failed].map(|count| count as u64);
+        let [all, done, failed] = [items.len(), done.len(), failed.len()].map(|count| count as u64);
         ShardStatus {
             out: target.to_string(),
             published: plan.is_committed(),
             counts: ShardCounts { all, done, failed, waiting: all - done - failed },
             bytes: all_bytes,
             done_bytes,
-            items: items.iter().map(of_item).collect(),
+            items: items.iter().map(|item| progress.document(item)).collect(),
         }
     })
+}
+
+/// States of items, as the document names them.
+const DONE: &str = "done";
+const FAILED: &str = "failed";
+const WAITING: &str = "waiting";
+
+struct Progress<'a> {
+    plan: &'a ShardPlan,
+    /// `None` once the plan is committed: all items are done.
+    results: Option<Results>,
+}
+
+impl Progress<'_> {
+    fn record(&self, item: &ShardItem) -> Option<&Record> {
+        self.results.as_ref()?.last(item)
+    }
+
+    fn state(&self, item: &ShardItem) -> &'static str {
+        match self.record(item).map(|record| record.state) {
+            None if self.results.is_some() => WAITING,
+            None | Some(State::Done) => DONE,
+            Some(_) => FAILED,
+        }
+    }
+
+    fn items_in(&self, state: &str) -> Vec<&ShardItem> {
+        self.plan.items().iter().filter(|item| self.state(item) == state).collect()
+    }
+
+    /// The last error of an item, as a line.
+    fn failure(&self, item: &ShardItem) -> Option<String> {
+        let record = self.record(item)?;
+        let error = record.error.as_deref().unwrap_or_default();
+        Some(format!("{} ({}): attempt {}: {error}", item.id, self.plan.describe(item), record.attempt))
+    }
+
+    fn document(&self, item: &ShardItem) -> ShardPlanItem {
+        let record = self.record(item);
+        ShardPlanItem {
+            id: item.id.clone(),
+            name: self.plan.describe(item),
+            bytes: item.bytes,
+            state: self.state(item).to_owned(),
+            attempts: record.map_or(0, |record| record.attempt),
+            code: record.map(|record| record.code),
+            error: record.and_then(|record| record.error.clone()),
+            seconds: record.map(|record| record.seconds),
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Those of `items` that are not done.
+    /// The `items` that are not done.
     fn left<'i>(&self, items: impl IntoIterator<Item = &'i ShardItem>) -> impl Iterator<Item = &'i ShardItem> {
         let results = self.results.lock_unpoisoned();
         items.into_iter().filter(move |item| !results.is_done(item))

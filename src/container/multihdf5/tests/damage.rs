@@ -106,7 +106,10 @@ fn messages_of_damaged_headers_say_what_was_expected() {
         assert_eq!(error.kind(), ErrorKind::Format);
         assert!(error.to_string().ends_with(says), "{error}");
     }
+}
 
+#[test]
+fn messages_of_damaged_names_and_chunks_say_what_was_expected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
     let make = |name: &str| {
@@ -139,6 +142,7 @@ fn messages_of_damaged_headers_say_what_was_expected() {
     let says = "dataset /f/FileData: a chunk has 63 bytes, expected 64";
     assert!(places(&bytes, &key(64)).into_iter().any(|at| error_at(at).ends_with(says)));
 }
+
 /// Makes an appendable container with the file `f` of 100 bytes, changes it by `damage`, and
 /// returns the error of opening it to append.
 fn damaged_live(path: &Path, damage: impl FnOnce(&h5::Group)) -> Result<LiveContainer> {
@@ -151,52 +155,52 @@ fn damaged_live(path: &Path, damage: impl FnOnce(&h5::Group)) -> Result<LiveCont
     LiveContainer::open(path)
 }
 
+/// Makes a list of commits of this shape, with the path of a file and the last row.
+fn replace_commits(root: &h5::Group, shape: Shape, name: &str, last: Option<i64>) {
+    root.remove(COMMITS).unwrap();
+    let spec = DatasetSpec {
+        element: DataType::Int64,
+        shape: &shape,
+        chunk: Some(shape.iter().map(|_| 1).collect()),
+        appendable: true,
+        compression: Compression::NONE,
+    };
+    let dataset = root.create_dataset(COMMITS, &spec).unwrap();
+    dataset.set_attribute("names", &Attribute::Array(Values::String(vec![name.into()]))).unwrap();
+    if let Some(size) = last {
+        dataset.write_region(&Region::whole(&Shape::from([1, 1])), &Values::Int64(vec![size])).unwrap();
+    }
+}
+
 #[test]
 fn damaged_lists_of_commits_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.mfh5");
     assert!(damaged_live(&path, |_| {}).is_ok());
-    /// Makes a list of commits of this shape, with the path of a file and the last row.
-    fn list(root: &h5::Group, shape: Shape, name: &str, last: Option<i64>) {
-        root.remove(COMMITS).unwrap();
-        let spec = DatasetSpec {
-            element: DataType::Int64,
-            shape: &shape,
-            chunk: Some(shape.iter().map(|_| 1).collect()),
-            appendable: true,
-            compression: Compression::NONE,
-        };
-        let dataset = root.create_dataset(COMMITS, &spec).unwrap();
-        dataset.set_attribute("names", &Attribute::Array(Values::String(vec![name.into()]))).unwrap();
-        if let Some(size) = last {
-            dataset.write_region(&Region::whole(&Shape::from([1, 1])), &Values::Int64(vec![size])).unwrap();
-        }
-    }
     let names = |values: Values| {
         move |root: &h5::Group| {
             root.dataset(COMMITS).unwrap().set_attribute("names", &Attribute::Array(values)).unwrap();
         }
     };
-    let one = || Shape::from([1, 1]);
     for (result, says) in [
         (
             damaged_live(&path, names(Values::Int(vec![1]))),
             "dataset /__MultiHDF5_Commits__ has no attribute names, which lists the files",
         ),
         (
-            damaged_live(&path, |root| list(root, Shape::from([1]), "f", None)),
+            damaged_live(&path, |root| replace_commits(root, Shape::from([1]), "f", None)),
             "dataset /__MultiHDF5_Commits__ has shape [1], expected two axes",
         ),
         (
-            damaged_live(&path, |root| list(root, Shape::from([3, 0]), "f", None)),
+            damaged_live(&path, |root| replace_commits(root, Shape::from([3, 0]), "f", None)),
             "dataset /__MultiHDF5_Commits__ has 3 sizes, expected one for each of 1 files",
         ),
         (
-            damaged_live(&path, |root| list(root, one(), "f", Some(-7))),
+            damaged_live(&path, |root| replace_commits(root, Shape::from([1, 1]), "f", Some(-7))),
             "the size of a file is -7 bytes, expected 0 or more",
         ),
         (
-            damaged_live(&path, |root| list(root, Shape::from([1, 0]), "g", None)),
+            damaged_live(&path, |root| replace_commits(root, Shape::from([1, 0]), "g", None)),
             "the list of commits names g, which no header has",
         ),
         (
@@ -214,9 +218,14 @@ fn damaged_lists_of_commits_are_errors() {
         assert!(matches!(error.kind(), ErrorKind::Format | ErrorKind::Unsupported), "{error}");
         assert!(error.to_string().ends_with(says), "{error}");
     }
-    // the largest file that a commit can record, in rows that were never written
-    let mut live = damaged_live(&path, |root| {
-        list(root, one(), "f", Some(i64::MAX));
+}
+
+/// The largest file that a commit can record, in rows that were never written.
+#[test]
+fn append_beyond_the_largest_file_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut live = damaged_live(&folder.path().join("live.mfh5"), |root| {
+        replace_commits(root, Shape::from([1, 1]), "f", Some(i64::MAX));
         let group = root.group("f").unwrap();
         group.remove(DATA).unwrap();
         let spec = ByteRows { row_bytes: 64, rows: 1 << 57, appendable: true, filters: ByteFilters::default() };

@@ -536,33 +536,37 @@ fn appended(file: u64, n: u64) -> u8 {
     ((n * 31 + file * 7) >> 3) as u8
 }
 
+fn append_until_killed(path: &Path) {
+    let mut live = LiveContainer::open(path).unwrap();
+    let wait = path.with_extension("wait");
+    let mut len = 0;
+    for commit in 0u64.. {
+        // so that the reader keeps up, even on a loaded machine
+        if commit % 5 == 0 {
+            std::fs::write(&wait, []).unwrap();
+            while wait.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let count = commit * 1237 % 5000;
+        // in all files as many bytes: so each commit is known by that
+        for file in 0..FILES {
+            let bytes: Vec<u8> = (len..len + count).map(|n| appended(file, n)).collect();
+            let (first, rest) = bytes.split_at(bytes.len() / 3);
+            live.append(&format!("f{file}"), first).unwrap();
+            live.append(&format!("f{file}"), rest).unwrap();
+        }
+        len += count;
+        // the reader waits for the file, and sees it while it is made if that is possible
+        std::thread::sleep(Duration::from_millis(10));
+        live.commit().unwrap();
+    }
+}
+
 #[test]
 fn a_process_that_reads_sees_commits_and_nothing_else() {
     if let Some(path) = std::env::var_os(CHILD) {
-        let mut live = LiveContainer::open(Path::new(&path)).unwrap();
-        let wait = Path::new(&path).with_extension("wait");
-        let mut len = 0;
-        for commit in 0u64.. {
-            // so that the reader keeps up, even on a loaded machine
-            if commit % 5 == 0 {
-                std::fs::write(&wait, []).unwrap();
-                while wait.exists() {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
-            let count = commit * 1237 % 5000;
-            // in all files as many bytes: so each commit is known by that
-            for file in 0..FILES {
-                let bytes: Vec<u8> = (len..len + count).map(|n| appended(file, n)).collect();
-                let (first, rest) = bytes.split_at(bytes.len() / 3);
-                live.append(&format!("f{file}"), first).unwrap();
-                live.append(&format!("f{file}"), rest).unwrap();
-            }
-            len += count;
-            // the reader waits for the file, and sees it while it is made if that is possible
-            std::thread::sleep(Duration::from_millis(10));
-            live.commit().unwrap();
-        }
+        return append_until_killed(Path::new(&path));
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.mfh5");

@@ -1,5 +1,7 @@
 //! Files written and read back by this module.
 
+mod refusals;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -122,41 +124,70 @@ fn same_input_same_bytes() {
     assert_eq!(first[8], 3, "superblock version");
 }
 
+/// Makes a growing dataset, and writes its rows in chunks of ten that are encoded here.
+fn write_chunks(root: &Group, name: &str, compression: Compression, values: &[i32]) {
+    let spec = DatasetSpec {
+        element: DataType::Int,
+        shape: &Shape::from([4, 0]),
+        chunk: Some(Shape::from([4, 10])),
+        appendable: true,
+        compression,
+    };
+    let dataset = root.create_dataset(name, &spec).unwrap();
+    let pipeline = dataset.pipeline().unwrap().unwrap();
+    let (mut scratch, mut stored) = (FilterScratch::default(), Vec::new());
+    for rows in [10, 20, 25, 60] {
+        dataset.set_extent(rows).unwrap();
+    }
+    for (number, part) in values.chunks(40).enumerate() {
+        let mut padded = part.to_vec();
+        padded.resize(40, -1);
+        let bytes = Values::Int(padded);
+        pipeline.encode(&mut scratch, &bytes.le_bytes().unwrap(), &mut stored).unwrap();
+        dataset.write_chunk(&[0, number as u64], &stored, 0).unwrap();
+    }
+    assert_eq!(dataset.write_chunk(&[0], &stored, 0).unwrap_err().kind(), ErrorKind::Usage);
+}
+
+/// Reads the rows that `write_chunks` wrote, by libhdf5, in chunks and as they are stored.
+fn check_chunks(dataset: &Dataset, source: Arc<dyn crate::io::ReadAt>, values: &[i32]) {
+    let mut all = Values::new(DataType::Int);
+    let rows = |start, rows| Region { start: Shape::from([0, start]), shape: Shape::from([4, rows]) };
+    dataset.read_region(&rows(0, 25), &mut all).unwrap();
+    assert_eq!(all, Values::Int(values.to_vec()));
+    all.clear();
+    dataset.read_region(&rows(29, 31), &mut all).unwrap();
+    assert_eq!(all, Values::Int([vec![-1; 4], vec![0; 120]].concat()));
+
+    let mut chunks = dataset.chunks_of_rows(u64::MAX).unwrap();
+    chunks.sort_by_key(|chunk| chunk.index[1]);
+    assert_eq!(chunks.iter().map(|chunk| chunk.index.to_vec()).collect::<Vec<_>>(), [[0, 0], [0, 1], [0, 2]]);
+    let reader = ChunkReader::new(dataset, source).unwrap().unwrap();
+    let mut read = Values::new(DataType::Int);
+    for index in 0..4 {
+        reader.read_chunk(&[0, index], &mut read).unwrap();
+    }
+    let mut expected = values.to_vec();
+    expected.resize(120, -1);
+    expected.resize(160, 0);
+    assert_eq!(read, Values::Int(expected.clone()));
+    let mut raw = vec![7; 640];
+    reader.read_raw(0, &mut raw).unwrap();
+    assert_eq!(raw, *Values::Int(expected).le_bytes().unwrap());
+}
+
 #[test]
 fn appending_and_chunks_of_our_own() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("append.h5");
-    let chunk = Shape::from([4, 10]);
     let file = File::create(&path).unwrap();
     let values: Vec<i32> = (0..4 * 25).map(|i| i * i).collect();
-    {
-        let root = file.root().unwrap();
-        for (name, compression) in [("plain", Compression::NONE), ("deflated", Compression::gzip(4))] {
-            let spec = DatasetSpec {
-                element: DataType::Int,
-                shape: &Shape::from([4, 0]),
-                chunk: Some(chunk.clone()),
-                appendable: true,
-                compression,
-            };
-            let dataset = root.create_dataset(name, &spec).unwrap();
-            let pipeline = dataset.pipeline().unwrap().unwrap();
-            let (mut scratch, mut stored) = (FilterScratch::default(), Vec::new());
-            for rows in [10, 20, 25, 60] {
-                dataset.set_extent(rows).unwrap();
-            }
-            for (number, part) in values.chunks(40).enumerate() {
-                let mut padded = part.to_vec();
-                padded.resize(40, -1);
-                let bytes = Values::Int(padded);
-                pipeline.encode(&mut scratch, &bytes.le_bytes().unwrap(), &mut stored).unwrap();
-                dataset.write_chunk(&[0, number as u64], &stored, 0).unwrap();
-            }
-            assert_eq!(dataset.write_chunk(&[0], &stored, 0).unwrap_err().kind(), ErrorKind::Usage);
-        }
-        let plain = root.dataset("plain").unwrap();
-        assert_eq!(plain.write_chunk(&[0, 0], &[1, 2, 3], 0).unwrap_err().kind(), ErrorKind::Usage);
-    }
+    let root = file.root().unwrap();
+    write_chunks(&root, "plain", Compression::NONE, &values);
+    write_chunks(&root, "deflated", Compression::gzip(4), &values);
+    let plain = root.dataset("plain").unwrap();
+    assert_eq!(plain.write_chunk(&[0, 0], &[1, 2, 3], 0).unwrap_err().kind(), ErrorKind::Usage);
+    drop((plain, root));
     file.close().unwrap();
 
     let file = File::open(&path).unwrap();
@@ -167,29 +198,7 @@ fn appending_and_chunks_of_our_own() {
         assert!(dataset.is_appendable().unwrap());
         assert_eq!(dataset.index_kind().unwrap(), IndexKind::ExtensibleArray);
         assert_eq!(dataset.filters().unwrap(), filters);
-        let mut all = Values::new(DataType::Int);
-        let rows = |start, rows| Region { start: Shape::from([0, start]), shape: Shape::from([4, rows]) };
-        dataset.read_region(&rows(0, 25), &mut all).unwrap();
-        assert_eq!(all, Values::Int(values.clone()));
-        all.clear();
-        dataset.read_region(&rows(29, 31), &mut all).unwrap();
-        assert_eq!(all, Values::Int([vec![-1; 4], vec![0; 120]].concat()));
-
-        let mut chunks = dataset.chunks_of_rows(u64::MAX).unwrap();
-        chunks.sort_by_key(|chunk| chunk.index[1]);
-        assert_eq!(chunks.iter().map(|chunk| chunk.index.to_vec()).collect::<Vec<_>>(), [[0, 0], [0, 1], [0, 2]]);
-        let reader = ChunkReader::new(&dataset, source.clone()).unwrap().unwrap();
-        let mut read = Values::new(DataType::Int);
-        for index in 0..4 {
-            reader.read_chunk(&[0, index], &mut read).unwrap();
-        }
-        let mut expected = values.clone();
-        expected.resize(120, -1);
-        expected.resize(160, 0);
-        assert_eq!(read, Values::Int(expected.clone()));
-        let mut raw = vec![7; 640];
-        reader.read_raw(0, &mut raw).unwrap();
-        assert_eq!(raw, *Values::Int(expected).le_bytes().unwrap());
+        check_chunks(&dataset, source.clone(), &values);
     }
 }
 
@@ -484,101 +493,6 @@ fn attribute_names_in_no_character_set() {
     assert_eq!(names.unwrap(), ["attribute"]);
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T, crate::Error>, kind: ErrorKind, says: &str) {
-    let error = result.expect_err(says);
-    assert!(error.kind() == kind && error.to_string().ends_with(says), "{:?}: {error}", error.kind());
-}
-
-#[test]
-fn wrong_calls_say_what_is_wrong() {
-    use ErrorKind::{Format, NotFound, Unsupported, Usage};
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.h5");
-    let file = File::create(&path).unwrap();
-    let root = file.root().unwrap();
-    let scalar = root.create_dataset("scalar", &spec(DataType::Int, &Shape::scalar(), None)).unwrap();
-    let shape = Shape::from([2, 3]);
-    let data = root.create_dataset("data", &spec(DataType::Int, &shape, None)).unwrap();
-    let text = root.create_dataset("text", &spec(DataType::String, &Shape::from([2]), None)).unwrap();
-    let int = StoredElement::Int(4);
-
-    refused(
-        root.set_attribute("a", &Attribute::Scalar(Values::Int(vec![1, 2]))),
-        Usage,
-        "a scalar attribute has one value, found 2",
-    );
-    root.written().unwrap().raw().new_attr::<u64>().create("u64").unwrap().write_scalar(&u64::MAX).unwrap();
-    refused(root.attribute("u64"), Unsupported, "attribute u64: the attribute has a number of 2^63 or more");
-    refused(root.attribute("a\0b"), Usage, "the name \"a\\0b\" contains NUL");
-    refused(File::create(&dir.path().join("a\0b")), Usage, "the path contains NUL");
-
-    refused(scalar.read_rows(&int, 0..1, &mut Vec::new()), Unsupported, "dataset /scalar: the dataset has no axes");
-    refused(scalar.set_extent(4), Usage, "dataset /scalar: a scalar cannot grow");
-    refused(
-        data.read_rows(&int, 2..9, &mut Vec::new()),
-        Usage,
-        "dataset /data: rows 2 to 9 are asked for, the dataset has 3",
-    );
-    root.written().unwrap().raw().new_dataset::<i32>().shape(hdf5::Extents::Null).create("null").unwrap();
-    refused(root.dataset("null").unwrap().shape(), Unsupported, "dataset /null: the dataset has a null dataspace");
-    refused(root.dataset("/"), Format, "the path leads to a group, expected a dataset");
-
-    let rows = ByteRows { row_bytes: 0, rows: 3, appendable: false, filters: ByteFilters::default() };
-    refused(
-        root.create_byte_rows("b", &rows),
-        Usage,
-        "3 chunks of 0 bytes cannot be stored: a chunk has 1 to 2^32 - 1 bytes",
-    );
-    let (cell, chunk) = (Shape::from([2, 3]), Shape::from([2]));
-    let elements = ElementSpec {
-        element: &int,
-        shape: &cell,
-        chunk: &chunk,
-        compression: Compression::NONE,
-        blosc: None,
-        fill: None,
-    };
-    refused(root.create_elements("e", &elements), Usage, "chunks [2] do not fit a dataset of shape [2, 3]");
-    let elements = ElementSpec { chunk: &cell, fill: Some(&[1]), ..elements };
-    refused(root.create_elements("e", &elements), Usage, "the fill value has 1 bytes, expected 4");
-    let elements = ElementSpec { element: &StoredElement::Int(3), fill: None, ..elements };
-    refused(root.create_elements("e", &elements), Unsupported, "HDF5 has no elements Int(3)");
-
-    for (name, target) in [("circle", "/circle"), ("nothing", "/none")] {
-        root.written().unwrap().raw().link_soft(target, name).unwrap();
-    }
-    refused(root.group("circle"), Format, "the path leads through more than 16 links, or through links in a circle");
-    refused(root.dataset("nothing"), Format, "soft link /nothing to /none: it is a soft link whose target is missing");
-    refused(root.dataset("absent"), NotFound, "dataset /absent: there is none");
-
-    // chunks that are too large to be decoded as a whole, and elements that are not bytes
-    let large = Shape::from([300 << 20]);
-    let spec = DatasetSpec { compression: Compression::gzip(1), ..spec(DataType::UChar, &large, Some(large.clone())) };
-    root.create_dataset("large", &spec).unwrap();
-    drop((scalar, data, text, root));
-    file.close().unwrap();
-    let root = File::open(&path).unwrap().root().unwrap();
-    let served = Served::new(dir.path(), &|_| true);
-    refused(
-        root.any_elements("large", &served).map(drop),
-        ErrorKind::Limit,
-        "large: a chunk with filters has 314572800 bytes; the limit is 268435456",
-    );
-    let strings = root.any_elements("text", &served).unwrap();
-    refused(
-        strings.read_bytes(&[Steps { start: 0, step: 1, count: 2 }]),
-        Unsupported,
-        "elements of variable length, and references, have no bytes of their own",
-    );
-    refused(root.create_group("new"), Usage, "the file is open for reading");
-    drop((strings, root));
-
-    // a file of which another program holds the lock
-    let lock = std::fs::File::open(&path).unwrap();
-    lock.lock().unwrap();
-    refused(File::open(&path), ErrorKind::Locked, "another program holds HDF5's lock on the file");
-}
-
 #[test]
 fn writers_wait_for_programs_that_are_opening_the_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -603,150 +517,6 @@ fn writers_wait_for_programs_that_are_opening_the_file() {
     let reader = std::fs::File::open(&path).unwrap();
     reader.lock_shared().unwrap();
     assert_eq!(LiveFile::open(&path).unwrap_err().kind(), ErrorKind::Locked);
-}
-
-#[test]
-fn wrong_calls_of_the_lowest_level_are_refused() {
-    use ErrorKind::{Format, Unsupported, Usage};
-    let dir = tempfile::tempdir().unwrap();
-    let file = File::create(&dir.path().join("x.h5")).unwrap();
-    let root = file.root().unwrap();
-    let shape = Shape::from([2, 3]);
-    let data = root.create_dataset("data", &spec(DataType::Int, &shape, Some(shape.clone()))).unwrap();
-    let space = sys::dataspace(&[3, 2], false).unwrap();
-    refused(sys::select_steps(&space, &[0], &[1], &[1]), Usage, "the selection has 1 axes, the dataspace 2");
-    refused(sys::number_type(DataType::String), Usage, "string elements have no fixed size in HDF5");
-    refused(
-        sys::stored_chunk(data.library().unwrap().raw(), &[0]).map(drop),
-        Usage,
-        "the dataset has no chunks with 1 axes",
-    );
-    let memory = sys::memory(&[3, 2]).unwrap();
-    let target = sys::Target::Dataset { dataset: data.library().unwrap().raw(), memory: &memory, file: &space };
-    let int = sys::number_type(DataType::Int).unwrap();
-    refused(sys::read(&target, &int, &mut [0; 5]), Usage, "a buffer of 5 bytes does not fit 6 HDF5 values");
-    refused(
-        sys::read_strings(&target, &int, &mut Vec::new()),
-        Usage,
-        "strings are asked for, HDF5 stores other elements",
-    );
-    let strings = sys::Strings::new(&["a".into()]).unwrap();
-    refused(sys::write_strings(&target, sys::Charset::Utf8, &strings), Usage, "1 strings were given, expected 6");
-    let creation = hdf5::dataset::DatasetCreate::build().finish().unwrap();
-    let text = sys::string_type(sys::Charset::Utf8).unwrap();
-    refused(sys::fill(&creation, &text), Unsupported, "the fill value has a variable length");
-    // arrays of arrays of arrays
-    let mut nested = sys::number_type(DataType::Int).unwrap();
-    for _ in 0..40 {
-        nested = sys::array_type(&nested, &[1]).unwrap();
-    }
-    refused(sys::describe(&nested), Format, "more than 32 types are within each other");
-    let access = hdf5::file::FileAccess::build().core_options(1 << 16, false).finish().unwrap();
-    let create = hdf5::file::FileCreate::build().finish().unwrap();
-    let memory = sys::create_memory_file(std::path::Path::new("in memory"), &create, &access).unwrap();
-    refused(sys::descriptor(&memory), Unsupported, "a file in memory does not have a descriptor");
-
-    let path = dir.path().join("live.h5");
-    let file = File::create_for_live(&path).unwrap();
-    let root = file.root().unwrap();
-    let element = Element::Number(DataType::Int);
-    root.create_live("rows", &LiveSpec { element, cell: &Shape::scalar(), chunk_rows: 10 }).unwrap();
-    root.create_dataset("fixed", &spec(DataType::Int, &shape, None)).unwrap();
-    let parts = DatasetSpec { appendable: true, ..spec(DataType::Int, &shape, Some(Shape::from([1, 3]))) };
-    root.create_dataset("parts", &parts).unwrap();
-    drop(root);
-    let live = file.go_live().unwrap();
-    refused(live.dataset("/fixed"), Usage, "no rows can be appended: the first axis has a limit");
-    refused(live.dataset("/parts"), Usage, "rows can be appended to chunks of whole rows without filters only");
-    let rows = live.dataset("/rows").unwrap();
-    rows.append(&[0; 12]).unwrap();
-    refused(
-        rows.write(2, &[0; 8]),
-        Usage,
-        "8 bytes from row 2 on exceed the 3 rows of the dataset, or are not whole rows",
-    );
-    refused(rows.read(2, 2, &mut Vec::new()), Usage, "2 rows from 2 on exceed the 3 rows of the dataset");
-}
-
-#[test]
-fn chunks_that_are_damaged_or_cut_off() {
-    use ErrorKind::{Format, Unsupported};
-    let decode = |id: i32, bytes: &[u8]| codec::find(id).unwrap().decoder().decode(bytes, 100, &mut Vec::new());
-    let (lz4, blosc) = (32004, 32001);
-    refused(decode(lz4, &[0; 5]), Format, "the LZ4 chunk has no header");
-    let no_blocks = [&7u64.to_be_bytes()[..], &0u32.to_be_bytes()].concat();
-    refused(decode(lz4, &no_blocks), Format, "the LZ4 chunk is not empty but has blocks of 0 bytes");
-    refused(decode(blosc, &[0; 5]), Format, "the chunk is shorter than the header of Blosc");
-    let blosc = codec::find(blosc).unwrap();
-    refused(codec::run(blosc, false, &[], b"x"), Unsupported, "blosc is only read");
-    let (mut scratch, mut out) = (FilterScratch::default(), Vec::new());
-    let pipeline = Pipeline::new(vec![Filter::Codec { codec: blosc, level: 0 }]);
-    refused(pipeline.encode(&mut scratch, b"x", &mut out), Unsupported, "blosc is not written, only read");
-    let pipeline = Pipeline::new(vec![Filter::Fletcher32]);
-    refused(
-        pipeline.decode(&mut scratch, 0, b"x", 1, &mut out),
-        Format,
-        "the chunk has 1 bytes, expected at least the 4 of its checksum",
-    );
-
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.h5");
-    let file = File::create(&path).unwrap();
-    let shape = Shape::from([1000]);
-    let data =
-        file.root().unwrap().create_dataset("data", &spec(DataType::Int, &shape, Some(Shape::from([500])))).unwrap();
-    data.write_region(&Region::whole(&shape), &Values::Int(vec![7; 1000])).unwrap();
-    drop(data);
-    file.close().unwrap();
-    let file = File::open(&path).unwrap();
-    let data = file.root().unwrap().dataset("data").unwrap();
-    let start = std::fs::read(&path).unwrap()[..1500].to_vec();
-    refused(
-        ChunkReader::new(&data, Arc::new(start)).map(drop),
-        Format,
-        "dataset /data: chunk [0] ends past the end of the file",
-    );
-}
-
-/// Each virtual dataset has one source, in the same file.
-struct Chain(fn(&str) -> String);
-
-impl elsewhere::Objects for Chain {
-    fn inside(&self, path: &str) -> crate::error::Result<(String, Option<Elsewhere>)> {
-        Ok((path.to_owned(), Some(Elsewhere::Virtual(vec![(".".to_owned(), (self.0)(path))]))))
-    }
-
-    fn outside(&mut self, _: &std::path::Path, _: &str) -> crate::error::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn virtual_datasets_that_lead_on_and_on() {
-    let check = |file: &str, source: &str, next: fn(&str) -> String| {
-        let found = Elsewhere::Virtual(vec![(file.to_owned(), source.to_owned())]);
-        elsewhere::check_elements(&Reach::File, "v", &found, &mut Chain(next))
-    };
-    refused(
-        check(".", "v0", |path| format!("{path}0")),
-        ErrorKind::Limit,
-        "virtual datasets refer to virtual datasets: the limit is 8 levels",
-    );
-    refused(
-        check(".", "w", |path| if path == "w" { "v".to_owned() } else { "w".to_owned() }),
-        ErrorKind::Format,
-        "virtual datasets refer to each other in a circle: v, w",
-    );
-    for (file, place) in [(".", ".:d%b"), ("o.h5", "o.h5:d%b")] {
-        let says = format!("virtual dataset over {place}: a pattern of names is not followed");
-        refused(check(file, "d%b", str::to_owned), ErrorKind::Unsupported, &says);
-    }
-    refused(Reach::File.open(std::path::Path::new("o.h5")), ErrorKind::Usage, "no other files may be opened");
-    refused(
-        Err::<(), _>(Elsewhere::UserDefined(70).refused()),
-        ErrorKind::Unsupported,
-        "user-defined link of class 70, which only the program that made it can follow",
-    );
 }
 
 /// libhdf5 gets no second try at what the check refuses.
