@@ -25,6 +25,9 @@ const VISITED_BYTES: u64 = 1 << 20;
 /// Elements of variable length read at a time.
 const VARIABLE_ELEMENTS: u64 = 1024;
 
+/// Chunks read at a time: each costs a search in the index, however small it is.
+const MAX_CHUNKS: u64 = 1 << 14;
+
 /// Larger elements are refused.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
@@ -36,6 +39,8 @@ pub(crate) struct Values {
     /// Keeps the file open.
     file: Arc<OpenFile>,
     selected: Selected,
+    /// Selected elements in `MAX_CHUNKS` chunks.
+    in_chunks: u64,
     /// Extents of the selection, slowest axis first, then of each element if it is an HDF5 array.
     /// `None` for a null dataspace.
     pub(crate) shape: Option<Vec<u64>>,
@@ -118,7 +123,9 @@ impl Values {
         let file = Arc::clone(&member.file);
         let place = file.table.as_ref().and_then(|table| table.place(&member.path()));
         let in_table = place.map(TableElements::new);
-        Ok(Values { dataset, in_table, file, selected, shape, element, array_axes, number })
+        let in_chunks =
+            dataset.chunk()?.map_or(u64::MAX, |chunk| MAX_CHUNKS.saturating_mul(in_chunk(&selected.axes, &chunk)));
+        Ok(Values { dataset, in_table, file, selected, in_chunks, shape, element, array_axes, number })
     }
 
     /// An element that is an HDF5 array counts once for each value in it.
@@ -156,7 +163,7 @@ impl Values {
     }
 
     fn blocks_of(&self, elements: u64) -> Blocks {
-        Blocks::new(&self.selected.axes, elements)
+        Blocks::new(&self.selected.axes, elements.min(self.in_chunks))
     }
 
     /// Numbers in their numpy type, other elements as in the file.
@@ -181,6 +188,12 @@ impl Values {
     fn in_table(&self) -> Option<(&TableElements, &Unwritten)> {
         self.in_table.as_ref().zip(self.file.table.as_ref())
     }
+}
+
+/// Most selected elements in a chunk; extents of the chunk are slowest axis first.
+fn in_chunk(axes: &[Steps], chunk: &[u64]) -> u64 {
+    let on_axis = |(axis, extent): (&Steps, &u64)| axis.count.min(extent.div_ceil(axis.step)).max(1);
+    axes.iter().zip(chunk).map(on_axis).fold(1, u64::saturating_mul)
 }
 
 /// The types differ in byte order or in the size of floating-point numbers.
@@ -211,4 +224,19 @@ pub(crate) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
 /// Files that the file of `member` names may be opened if `is_served` is true for them.
 pub(crate) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
     Served::new(member.file.directory(), is_served)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selected_elements_of_a_chunk() {
+        let axis = |step, count| Steps { start: 0, step, count };
+        assert_eq!(in_chunk(&[axis(1, 100), axis(1, 100)], &[1, 1]), 1);
+        assert_eq!(in_chunk(&[axis(1, 100), axis(3, 5)], &[10, 64]), 50);
+        assert_eq!(in_chunk(&[axis(7, 100)], &[10]), 2);
+        assert_eq!(in_chunk(&[axis(1000, 100), axis(1, 0)], &[10, 10]), 1);
+        assert_eq!(in_chunk(&[], &[]), 1);
+    }
 }
