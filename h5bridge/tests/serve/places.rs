@@ -1,4 +1,4 @@
-//! Who has a connection: clients that show their token, however many sockets there are without one.
+//! Places of connections belong to clients that show their token, beside any number of other sockets.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use crate::server::{Answer, Server, TIME};
 use crate::{small, text};
 
 #[test]
-fn sockets_without_a_token_keep_nobody_out() {
+fn clients_are_served_beside_400_sockets_without_a_token() {
     let folder = small();
     let server = Server::start(&[text(folder.path())]);
     let mut idle = Vec::new();

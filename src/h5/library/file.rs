@@ -192,7 +192,7 @@ fn writing(bounds: Bounds) -> FileAccessBuilder {
     };
     // so that `close` closes the file even if a group is still open
     access.fclose_degree(FileCloseDegree::Strong);
-    // what a call writes is written when it returns, or the call fails
+    // bytes of a call are written when it returns, or it fails
     access.sieve_buf_size(0);
     access
 }

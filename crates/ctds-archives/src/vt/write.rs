@@ -648,7 +648,7 @@ fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     appended
 }
 
-/// As [`append_line`], to the locked archive.
+/// The archive is locked.
 fn append(file: &mut File, target: &Path, line: &str) -> Result<Option<String>> {
     let _lock = ArchiveLock::take(target, LOCK_WAIT)?;
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! Places of connections, kept for clients that have shown their token. A connection without an
 //! accepted request is a *newcomer*: the oldest newcomer makes room for the next one, so that
-//! sockets without a token keep nobody out. An accepted request gives its connection a place.
+//! sockets without a token do not keep clients out. An accepted request gives its connection a place.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ pub(super) struct Places {
 #[derive(Default)]
 struct Newcomers {
     next: u64,
-    /// By number, oldest first.
+    /// Numbers ascend: the oldest is first.
     waiting: VecDeque<(u64, Leave)>,
 }
 
