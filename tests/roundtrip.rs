@@ -31,17 +31,19 @@ const DAMAGED: [&str; 4] = [
     "removed_rows_and_columns/emptied_auto_StandardStMan_little.tab",
 ];
 
-/// A table with columns that are computed by expressions, which are not evaluated: they have no
-/// values to compare.
-const COMPUTED: &str = "virtual_taql/t.tab";
-
 /// A table with strings that are not UTF-8, for which CTFP-1 has no fingerprint; the values
 /// themselves are compared.
 const NOT_UTF8: &str = "odd_strings/odd.tab";
 
-/// Managers that compute a column from another one.
-const ENGINES: [&str; 5] =
-    ["BitFlagsEngine", "CompressFloat", "CompressComplex", "ForwardColumnEngine", "MappedArrayEngine"];
+/// Managers that compute a column from other ones.
+const ENGINES: [&str; 6] = [
+    "BitFlagsEngine",
+    "CompressFloat",
+    "CompressComplex",
+    "ForwardColumnEngine",
+    "MappedArrayEngine",
+    "VirtualTaQLColumn",
+];
 
 /// The main tables below testdata.
 fn tables() -> Vec<String> {
@@ -78,7 +80,7 @@ fn to_hdf5(source: &Path, compress: Compress) -> ToHdf5<'static> {
     ToHdf5::new(source).compression(compress).digest(DigestPolicy::Always).threads(1)
 }
 
-/// Asserts equal values of all columns that have values. `engines`: columns that an engine computed
+/// Asserts equal values of all columns. `engines`: columns that an engine computed
 /// in `left` and that are stored in `right`, which may have lost the engine's own keywords.
 #[track_caller]
 fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String>) {
@@ -86,15 +88,15 @@ fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String
     let allowed = |found: &Difference| {
         let column = found.column.as_deref().unwrap_or_default();
         let is_keywords = found.row.is_none() && found.left.starts_with("keywords _") && found.right == "keywords ";
-        is_keywords && engines.contains(column) || name == COMPUTED && found.right == "no such column"
+        is_keywords && engines.contains(column)
     };
     let differences: Vec<_> = compared.differences.iter().filter(|found| !allowed(found)).collect();
     assert!(differences.is_empty(), "{name}: {}: {differences:?}", right.display());
-    assert!(compared.skipped.is_empty() || name == COMPUTED, "{name}: not compared: {:?}", compared.skipped);
+    assert!(compared.skipped.is_empty(), "{name}: not compared: {:?}", compared.skipped);
 }
 
-/// Of a table: the rows, the digest of the table keywords, and of each column that has values the
-/// digests of its cells and keywords.
+/// Of a table: the rows, the digest of the table keywords, and of each column the digests of its
+/// cells and keywords.
 type Digests = BTreeMap<String, (u64, Hash, BTreeMap<String, (Hash, Option<Hash>)>)>;
 
 /// The CTFP-2 fingerprints of a source, without those of the keywords of `engines`.
@@ -104,7 +106,7 @@ fn digests(name: &str, path: &Path, engines: &BTreeSet<String>) -> Digests {
         let table = table.unwrap();
         let columns = table.columns.into_iter().filter_map(|column| {
             let cells = match column.hash {
-                Err(_) if name == COMPUTED || name == NOT_UTF8 => return None,
+                Err(_) if name == NOT_UTF8 => return None,
                 cells => cells.unwrap_or_else(|error| panic!("{name}: {error}")),
             };
             let keywords = (!engines.contains(&column.name)).then_some(column.keywords_hash);
@@ -169,7 +171,7 @@ fn values() {
             return;
         }
         let summary = written.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(summary.missing > 0, name == COMPUTED, "{name}");
+        assert_eq!(summary.missing, 0, "{name}");
         let none = BTreeSet::new();
         assert_equal(name, source, &native, &none);
         assert!(digests(name, source, &none) == digests(name, &native, &none), "{name}: other fingerprints in HDF5");

@@ -13,6 +13,7 @@ LAYERS = [
     ['ctds/aipsio'],
     ['ctds/container'],
     ['ctds/schema'],
+    ['ctds/taql'],
     ['ctds/stman'],
     ['ctds/table'],
     ['ctds/lib'],

@@ -68,6 +68,7 @@ pub mod suggest;
 pub mod sync;
 #[doc(hidden)]
 pub mod table;
+mod taql;
 #[doc(hidden)]
 pub mod thin;
 pub mod value;

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 use crate::error::Result;
 use crate::native::Layout;
 use crate::source::Content;
-use crate::stman::{is_tiled, written};
+use crate::stman::{is_expression, is_tiled, written};
 use crate::table::{ColumnCells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Values};
 
@@ -64,7 +64,9 @@ impl<'a> Managers<'a> {
             }
         };
         let name = info.desc.name.clone();
-        let same = |other: &&mut Chosen| other.known == known && (known.is_some() || other.spec == spec);
+        // the manager of an expression has one column
+        let is_alone = is_expression(spec.type_name.as_bstr());
+        let same = |other: &&mut Chosen| !is_alone && other.known == known && (known.is_some() || other.spec == spec);
         match self.chosen.iter_mut().find(same) {
             Some(chosen) => chosen.columns.push(name),
             None => self.chosen.push(Chosen { spec, known, columns: vec![name] }),

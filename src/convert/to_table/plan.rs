@@ -62,7 +62,7 @@ pub(super) enum Filling {
     Copied,
     /// The restored engine computes the cells again.
     Engine,
-    /// Casacore evaluates the TaQL expression; this program does not.
+    /// Casacore evaluates the TaQL expression, of which the source has no values.
     Expression,
 }
 
@@ -135,7 +135,9 @@ impl Planner<'_> {
                 Ok(elements) => {
                     let bytes = elements.saturating_mul(stored_size(info.data_type()));
                     plan.bytes = plan.bytes.saturating_add(bytes);
-                    let again = self.options.engines && info.stored_column().is_some_and(|name| has(content, name));
+                    let is_complete = expressions.iter().any(|(known, unknown)| *known == index && unknown.is_none());
+                    let has_stored = info.stored_column().is_some_and(|name| has(content, name));
+                    let again = self.options.engines && (has_stored || is_complete);
                     let filling = if again { Filling::Engine } else { Filling::Copied };
                     plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, filling });
                 }
@@ -201,8 +203,9 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
 /// casacore would not open a table with such a name.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
+    let has_values: Vec<bool> = (0..columns.len()).map(|index| content.cells(index).is_ok()).collect();
     let mut written: HashSet<&[u8]> = (0..columns.len())
-        .filter(|&index| columns[index].expression().is_some() || content.cells(index).is_ok())
+        .filter(|&index| columns[index].expression().is_some() || has_values[index])
         .map(|index| columns[index].desc.name.as_slice())
         .collect();
     loop {
@@ -213,7 +216,7 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
         };
         let found: Vec<_> = columns.iter().enumerate().filter_map(check).collect();
         let count = written.len();
-        for (index, _) in found.iter().filter(|(_, unknown)| unknown.is_some()) {
+        for (index, _) in found.iter().filter(|(index, unknown)| unknown.is_some() && !has_values[*index]) {
             written.remove(columns[*index].desc.name.as_slice());
         }
         // an expression may name one that is left out

@@ -64,7 +64,7 @@ impl SeenTable {
         let column = |(info, manager): (&ColumnInfo, Option<usize>)| SeenColumn {
             name: info.desc.name.clone(),
             manager,
-            computed: info.stored_column().is_some(),
+            computed: info.stored_column().is_some() || info.expression().is_some(),
             keywords: info.desc.keywords.clone(),
         };
         let columns = table.columns().iter().zip(table.manager_numbers()).map(column).collect();

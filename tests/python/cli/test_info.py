@@ -371,8 +371,7 @@ def test_nothing_needs_attention(converted):
 
 
 def test_not_supported_and_not_converted(tmp_path):
-    [table] = support.roots(support.expected('virtual_taql')['tables'])
-    source = support.own_copy('virtual_taql', table)
+    source = support.unread_expressions(tmp_path / 't.tab')
     kinds = attention(source)
     assert set(kinds) == {'not supported'} and any('VirtualTaQLColumn' in text for text in kinds['not supported'])
     h5bridge('to-hdf5', source, tmp_path / 'x.h5')

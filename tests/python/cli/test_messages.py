@@ -125,7 +125,7 @@ def folder(tmp_path_factory):
     (folder / 'mine').mkdir()
     (folder / 'mine' / 'thesis.tex').write_text('mine')
     os.symlink('circle', folder / 'circle')
-    shutil.copytree(os.path.join(support.TESTDATA, 'virtual_taql', 't.tab'), folder / 'taql.tab')
+    support.unread_expressions(folder / 'taql.tab')
     with h5py.File(folder / 'changed.h5', 'w') as target, h5py.File(folder / 'my.h5') as source:
         for name in source.attrs:
             target.attrs[name] = source.attrs[name]

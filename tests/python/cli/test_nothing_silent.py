@@ -327,8 +327,8 @@ def test_files_of_no_table_are_named(tmp_path):
 
 # ---- every verb -----------------------------------------------------------------------------------------------------
 
-# What each verb is given that it cannot take whole, and what its warnings name. {t}: a table whose columns V, B, S and W TaQL
-# computes; {e}: a native file with a dataset that is no column; {r}: rows of a table that lies elsewhere; {m}: that, packed;
+# What each verb is given that it cannot take whole, and what its warnings name. {t}: a table whose columns V, B, S and W have
+# expressions that are not evaluated; {e}: a native file with a dataset that is no column; {r}: rows of a table that lies elsewhere; {m}: that, packed;
 # {s}: a converted table of which a subtable is missing
 WALK = {
     'to-hdf5': (['{t}', 'x.h5'], 'column V'),
@@ -353,7 +353,7 @@ OTHERS = {'info', 'digest', 'lint', 'ls', 'plot', 'serve', 'watch', 'repair', 'm
 def incomplete(tmp_path_factory):
     """The sources of WALK."""
     folder = tmp_path_factory.mktemp('walk')
-    virtual = os.path.join(support.TESTDATA, 'virtual_taql', 't.tab')
+    virtual = support.unread_expressions(folder / 'virtual.tab')
     tiled = [makescacoldesc('K', 0), makearrcoldesc('D', 1.0, shape=[16, 16], datamanagertype='TiledColumnStMan', datamanagergroup='T')]
     with table(str(folder / 'tiled.ms'), maketabdesc(tiled), nrow=200, ack=False) as made:
         made.putcol('D', np.arange(200 * 256.0).reshape(200, 16, 16))

@@ -259,7 +259,6 @@ def test_no_port_is_free(folder):
 
 
 @pytest.mark.parametrize('table,words,code,says', [
-    ('virtual_taql/t.tab', ['to-hdf5', 't.tab', 'o.h5', '--replace'], UNSUPPORTED, '4 columns are not converted: the table stays as it is'),
     ('concat_tables/part1.tab', ['to-hdf5', 'part1.tab', 'o.h5', '--replace'], UNSUPPORTED, 'part1.tab: its subtable '),
     ('no_columns/t.tab', ['to-hdf5', 't.tab', 'o.h5', '--compress', 'shared', '--reflink', 'always'], UNSUPPORTED,
      't.tab: no column can share its bytes with the source'),
@@ -272,6 +271,12 @@ def test_special_tables(table, words, code, says, tmp_path):
         shutil.copytree(os.path.join(support.TESTDATA, 'concat_tables', other), tmp_path / other)
     refuse(tmp_path, words, code, says)
     assert not (tmp_path / 'o.h5').exists() or '--replace' in words
+
+
+def test_a_table_that_is_not_converted_whole_is_not_replaced(tmp_path):
+    support.unread_expressions(tmp_path / 't.tab')
+    refuse(tmp_path, ['to-hdf5', 't.tab', 'o.h5', '--replace'], UNSUPPORTED, '4 columns are not converted: the table stays as it is')
+    assert (tmp_path / 't.tab').exists()
 
 
 def test_filters_that_are_not_installed(folder, tmp_path):

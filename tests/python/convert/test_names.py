@@ -66,7 +66,7 @@ def make_table(path, rng, depth=0):
                                                      'SPEC': {'DEFAULTTILESHAPE': [2, 2]}}
         if kind == 'taql':
             managers['*%d' % (len(managers) + 1)] = {'TYPE': 'VirtualTaQLColumn', 'NAME': 'V%d' % number, 'COLUMNS': [name],
-                                                     'SPEC': {'TAQLCALCEXPR': '3+4'}}
+                                                     'SPEC': {'TAQLCALCEXPR': 'day(mjdtodate(7))'}}    # has no values here
         plans.append((name, kind, described))
     with ct.table(path, ct.maketabdesc([described for *_, described in plans]), nrow=ROWS, dminfo=managers, ack=False) as table:
         for name, kind, _ in plans:

@@ -120,11 +120,8 @@ TYPES = ('boolean', 'int', 'float', 'double', 'short', 'uchar')
 def scalars(table):
     """Scalar columns whose values compare, with some of their values."""
     found = {}
-    # only casacore evaluates expressions
-    expressions = {name for manager in table.getdminfo().values() if manager['TYPE'] == 'VirtualTaQLColumn'
-                   for name in manager['COLUMNS']}
     for name in table.colnames():
-        if name not in expressions and table.isscalarcol(name) and table.coldatatype(name) in TYPES:
+        if table.isscalarcol(name) and table.coldatatype(name) in TYPES:
             if name.isidentifier() and name.lower() not in ('and', 'or', 'not', 'in', 'true', 'false'):
                 try:
                     values = table.getcol(name, nrow=min(table.nrows(), 2000))

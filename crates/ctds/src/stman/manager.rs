@@ -37,7 +37,7 @@ pub struct Kind {
 pub(super) struct EngineKeywords {
     /// Each parameter's name begins with one of these.
     pub(super) prefixes: &'static [&'static str],
-    /// Keyword with an expression, which only casacore evaluates.
+    /// Keyword with an expression over other columns.
     pub(super) expression: Option<&'static str>,
 }
 
@@ -157,6 +157,11 @@ impl OtherColumn {
     pub fn cells(&self) -> &dyn ColumnCells {
         self.manager.column(self.index)
     }
+
+    /// As [`Manager::reads`].
+    pub fn reads(&self) -> u64 {
+        self.manager.reads(self.index)
+    }
 }
 
 /// The properties of a column that its manager needs.
@@ -199,6 +204,12 @@ pub trait Manager: Debug + Send + Sync {
     }
 
     fn column(&self, index: usize) -> &dyn ColumnCells;
+
+    /// Columns that are read in the end for a cell of this one: each as often as it is read, if the
+    /// column is computed from others.
+    fn reads(&self, _index: usize) -> u64 {
+        1
+    }
 
     /// Parameters in the manager's own files, such as tile shapes; engines have theirs in keywords.
     fn parameters(&self) -> Record {

@@ -67,6 +67,7 @@ static KINDS: &[&Kind] = &[
     &engine::COMPRESS_COMPLEX,
     &engine::COMPRESS_COMPLEX_SD,
     &engine::BIT_FLAGS,
+    &engine::TAQL,
     &ms_columns::ANTENNA_PAIR,
     &ms_columns::UVW,
     &ms_columns::STOKES_I,
@@ -75,7 +76,7 @@ static KINDS: &[&Kind] = &[
 ];
 
 /// Types whose opening fails with the reason why this program cannot read them.
-static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &ms_columns::THIRD_PARTY];
+static REFUSED: &[&Kind] = &[&engine::RETYPED, &ms_columns::THIRD_PARTY];
 
 /// The names of all storage managers that can be read, as table.dat stores them, without template
 /// arguments.
@@ -122,7 +123,7 @@ pub fn stored_column(keywords: &Record) -> Option<&BStr> {
     keywords.string(engine::STORED_COLUMN)
 }
 
-/// Whether the type computes values from TaQL expressions, which only casacore evaluates.
+/// Whether the type computes values from TaQL expressions.
 pub fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))
 }

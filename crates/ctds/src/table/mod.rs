@@ -367,7 +367,7 @@ impl Table {
     }
 
     /// The first error if all data managers fail to open, so that casacore cannot open the table.
-    /// Managers of TaQL expressions, which only casacore evaluates, are ignored.
+    /// Managers of TaQL expressions, which have no files, are ignored.
     #[doc(hidden)]
     pub fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
@@ -416,6 +416,10 @@ impl Manager for Locked {
 
     fn column(&self, index: usize) -> &dyn ColumnCells {
         self.manager.column(index)
+    }
+
+    fn reads(&self, index: usize) -> u64 {
+        self.manager.reads(index)
     }
 
     fn parameters(&self) -> Record {
@@ -484,7 +488,7 @@ impl ColumnInfo {
         self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
     }
 
-    /// The TaQL expression of a column that only casacore can evaluate.
+    /// The TaQL expression that computes the column.
     #[doc(hidden)]
     pub fn expression(&self) -> Option<&BStr> {
         stman::expression(&self.desc.keywords).filter(|_| stman::is_expression(self.manager.as_bstr()))

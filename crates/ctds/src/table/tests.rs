@@ -249,3 +249,41 @@ fn tables_that_cannot_be_opened() {
         .cell_shape(0)
         .fails(ErrorKind::Format, "the values of the column come from the column itself");
 }
+
+/// A table with the column A, and a column for each of `expressions`, computed from others.
+fn computed(path: &Path, expressions: &[(String, String)]) -> Result<Table> {
+    let mut table = NewTable::new().column(ColumnDesc::scalar::<i32>("A"));
+    for (name, expression) in expressions {
+        let desc = ColumnDesc::scalar::<i32>(name.as_str());
+        let desc = desc.keyword("_VirtualTaQLEngine_CalcExpr", Value::string(expression.as_str()));
+        table = table.column(desc).bind(ManagerSpec::new("VirtualTaQLColumn", name.as_str()), [name.as_str()]);
+    }
+    let mut writer = table.create(path)?;
+    writer.add_rows(2)?;
+    writer.column("A")?.put_scalars(0, vec![1i32, 2])?;
+    writer.close()?;
+    Table::open(path)
+}
+
+#[test]
+fn expressions_of_expressions_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let pair = |name: &str, expression: &str| (name.to_owned(), expression.to_owned());
+    let chain = computed(&directory.path().join("chain.tab"), &[pair("V", "W * 2"), pair("W", "A + 1")]).unwrap();
+    assert_eq!(chain.column("V").unwrap().scalar::<i32>(1).unwrap(), 6);
+
+    let circle = computed(&directory.path().join("circle.tab"), &[pair("V", "W + 1"), pair("W", "V + 1")]).unwrap();
+    circle.cells(1).map(|_| ()).fails(ErrorKind::Format, "the values of the column come from the column itself");
+
+    // the reads double with each pair
+    let mut pairs = vec![pair("V0", "A"), pair("W0", "A")];
+    for number in 1..40 {
+        let before = number - 1;
+        pairs.push((format!("V{number}"), format!("V{before} + W{before}")));
+        pairs.push((format!("W{number}"), format!("V{before} - W{before}")));
+    }
+    let crowd = computed(&directory.path().join("crowd.tab"), &pairs).unwrap();
+    let last = crowd.columns().len() - 1;
+    crowd.cells(last).map(|_| ()).fails(ErrorKind::Limit, "reads of other columns; the limit is 1000");
+    assert!(crowd.cells(5).is_ok());
+}

@@ -71,6 +71,10 @@ impl Manager for View {
     fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
     }
+
+    fn reads(&self, _index: usize) -> u64 {
+        self.parts.iter().map(|(_, column)| column.reads()).max().unwrap_or(1)
+    }
 }
 
 impl View {

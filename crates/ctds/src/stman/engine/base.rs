@@ -5,6 +5,7 @@
 //! itself be virtual. A virtual cell is defined where the stored cell is. The [`Coding`] of an
 //! engine computes elements; reading cells, rows and regions is here.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -48,6 +49,8 @@ pub(super) struct Mapping<'a> {
     pub(super) spec: &'a ColumnSpec,
     pub(super) keywords: &'a Record,
     pub(super) stored: OtherColumn,
+    /// As [`Manager::reads`], of scale and offset columns.
+    pub(super) parameter_reads: Cell<u64>,
 }
 
 /// An engine with one column.
@@ -57,6 +60,7 @@ struct Engine<C> {
     type_name: &'static str,
     spec: ColumnSpec,
     stored: OtherColumn,
+    reads: u64,
     coding: C,
 }
 
@@ -70,7 +74,8 @@ pub(super) fn open<C: Coding>(
         let ([spec], [keywords]) = (args.columns, args.column_keywords) else {
             return Err(Error::format(format!("the engine has {} columns, expected one", args.columns.len())));
         };
-        let mapping = Mapping { args, spec, keywords, stored: other_column(args, keywords, STORED_COLUMN)? };
+        let stored = other_column(args, keywords, STORED_COLUMN)?;
+        let mapping = Mapping { args, spec, keywords, stored, parameter_reads: Cell::new(0) };
         let stored = &mapping.stored.spec;
         for column in [spec, stored] {
             if column.storage == Storage::Scalar {
@@ -78,7 +83,8 @@ pub(super) fn open<C: Coding>(
             }
         }
         let coding = coding(&mapping)?;
-        Ok(Engine { type_name, spec: spec.clone(), stored: mapping.stored, coding })
+        let reads = mapping.stored.reads().saturating_add(mapping.parameter_reads.get());
+        Ok(Engine { type_name, spec: spec.clone(), stored: mapping.stored, reads, coding })
     };
     let engine: Engine<C> = open().context(type_name)?;
     Ok(Box::new(engine))
@@ -185,6 +191,10 @@ impl<C: Coding> Manager for Engine<C> {
 
     fn column(&self, _index: usize) -> &dyn ColumnCells {
         self
+    }
+
+    fn reads(&self, _index: usize) -> u64 {
+        self.reads
     }
 }
 

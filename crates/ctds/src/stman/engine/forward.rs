@@ -165,7 +165,24 @@ fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     Ok(column)
 }
 
-impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
+/// Cells of a column of another table.
+trait Forwarded: ColumnCells + std::fmt::Debug {
+    fn other(&self) -> &OtherColumn;
+}
+
+impl Forwarded for ForwardColumn {
+    fn other(&self) -> &OtherColumn {
+        &self.other
+    }
+}
+
+impl Forwarded for IndexedColumn {
+    fn other(&self) -> &OtherColumn {
+        &self.other
+    }
+}
+
+impl<C: Forwarded> Manager for Forward<C> {
     fn name(&self) -> &BStr {
         self.name.as_bstr()
     }
@@ -182,6 +199,10 @@ impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
             Ok(column) => column,
             Err(error) => error,
         }
+    }
+
+    fn reads(&self, index: usize) -> u64 {
+        self.columns[index].as_ref().map_or(1, |column| column.other().reads())
     }
 }
 

@@ -1,10 +1,10 @@
-//! Engines that this program knows and does not read. formats/engines.md 1.5, 1.11.
+//! RetypedArrayEngine, which this program knows and does not read. formats/engines.md 1.5.
 
 use bstr::{BStr, ByteSlice};
 
 use super::base::{STORED_COLUMN, STORED_COLUMN_PREFIX};
 use crate::error::Error;
-use crate::stman::manager::{EngineKeywords, Kind};
+use crate::stman::Kind;
 use crate::value::{Value, Values};
 
 const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
@@ -32,18 +32,3 @@ pub(crate) static RETYPED: Kind = Kind::engine(
     },
     None,
 );
-
-const EXPRESSION: &str = "_VirtualTaQLEngine_CalcExpr";
-
-/// A TaQL expression over columns of the table. This program writes the expression, but cannot read
-/// values.
-pub(crate) static TAQL: Kind = Kind {
-    engine: Some(EngineKeywords { prefixes: &["_VirtualTaQLEngine_"], expression: Some(EXPRESSION) }),
-    create: Some(super::write::create),
-    ..Kind::new(&["VirtualTaQLColumn"], |args| {
-        let keywords = args.column_keywords.first();
-        let expression = keywords.and_then(|keywords| keywords.string(EXPRESSION));
-        let expression = expression.unwrap_or(BStr::new("(not stored)"));
-        Err(Error::unsupported(format!("VirtualTaQLColumn: the expression {expression} is not evaluated")))
-    })
-};

@@ -56,6 +56,7 @@ impl<T: Number> Source<T> {
             return Err(Error::format(format!("{} scalars are expected", T::DATA_TYPE))
                 .context(Context::column(&column.spec.name)));
         }
+        mapping.parameter_reads.set(mapping.parameter_reads.get().saturating_add(column.reads()));
         Ok(Source::Column(column))
     }
 

@@ -276,8 +276,6 @@ fn refused_by_name() {
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
         error.to_string()
     };
-    let fields = keywords(&[("_VirtualTaQLEngine_CalcExpr", text("A%2==0"))]);
-    assert_eq!(refuse("VirtualTaQLColumn", &fields), "VirtualTaQLColumn: the expression A%2==0 is not evaluated");
     let fields = keywords(&[
         ("_BaseMappedArrayEngine_Name", text("D")),
         ("_RetypedArrayEngine_Shape", Value::Array(Shape::from([1]), Values::Int(vec![4]))),
@@ -288,6 +286,47 @@ fn refused_by_name() {
     );
     assert!(refuse("LofarStMan", &fields).starts_with("LofarStMan is a third-party manager"));
     assert_eq!(refuse("SomeVACEngine", &fields), "data manager SomeVACEngine is not supported yet");
+}
+
+fn expression(taql: &str) -> Record {
+    keywords(&[("_VirtualTaQLEngine_CalcExpr", text(taql))])
+}
+
+#[test]
+fn expressions_are_evaluated_in_the_type_of_the_column() {
+    let cells = |values: Vec<i32>| (Shape::from([values.len() as u64]), Values::Int(values));
+    let around = stored("D", cells(vec![1, 300]), cells(vec![-3])).scalars("A", Values::Int(vec![7, 8, 9]));
+    let of = |data_type, text| read("VirtualTaQLColumn", data_type, &expression(text), &around);
+    assert_eq!(of(DataType::UChar, "D + A").unwrap(), Values::UChar(vec![8, 51, 6]));
+    assert_eq!(of(DataType::Float, "D / 2").unwrap(), Values::Float(vec![0.5, 150., -1.5]));
+    let scalar = |data_type| column("V", data_type, Storage::Scalar, None);
+    let short = ColumnSpec { max_length: 3, ..scalar(DataType::String) };
+    let manager = open("VirtualTaQLColumn", short, &expression("'abc' + string(A)"), &around).unwrap();
+    let mut texts = Values::new(DataType::String);
+    manager.column(0).read_rows(0..3, &mut texts).unwrap();
+    assert_eq!(texts, Values::String(vec!["abc".into(); 3]));
+    // no cell is undefined: the second is empty
+    let manager =
+        open("VirtualTaQLColumn", column("V", DataType::Int, Storage::Indirect, None), &expression("D"), &around);
+    assert_eq!(manager.unwrap().column(0).cell_shape(1).unwrap(), Some(Shape::from([0])));
+
+    let refuse = |spec, text| {
+        let error = open("VirtualTaQLColumn", spec, &expression(text), &around).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+        error.to_string()
+    };
+    assert_eq!(
+        refuse(scalar(DataType::Double), "A%2==0"),
+        "VirtualTaQLColumn: the expression A%2==0 is not evaluated: it gives Bool scalars, the column holds double \
+         scalars: casacore does not open such a table"
+    );
+    assert_eq!(
+        refuse(scalar(DataType::Double), "meas.azel(A)"),
+        "VirtualTaQLColumn: the expression meas.azel(A) is not evaluated: the function meas.azel is not supported"
+    );
+    let failing = open("VirtualTaQLColumn", scalar(DataType::Int), &expression("1 % (A - 8)"), &around).unwrap();
+    let error = failing.column(0).read_rows(0..3, &mut Values::new(DataType::Int)).unwrap_err();
+    assert_eq!(error.to_string(), "row 1: an integer is divided by 0");
 }
 
 #[test]
