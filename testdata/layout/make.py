@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import numpy as np
+from casacore.tables import makescacoldesc, maketabdesc
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTDATA = os.path.dirname(HERE)
@@ -29,7 +30,7 @@ FILES = {
     'names': ('names/names.tab', [], 'names that meet those of the layout'),
     'no-columns': ('no_columns/t.tab', [], 'a table without columns'),
     'no-rows': ('zero_rows/StandardStMan.tab', [], 'a table without rows'),
-    'missing': ('virtual_taql/t.tab', [], 'columns that could not be read, and their expressions'),
+    'missing': (None, [], 'a column that could not be read, and its expression'),
     'tiles': ('dtypes_tiled/TiledColumnStMan_complex_little.tab', [], 'a hypercube as a chunked dataset'),
     'blocks': ('dtypes_tiled/TiledColumnStMan_complex_little.tab', ['--compress', 'shared', '--digest'], 'the same as one block of tiles'),
     'zstd': ('dtypes_tiled/TiledColumnStMan_complex_little.tab', ['--compress', 'zstd'], 'the same with filter 32015'),
@@ -118,10 +119,20 @@ def keywords(record):
     return {name: plain(value) for name, value in record.items() if not str(value).startswith('Table: ')}
 
 
+def unread(path):
+    """A table whose column V has an expression that h5bridge does not evaluate."""
+    columns = [makescacoldesc('A', 0), makescacoldesc('V', 0.0, datamanagertype='VirtualTaQLColumn', datamanagergroup='V')]
+    expression = {'TYPE': 'VirtualTaQLColumn', 'NAME': 'V', 'SEQNR': 1, 'SPEC': {'TAQLCALCEXPR': 'iif(iscolumn("A"), A*2.5, 0.0)'}, 'COLUMNS': ['V']}
+    with Table(path, maketabdesc(columns), nrow=3, dminfo={'*2': expression}, ack=False) as table:
+        table.putcol('A', np.array([1, -2, 3], np.int32))
+
+
 def make(folder):
     with tempfile.TemporaryDirectory() as scratch:
         for file, (source, options, what) in FILES.items():
-            path = os.path.join(TESTDATA, source)
+            path = os.path.join(TESTDATA, source) if source else os.path.join(scratch, file + '.tab')
+            if not source:
+                unread(path)
             if path.endswith('.ms'):
                 smaller = os.path.join(scratch, os.path.basename(path))
                 if not os.path.exists(smaller):
