@@ -11,14 +11,14 @@ use crate::value::{Complex64, Element, Shape, Values};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Block {
     pub(crate) shapes: Shapes,
-    /// Of the types Bool, Int64, Double, DComplex or String.
+    /// Values of the types Bool, Int64, Double, DComplex or String.
     pub(crate) values: Values,
 }
 
 /// Shapes of the cells of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shapes {
-    /// As many as there are values.
+    /// One for each value.
     Scalars,
     /// Cells of one shape: their number, the shape and its elements.
     Same(usize, Shape, usize),

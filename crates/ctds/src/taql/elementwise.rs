@@ -162,7 +162,7 @@ fn ints(function: Zip, left: &Block, right: &Block) -> Result<Block> {
         return zip(left, right, |a, b| Ok(f(a, b)));
     }
     let zip = |f: fn(i64, i64) -> Result<i64>| zip(left, right, |a: &i64, b: &i64| f(*a, *b));
-    let divided = || Error::format("an integer is divided by 0");
+    let divided = || Error::format("an integer is divided by 0, expected another divisor");
     match function {
         Zip::Plus => zip(|a, b| Ok(a.wrapping_add(b))),
         Zip::Minus => zip(|a, b| Ok(a.wrapping_sub(b))),

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::value::{BString, Complex64, Shape, Values};
 
 /// Elements in memory at a time for one row, of operands and results.
-const ROW_ELEMENTS: usize = 1 << 26;
+const ROW_ELEMENTS: usize = 1 << 24;
 
 /// The same for several rows; beyond, the caller takes fewer.
 const BLOCK_ELEMENTS: usize = 1 << 20;
@@ -227,7 +227,7 @@ impl Evaluation<'_> {
         {
             let arrays = members.iter().map(|member| match member {
                 Member::One(node) => self.of(node),
-                _ => Err(Error::format("arrays and ranges are in one set")),
+                _ => Err(Error::format("arrays and ranges are in one set, expected arrays only")),
             });
             let arrays = arrays.collect::<Result<Vec<_>>>()?;
             let arrays: Vec<&Block> = arrays.iter().map(|block| &**block).collect();

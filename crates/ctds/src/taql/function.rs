@@ -92,7 +92,7 @@ const MAPS: &[Mapped] = &[
     (&["strlength", "len"], Map::Length, Takes::Texts, Gives::Kind(Kind::Int), Measures::Nothing),
 ];
 
-/// With an `s` after the name along axes.
+/// Names; an `s` after the name means along axes.
 type Reduced = (&'static [&'static str], Reduction, Takes, Gives, Measures);
 
 const REDUCTIONS: &[Reduced] = &[
@@ -172,13 +172,13 @@ fn wrong_count(expected: &str, found: usize) -> Error {
     Error::unsupported(format!("{found} arguments are given, expected {expected}"))
 }
 
-/// As many arguments as the array has elements.
+/// The arguments, as many as the array has elements.
 fn exactly<const N: usize>(arguments: Vec<Node>) -> Result<[Node; N]> {
     <[Node; N]>::try_from(arguments).map_err(|arguments| wrong_count(&N.to_string(), arguments.len()))
 }
 
 /// `None` if the function is unknown.
-fn known(name: &str, mut arguments: Vec<Node>, style: Style) -> Result<Option<Node>> {
+fn known(name: &str, arguments: Vec<Node>, style: Style) -> Result<Option<Node>> {
     let count = arguments.len();
     if let Some(&(_, function, takes, gives, measures)) = MAPS.iter().find(|(names, ..)| names.contains(&name)) {
         let [operand] = exactly(arguments)?;
@@ -192,6 +192,11 @@ fn known(name: &str, mut arguments: Vec<Node>, style: Style) -> Result<Option<No
     if let Some(reduced) = name.strip_suffix('s').and_then(reduction) {
         return along(reduced, arguments, style).map(Some);
     }
+    of_scalars(name, arguments, style)
+}
+
+/// A function of its own kind of arguments. `None` if it is unknown.
+fn of_scalars(name: &str, arguments: Vec<Node>, style: Style) -> Result<Option<Node>> {
     Ok(Some(match name {
         "pi" | "e" | "c" => {
             let [] = exactly(arguments)?;
@@ -245,6 +250,17 @@ fn known(name: &str, mut arguments: Vec<Node>, style: Style) -> Result<Option<No
             let [operand] = exactly(arguments)?;
             describe(name, operand, style)
         }
+        "substr" | "substring" => substring(arguments)?,
+        "replace" => replace(arguments)?,
+        "string" | "str" => text(arguments)?,
+        _ => return of_arrays(name, arguments, style),
+    }))
+}
+
+/// A function that makes an array. `None` if it is unknown.
+fn of_arrays(name: &str, mut arguments: Vec<Node>, style: Style) -> Result<Option<Node>> {
+    let count = arguments.len();
+    Ok(Some(match name {
         "array" => {
             if count < 2 {
                 return Err(wrong_count("2 or more", count));
@@ -275,9 +291,6 @@ fn known(name: &str, mut arguments: Vec<Node>, style: Style) -> Result<Option<No
             let [array] = exactly(arguments)?;
             rearrange(Rearrangement::Flatten, array, None)
         }
-        "substr" | "substring" => substring(arguments)?,
-        "replace" => replace(arguments)?,
-        "string" | "str" => text(arguments)?,
         _ => return Ok(None),
     }))
 }
@@ -398,7 +411,7 @@ fn from_zero(axes: Node, style: Style) -> Node {
     Node::zip(Zip::Minus, axes, origin, Kind::Int)
 }
 
-/// Of all elements.
+/// The reduction of all elements.
 fn whole(reduced: &Reduced, mut arguments: Vec<Node>) -> Result<Node> {
     let &(_, mut reduction, takes, gives, measures) = reduced;
     if let Reduction::Fractile(part) = &mut reduction {

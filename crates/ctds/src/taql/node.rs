@@ -104,7 +104,7 @@ pub(super) enum Op {
     },
     In(Box<Node>, Vec<Member>),
     Substring(Box<[Node; 2]>, Option<Box<Node>>),
-    /// Text, what is replaced, and by what.
+    /// The text, the part that is replaced, and its replacement.
     Replace(Box<[Node; 3]>),
     /// Width and precision of the text of a value; 0 for the least and for 6 digits.
     Text {

@@ -1,7 +1,8 @@
 //! Parses a TaQL expression: turns its words into a tree.
 //!
 //! Precedence, from the weakest: `||`; `&&`; comparisons, of which one is allowed; `|`; `^`; `&`;
-//! `+ -`; `* / // %`; the signs `- + ~`; `!`; `**`, which begins at the right; units and subscripts.
+//! `+ -`; `* / // %`; the signs `- + ~`; `!`; `**`, which begins at the right; units and
+//! subscripts.
 
 use super::token::{Token, error_at, tokens};
 use crate::error::Result;
@@ -269,7 +270,13 @@ impl Parser<'_> {
                 self.above(left.height.max(height), Expr::In(Box::new(left.expr), Box::new(set)))?
             }
             Token::Sign("between") => {
-                let (interval, height) = self.element()?;
+                let (element, height) = self.element()?;
+                // in a set, the ends do not belong to it
+                let closed = |end: Option<Bound>| end.map(|end| Bound { closed: true, ..end });
+                let interval = match element {
+                    Element::Interval(start, end) => Element::Interval(closed(start), closed(end)),
+                    other => other,
+                };
                 let set = Expr::Set(vec![interval]);
                 self.above(left.height.max(height), Expr::In(Box::new(left.expr), Box::new(set)))?
             }
@@ -295,7 +302,7 @@ impl Parser<'_> {
         self.above(tree.height, Expr::Sign(Sign::Not, Box::new(tree.expr)))
     }
 
-    /// A single range is a set, too.
+    /// A single range is also a set.
     fn set_after_in(&mut self) -> Result<(Expr, usize)> {
         let (element, height) = self.element_of(|parser| parser.sum(0))?;
         Ok(match element {
@@ -439,7 +446,7 @@ impl Parser<'_> {
                 let end = self.sum(0)?;
                 let height = start.height.max(end.height);
                 let element = match is_between {
-                    true => Element::Interval(bound(start, true), bound(end, true)),
+                    true => Element::Interval(bound(start, false), bound(end, false)),
                     false => Element::Around(start.expr, end.expr),
                 };
                 return Ok((element, height));
@@ -481,7 +488,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `<1, 2}`: the bracket tells whether the value belongs to the interval; a value may be missing.
+    /// `<1, 2}`: the bracket tells whether the value belongs to the interval; a value may be
+    /// missing.
     fn interval(&mut self) -> Result<(Element, usize)> {
         let left_closed = self.take() == Token::Sign("{");
         let start = if self.is_next(",") { None } else { Some(self.sum(0)?) };
@@ -496,7 +504,7 @@ impl Parser<'_> {
         Ok((Element::Interval(bound(start, left_closed), bound(end, right_closed)), height))
     }
 
-    /// After the start, at its colon.
+    /// The rest of a range, from the colon after its start.
     fn range(&mut self, start: Option<Tree>) -> Result<([Option<Expr>; 3], usize)> {
         let mut parts = [start, None, None];
         for part in &mut parts[1..] {

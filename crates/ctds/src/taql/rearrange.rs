@@ -143,7 +143,7 @@ fn fill(shape: &Shape, extents: &Arguments) -> Result<Plan> {
     Ok((filled, (0..wanted).map(|position| position % given).collect()))
 }
 
-/// Those of `axes` that an array of so many has, fastest first; others are ignored.
+/// Numbers of `axes` that an array of `count` axes has, fastest first; others are ignored.
 fn existing_axes(axes: &Arguments, count: usize, c_order: bool) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     for axis in axes.iter().flatten() {

@@ -9,7 +9,7 @@ use super::complex;
 use super::node::Reduction;
 use crate::error::{Error, Result};
 
-/// Up to so many elements, the median of an even number of them is the mean of the middle two.
+/// Largest number of elements whose median, if it is even, is the mean of the middle two.
 const MEAN_MEDIAN: usize = 100;
 
 /// Whether the elements are all of an array, or those along some of its axes.

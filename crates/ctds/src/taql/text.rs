@@ -71,7 +71,7 @@ pub(super) fn fitted(text: &BString, width: usize) -> BString {
     [&b" ".repeat(width - kept.len()), kept].concat().into()
 }
 
-/// At least `width` characters, the value at the right.
+/// The value at the right of at least `width` characters.
 pub(super) fn padded(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }

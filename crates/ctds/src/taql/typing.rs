@@ -19,8 +19,8 @@ impl Node {
         Node { unit, ..self }
     }
 
-    /// Numbers become numbers of a wider type; the unit stays. Some operations, as in casacore, then
-    /// compute with the wider type: a negative 0 may become of it.
+    /// Numbers become numbers of a wider type; the unit stays. Some operations, as in casacore,
+    /// then compute with the wider type: a negative 0 may become of it.
     pub(super) fn cast(mut self, kind: Kind) -> Node {
         if self.kind == kind || !self.kind.is_number() {
             return self;
@@ -69,7 +69,7 @@ impl Node {
         Node::new(Op::Map(function, Box::new(self)), kind, is_array, is_constant)
     }
 
-    /// Of operands of equal types, without a unit.
+    /// The operation on operands of equal types, without a unit.
     pub(super) fn zip(function: Zip, left: Node, right: Node, kind: Kind) -> Node {
         let (is_array, is_constant) = (left.is_array || right.is_array, left.is_constant && right.is_constant);
         Node::new(Op::Zip(function, Box::new(left), Box::new(right)), kind, is_array, is_constant)

@@ -138,7 +138,8 @@ impl Unit {
             return Ok(Unit::default());
         }
         let powers = self.basic().filter(|powers| powers.iter().all(|power| power % 2 == 0));
-        let powers = powers.ok_or_else(|| Error::unsupported(format!("the root of the unit {}", self.name)))?;
+        let powers =
+            powers.ok_or_else(|| Error::unsupported(format!("the root of the unit {} is not supported", self.name)))?;
         let found = SYMBOLS.iter().find(|(_, factor, known)| *factor == 1.0 && *known == powers.map(|power| power / 2));
         let name = found.map_or_else(|| format!("sqrt({})", self.name), |(symbol, ..)| (*symbol).to_owned());
         Ok(Unit { name, scale: Some(Scale { factor: 1.0, powers: powers.map(|power| power / 2) }) })

@@ -53,8 +53,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
         Ok(engine) => Ok(Box::new(engine)),
         Err(error) if error.may_be_left_out() => {
             let contexts: Vec<String> = error.contexts().map(|context| format!("{context}: ")).collect();
-            let message = format!("is not evaluated: {}{}", contexts.concat(), error.message());
-            Err(Error::unsupported(format!("VirtualTaQLColumn: the expression {text} {message}")))
+            let reason = format!("{}{}", contexts.concat(), error.message());
+            Err(Error::unsupported(format!("VirtualTaQLColumn: the expression {text} is not evaluated: {reason}")))
         }
         Err(error) => Err(error.context(format!("VirtualTaQLColumn: the expression {text}"))),
     }

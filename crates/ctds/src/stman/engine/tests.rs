@@ -326,7 +326,7 @@ fn expressions_are_evaluated_in_the_type_of_the_column() {
     );
     let failing = open("VirtualTaQLColumn", scalar(DataType::Int), &expression("1 % (A - 8)"), &around).unwrap();
     let error = failing.column(0).read_rows(0..3, &mut Values::new(DataType::Int)).unwrap_err();
-    assert_eq!(error.to_string(), "row 1: an integer is divided by 0");
+    assert_eq!(error.to_string(), "row 1: an integer is divided by 0, expected another divisor");
 }
 
 #[test]
