@@ -83,7 +83,9 @@ _CLASSES: dict[str, tuple[type[Error], int | None]] = {
 
 
 _COMMAND = re.compile(r"`h5bridge ([a-z][a-z0-9-]*)((?: [^`]*)?)`")
-_WORDS = re.compile(r"(?<![\w/.-])--([a-z][a-z0-9-]*)(?:[ =](shared|none|keep|gzip|cloud|msv4|always|1\.8|0(?![/.]))\b)?")
+_WORDS = re.compile(
+    r"(?<![\w/.-])--([a-z][a-z0-9-]*)(?:[ =](shared|none|keep|gzip|cloud|msv4|always|1\.8|0(?![/.]))\b)?"
+)
 _NAMED = re.compile(r"(?<![\w/.-])--(columns|exclude|tables) ([A-Z][\w/]*)")
 _VALUED = frozenset(
     "columns exclude tables rows where average compress profile hdf5 schema dtype reflink threads max-memory checksum "
