@@ -16,9 +16,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import batch as batch
     from . import casacore as casacore
     from . import dask as dask
     from . import live as live
+    from . import shard as shard
     from . import xarray as xarray
     from ._column import Column as Column
     from ._errors import DifferentError as DifferentError
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from ._plot import Picture as Picture
     from ._plot import frame as frame
     from ._plot import plot as plot
+    from ._serve import Server as Server
+    from ._serve import serve as serve
     from ._sharing import Linked as Linked
     from ._sharing import Manifest as Manifest
     from ._sharing import link as link
@@ -103,6 +107,7 @@ _HOMES = {
     "_measures": ("Measure",),
     "_msv4": ("open_processing_set",),
     "_plot": ("Frame", "Picture", "frame", "plot"),
+    "_serve": ("Server", "serve"),
     "_sharing": ("Linked", "Manifest", "link", "manifest", "materialize", "refs", "replace"),
     "_table": ("Table", "open_table"),
     "_tools": ("File", "Joined", "Listing", "Repaired", "join", "ls", "repair", "show_versions", "watch"),
@@ -135,7 +140,7 @@ _HOMES = {
         "verify",
     ),
 }
-_MODULES = ("casacore", "dask", "live", "xarray")
+_MODULES = ("batch", "casacore", "dask", "live", "shard", "xarray")
 
 __all__ = [*(name for names in _HOMES.values() for name in names), *_MODULES]
 

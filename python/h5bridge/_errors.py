@@ -83,13 +83,18 @@ _CLASSES: dict[str, tuple[type[Error], int | None]] = {
 
 
 _COMMAND = re.compile(r"`h5bridge ([a-z][a-z0-9-]*)((?: [^`]*)?)`")
-_WORDS = re.compile(r"(?<![\w/.-])--([a-z][a-z0-9-]*)(?:[ =](shared|none|keep|gzip|cloud|msv4|always|1\.8)\b)?")
+_WORDS = re.compile(
+    r"(?<![\w/.-])--([a-z][a-z0-9-]*)(?:[ =](shared|none|keep|gzip|cloud|msv4|always|1\.8|0(?![/.]))\b)?"
+)
 _NAMED = re.compile(r"(?<![\w/.-])--(columns|exclude|tables) ([A-Z][\w/]*)")
 _VALUED = frozenset(
     "columns exclude tables rows where average compress profile hdf5 schema dtype reflink threads max-memory checksum "
     "block-size lock-timeout format url table sync hash source idle poll copy-below interval count alert "
-    "byte-order".split()
+    "byte-order port allow-host allow-origin base-path alerts max-response split work-bytes shard ids to verb jobs "
+    "min-free retries retry-wait stop-after limit-read trust checksums older-than".split()
 )
+# modules of functions
+_STEPS = ("batch", "shard")
 
 
 def spoken(message: str) -> str:
@@ -104,17 +109,19 @@ def _argument(found: re.Match[str]) -> str:
     if option.startswith("no-"):
         return f"{name[3:]}=False"
     if value is not None:
-        return f'{name}="{value}"'
+        return f"{name}={value}" if value.isdigit() else f'{name}="{value}"'
     return f"{name}=…" if option in _VALUED else f"{name}=True"
 
 
 def _function(found: re.Match[str]) -> str:
-    if found[1] == "shard":
-        return found[0]
-    words = _WORDS.sub(_argument, found[2]).split()
+    verb, text = found[1].replace("-", "_"), found[2].replace(" --json", "")
+    if verb in _STEPS:
+        step, _, text = text.strip().partition(" ")
+        verb += f".{step}"
+    words = _WORDS.sub(_argument, text).split()
     arguments = [word for word in words if "=" in word]
     paths = [f'"{word}"' for word in words if "=" not in word]
-    return f"`h5bridge.{found[1].replace('-', '_')}({', '.join([*paths, *arguments])})`"
+    return f"`h5bridge.{verb}({', '.join([*paths, *arguments])})`"
 
 
 def exception(kind: str, code: int, message: str, path: str | None) -> Error:

@@ -13,9 +13,10 @@ from typing import Any
 from distributed import Client
 
 from ._errors import Error, UsageError
+from ._program import PROGRAM, Document, environment
 from ._progress import following
 from ._verbs import Path, Progress
-from ._windows import END, PROGRAM, Document, Settings, Window
+from ._windows import END, Settings, Window
 
 _USAGE = 2
 
@@ -97,10 +98,10 @@ def convert_sharded(
     return ShardSummary(target, made["items"], made["rows"], made["file_bytes"])
 
 
-def _run(words: Sequence[str], codes: Sequence[int] = (0,), environment: dict[str, str] | None = None) -> Document:
+def _run(words: Sequence[str], codes: Sequence[int] = (0,)) -> Document:
     """Runs a step; returns its document."""
     line = [*PROGRAM, "--end-with", str(os.getpid()), "shard", *words, "--json"]
-    process = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
+    process = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment())
     if process.returncode not in codes:
         kind = UsageError if process.returncode == _USAGE else Error
         raise kind(process.stderr.strip().removeprefix("h5bridge: "))
@@ -111,17 +112,10 @@ def _run(words: Sequence[str], codes: Sequence[int] = (0,), environment: dict[st
 def _work(items: list[str], target: str, threads: int) -> list[Document]:
     """Does items, on a worker, by a process that ends when the worker does."""
     words = ["work", target, "--ids", ",".join(items), "--threads", str(threads)]
-    document = _run(words, range(9), _environment())
+    document = _run(words, range(9))
     done: list[dict[str, Any]] = document.get("results", [])
     if "error" in document:
         raise RuntimeError(document["error"])
     known = {result["id"] for result in done}
     # another process has done what this one found done
     return [*done, *({"id": item, "state": "done"} for item in items if item not in known and not document["code"])]
-
-
-def _environment() -> dict[str, str]:
-    """The environment of the worker, in which its package is found."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

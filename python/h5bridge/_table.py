@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import operator
 import os
@@ -261,7 +260,9 @@ class Table(Mapping[str, Column]):
         return self._selection or Selection()
 
     def _view(self, rows: Rows, columns: tuple[str, ...], selection: Selection) -> Table:
-        view = copy.copy(self)
+        # not `copy.copy`, which would open the table again as `__reduce__` says
+        view = object.__new__(Table)
+        vars(view).update(vars(self))
         view._rows, view._columns, view._selection = rows, columns, selection
         return view
 

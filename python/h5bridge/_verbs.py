@@ -23,6 +23,8 @@ Progress: TypeAlias = Callable[[int, int, str, str], object] | bool | None
 a terminal. What it raises stops the call."""
 Sync: TypeAlias = Literal["behind", "end", "never"]
 Hash: TypeAlias = Literal["blake3", "sha256"]
+Time: TypeAlias = float | str
+"""Seconds, or a time in words: `"90s"`, `"3h50m"`."""
 
 
 @dataclass(frozen=True)
@@ -755,6 +757,14 @@ def _flag(option: str, is_set: bool) -> list[str]:
 
 def _option(option: str, value: object) -> list[str]:
     return [] if value is None else [f"{option}={value}"]
+
+
+def _time(time: Time | None) -> str | None:
+    return time if time is None or isinstance(time, str) else f"{time}s"
+
+
+def _share(shard: tuple[int, int] | None) -> list[str]:
+    return [] if shard is None else [f"--shard={shard[0]}/{shard[1]}"]
 
 
 def _locking(lock: bool, timeout: float | None) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import queue
-import sys
 import time
 import uuid
 from collections import deque
@@ -15,15 +14,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from distributed import Client, Future, wait
 
+from ._program import Document
+
 T = TypeVar("T")
 
-Document: TypeAlias = dict[str, Any]
-"""What became of an item: `id`, `state`, and the rest of a record of a ledger."""
 Work: TypeAlias = Callable[[list[T]], list[Document]]
-"""Does a batch on a worker, and returns a document for each of its items, in any order."""
+"""Does a batch on a worker; returns what became of each item, in any order: `id`, `state`, the rest of a record."""
 
-PROGRAM = (sys.executable, "-m", "h5bridge")
-"""The words that start the program on a worker."""
 END = 20.0
 """Seconds that workers have to end what they do when the driver is interrupted."""
 MOST_ITEMS = 4096

@@ -19,25 +19,27 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from distributed import Client
 
-from ._errors import Error, UsageError
+from . import batch
+from ._errors import Error
+from ._program import PROGRAM, Document, environment
 from ._progress import following
 from ._shards import ShardSummary, convert_sharded
 from ._verbs import Path, Progress
-from ._windows import END, PROGRAM, Document, Settings, Window
+from ._windows import END, Settings, Window
+from .batch import Trust
 
 __all__ = ["Record", "ShardSummary", "convert_many", "convert_sharded"]
 
-Items: TypeAlias = Path | Iterable[tuple[Path, Path] | dict[str, Any]]
+Items: TypeAlias = Path | batch.Items
 """The path of a manifest; or pairs of a source and its target; or dictionaries with `source`, `target`, and where they
 differ from `verb` and `options` of the call, these."""
-Trust: TypeAlias = Literal["ledger", "receipt", "digest"]
 
 _FINISHED = ("done", "skipped")
 _FINAL = ("failed", "killed", "conflict")
@@ -189,15 +191,11 @@ def _manifest(items: Items, verb: str, options: Sequence[str]) -> Iterator[tuple
         if isinstance(items, str | os.PathLike):
             path = os.fspath(items)
         else:
-            path, pairs = os.path.join(folder, "manifest.ndjson"), os.path.join(folder, "pairs.ndjson")
-            with open(pairs, "w", encoding="utf-8") as file:
-                for item in items:
-                    pair = item if isinstance(item, dict) else {"source": item[0], "target": item[1]}
-                    file.write(json.dumps(pair, ensure_ascii=False, default=os.fspath) + "\n")
-            if not os.path.getsize(pairs):
+            path, pairs = os.path.join(folder, "manifest.ndjson"), list(items)
+            if not pairs:
                 yield os.devnull, []
                 return
-            _call(["plan", "--from", pairs, "--out", path, "--quiet", "--verb", verb, "--", *options])
+            batch.plan(pairs, path, verb=verb, options=options)
         lines, seen, offset = [], set(), 0
         with open(path, "rb") as manifest:
             for text in manifest:
@@ -224,13 +222,6 @@ def _states(manifest: str, ledger: Path) -> dict[str, Record]:
     return found
 
 
-def _call(words: list[str]) -> None:
-    process = subprocess.run([*PROGRAM, "batch", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if process.returncode:
-        kind = UsageError if process.returncode == 2 else Error
-        raise kind(process.stderr.strip().removeprefix("h5bridge: "))
-
-
 def _append(ledger: Path, document: Document) -> None:
     """Writes a record of the driver: workers that died could not."""
     host, pid = socket.gethostname(), os.getpid()
@@ -248,7 +239,7 @@ def _run_batch(lines: list[bytes], words: Sequence[str], stop: str) -> list[Docu
     line = [*PROGRAM, "--end-with", str(os.getpid()), "batch", "run", "-", *words]
     text: bytes | None = b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
     pipe = subprocess.PIPE
-    with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment()) as process:
+    with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()) as process:
         while True:
             try:
                 printed, said = process.communicate(text, timeout=_LOOK)
@@ -262,10 +253,3 @@ def _run_batch(lines: list[bytes], words: Sequence[str], stop: str) -> list[Docu
         raise RuntimeError(f"h5bridge batch run: status {process.returncode}: {said.decode(errors='replace')[-500:]}")
     keep = ("id", "state", "code", "error", "seconds", "digest")
     return [{name: document[name] for name in keep if name in document} for document in documents]
-
-
-def _environment() -> dict[str, str]:
-    """The environment of the worker, in which its package is found."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

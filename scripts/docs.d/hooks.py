@@ -20,7 +20,7 @@ COMMANDS = 'reference/commands/'
 # files of the repository that are on the site as well
 COPIED = {'README.md': 'readme.md', 'CHANGELOG.md': 'changelog.md', 'CONTRIBUTING.md': 'contributing.md',
           'SECURITY.md': 'security.md', 'CODE_OF_CONDUCT.md': 'conduct.md',
-          'examples/tutorial.ipynb': 'tutorial.ipynb', 'examples/native_reader.py': 'native_reader.py',
+          'examples/tutorial.ipynb': 'tutorial.ipynb', 'examples/day.ipynb': 'day.ipynb', 'examples/native_reader.py': 'native_reader.py',
           'examples/manifest_to_icechunk.py': 'manifest_to_icechunk.py',
           'LICENSE-MIT': 'LICENSE-MIT', 'LICENSE-APACHE': 'LICENSE-APACHE', 'CITATION.cff': 'CITATION.cff'}
 # folders to which links lead, and the pages in their place

@@ -64,6 +64,20 @@ def test_generated_conditions(case, name, counts):
                     counts['conditions'] += 1
 
 
+def test_views_share_the_open_files():
+    """A view opens nothing, and closing one closes both."""
+    descriptors = lambda: len(os.listdir('/proc/self/fd'))    # noqa: E731
+    for close in (0, 1):
+        table = h5bridge.open_table(DEMO)
+        before = descriptors()
+        views = [table[3:9], table.where('ANTENNA1 == 0'), table.columns('TIME'), table[[1, 2]][::-1]]
+        assert descriptors() == before
+        [table, views[-1]][close].close()
+        assert table.closed and all(view.closed for view in views) and descriptors() < before
+        with pytest.raises(ValueError, match='is closed'):
+            views[0]['TIME'][:]
+
+
 def test_mistakes(opened):
     for table in opened:
         for condition, words in test_where.MISTAKES:

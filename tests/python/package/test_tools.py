@@ -105,6 +105,9 @@ def test_errors_speak_python(tmp_path):
     ('select rows by --where, such as TIME', 'select rows by where=…, such as TIME'),
     ('`h5bridge repair live.h5` removes them', '`h5bridge.repair("live.h5")` removes them'),
     ('open it with --no-lock', 'open it with lock=False'),
+    ('run `h5bridge shard work my.h5`', 'run `h5bridge.shard.work("my.h5")`'),
+    ('`h5bridge shard status --json` lists all', '`h5bridge.shard.status()` lists all'),
+    ('--port 0 takes a free one', 'port=0 takes a free one'),
     ('/a/b--overwrite.ms and a--b', '/a/b--overwrite.ms and a--b'),
 ])
 def test_words(said, spoken):
@@ -114,7 +117,7 @@ def test_words(said, spoken):
 def test_every_option_in_an_error_is_known():
     """Options that the messages of the library name are arguments of a function of this package, under that name."""
     import inspect
-    arguments = {name for function in h5bridge.__all__ if inspect.isfunction(getattr(h5bridge, function))
-                 for name in inspect.signature(getattr(h5bridge, function)).parameters}
+    arguments = {name for home in (h5bridge, h5bridge.batch, h5bridge.shard) for function in home.__all__
+                 if inspect.isfunction(getattr(home, function)) for name in inspect.signature(getattr(home, function)).parameters}
     valued = {option.replace('-', '_') for option in _errors._VALUED}
     assert valued - arguments <= {'source', 'count', 'alert'}

@@ -1,4 +1,4 @@
-"""The shell and Python of the documents run, and so does the notebook; the site is made of what the program prints.
+"""The shell and Python of the documents run, and so do the notebooks; the site is made of what the program prints.
 
 Each page has a directory of its own, with the files of BESIDE. Its blocks run in order; those in Python share their names. A block
 that cannot run here has a comment with the reason before it: <!-- not run: needs CASA -->
@@ -25,11 +25,14 @@ import pytest
 import support
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
-NOTEBOOK = os.path.join(support.ROOT, 'examples', 'tutorial.ipynb')
+# words that the last cell of each notebook prints
+NOTEBOOKS = {'tutorial.ipynb': 'equal: True', 'day.ipynb': '150 rows, '}
+# the page with the cells of examples/day.ipynb
+DAY = 'docs/howto/day.md'
 PAGES = sorted(os.path.relpath(path, support.ROOT) for path in glob.glob(os.path.join(support.ROOT, 'docs', '**', '*.md'), recursive=True))
 PAGES += ['README.md', 'CONTRIBUTING.md', 'python/README.md']
 # pages whose types mypy checks, too
-TYPED = ['docs/howto/python.md', 'docs/reference/xarray.md', 'docs/howto/casacore.md']
+TYPED = ['docs/howto/python.md', DAY, 'docs/reference/xarray.md', 'docs/howto/casacore.md']
 LANGUAGES = ('sh', 'console', 'python')
 COMMANDS = re.compile(r'^\s*(?:\$ )?(?:h5bridge|pip|cargo|scripts/\w+|curl|python3?) ', re.MULTILINE)
 SECONDS = 30
@@ -211,6 +214,8 @@ def test_page(page, tmp_path, monkeypatch, counts):
         assert names['first'].dims == ('position_0', 'chan_0', 'corr_0') and names['first'].size
     if page == 'docs/tutorial.md':
         check_bandpass(names['bandpass'])
+    if page == DAY:
+        check_day(names)
     if page in ('docs/tutorial.md', 'docs/reference/plots.md'):
         for name in re.findall(r'[\w-]+\.png', ' '.join(block.text for block in blocks(page) if block.reason is None)):
             assert os.path.getsize(name) > 1000, name
@@ -224,6 +229,55 @@ def check_bandpass(found):
         amplitude = np.ma.masked_array(np.abs(table.getcol('DATA')), table.getcol('FLAG'))[rows]
     assert rows.any() and not rows.all()
     np.testing.assert_allclose(found.values, amplitude.mean(0), rtol=1e-5)
+
+
+def check_day(names):
+    """The groups, the average and the flags of the day are those of python-casacore and numpy."""
+    with ct.table('my.ms', ack=False) as table:
+        first, second, data, flag, flagged, uvw = (table.getcol(name) for name in ('ANTENNA1', 'ANTENNA2', 'DATA', 'FLAG', 'FLAG_ROW', 'UVW'))
+        kept = (first != second) & ~flagged & (table.getcol('FIELD_ID') == 0)
+    assert kept.any() and not kept.all()
+    amplitude = np.ma.masked_array(np.abs(data), flag)
+    rows = names['baselines'].to_dicts()
+    assert [row['flagged'] for row in rows] == sorted((row['flagged'] for row in rows), reverse=True) and rows[0]['flagged'] > 0
+    assert sum(row['len'] for row in rows) == kept.sum() and len(rows) == 15
+    for row in rows:
+        of_one = kept & (first == row['ANTENNA1']) & (second == row['ANTENNA2'])
+        assert row['len'] == of_one.sum()
+        np.testing.assert_allclose(row['length'], np.linalg.norm(uvw[of_one], axis=1).mean())
+        np.testing.assert_allclose(row['flagged'], flag[of_one].mean())
+        np.testing.assert_allclose(row['amplitude'], amplitude[of_one].mean((1, 2)).mean(), rtol=1e-5)
+    np.testing.assert_allclose(names['bandpass'].values, amplitude[kept].mean(0), rtol=1e-5)
+    flag[kept & (first == rows[0]['ANTENNA1']) & (second == rows[0]['ANTENNA2'])] = True
+    with ct.table('calibrator.ms', ack=False) as table:
+        assert (table.getcol('FLAG') == flag[kept]).all() and (table.getcol('DATA') == data[kept]).all()
+
+
+def cells(page):
+    """The notebook of a page: its text, and its blocks as code."""
+    with open(os.path.join(support.ROOT, page), encoding='utf-8') as file:
+        parts = re.split(r'^```python\n(.*?)^```\n', file.read(), flags=re.MULTILINE | re.DOTALL)
+    found = []
+    for number, part in enumerate(parts):
+        text = part.strip().replace('](../../', '](../')
+        kind = {'cell_type': 'code', 'execution_count': None, 'outputs': []} if number % 2 else {'cell_type': 'markdown'}
+        if text:
+            found.append({**kind, 'id': 'cell-%d' % len(found), 'metadata': {}, 'source': text.splitlines(keepends=True)})
+    kernel = {'display_name': 'Python 3', 'language': 'python', 'name': 'python3'}
+    return {'cells': found, 'metadata': {'kernelspec': kernel}, 'nbformat': 4, 'nbformat_minor': 5}
+
+
+def test_notebook_of_the_day():
+    """It is the page, and forty lines long; H5BRIDGE_UPDATE=1 writes it."""
+    path = os.path.join(support.ROOT, 'examples', 'day.ipynb')
+    made = json.dumps(cells(DAY), indent=1, sort_keys=True, ensure_ascii=False) + '\n'
+    if os.environ.get('H5BRIDGE_UPDATE'):
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(made)
+    with open(path, encoding='utf-8') as file:
+        assert file.read() == made
+    code = [line for block in blocks(DAY) if block.language == 'python' for line in block.text.splitlines() if line]
+    assert 20 < len(code) <= 40 and not any(block.reason for block in blocks(DAY))
 
 
 @pytest.mark.parametrize('page', PAGES)
@@ -243,13 +297,13 @@ def test_marks(page):
 
 @pytest.mark.night('every block of every page, minutes')
 def test_types(tmp_path):
-    """The pages about Python and the notebook are right for mypy --strict."""
+    """The pages about Python and the notebook of the tutorial are right for mypy --strict."""
     for page in TYPED:
         text = '\n'.join(block.text for block in blocks(page) if block.language == 'python')
         (tmp_path / os.path.basename(page).replace('.md', '_page.py')).write_text(text)
-    with open(NOTEBOOK) as file:
-        cells = [''.join(cell['source']) for cell in json.load(file)['cells'] if cell['cell_type'] == 'code']
-    (tmp_path / 'notebook.py').write_text('\n'.join(cells).replace('%matplotlib inline', ''))
+    with open(os.path.join(support.ROOT, 'examples', 'tutorial.ipynb')) as file:
+        code = [''.join(cell['source']) for cell in json.load(file)['cells'] if cell['cell_type'] == 'code']
+    (tmp_path / 'notebook.py').write_text('\n'.join(code).replace('%matplotlib inline', ''))
     (tmp_path / 'mypy.ini').write_text('[mypy]\nstrict = True\nfollow_imports = silent\n'
                                        '[mypy-h5py.*,casacore.*]\nignore_missing_imports = True\n')
     found = subprocess.run(['mypy', *sorted(path.name for path in tmp_path.glob('*.py'))], cwd=tmp_path,
@@ -258,17 +312,18 @@ def test_types(tmp_path):
 
 
 @pytest.mark.night('every block of every page, minutes')
-def test_notebook(tmp_path):
+@pytest.mark.parametrize('name', NOTEBOOKS)
+def test_notebook(name, tmp_path):
     """Every cell runs, and the last one has the result that the text promises."""
     nbformat, nbclient = pytest.importorskip('nbformat'), pytest.importorskip('nbclient')
     shutil.copytree(DEMO, tmp_path / 'my.ms')
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(os.path.join(support.ROOT, 'examples', name), as_version=4)
     assert not any(cell.get('outputs') for cell in notebook.cells), 'the notebook is kept without outputs'
     nbclient.NotebookClient(notebook, timeout=300, kernel_name='python3',
                             resources={'metadata': {'path': str(tmp_path)}}).execute()
     last = [cell for cell in notebook.cells if cell.cell_type == 'code'][-1]
     text = json.dumps(last.outputs)
-    assert 'equal: True' in text, text
+    assert NOTEBOOKS[name] in text, text
 
 
 # ---- the site -------------------------------------------------------------------------------------------------------
