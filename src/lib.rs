@@ -47,7 +47,7 @@
 use blosc_arrays::{blosc, shuffle};
 #[cfg(any(test, feature = "internals"))]
 use ctds::aipsio;
-use ctds::{calendar, clock, error, grid, hex, limits, progress, schema, stman, suggest, sync, table};
+use ctds::{calendar, clock, error, grid, hex, limits, os, progress, schema, stman, suggest, sync, table};
 
 pub mod blz;
 mod call;
@@ -94,6 +94,8 @@ pub use source::{Source, SourceTable};
 pub mod program {
     pub use crate::output::{files_below, remove_abandoned, sorted_entries, write_file};
     pub use ctds::hex::Hex;
+    /// Calls of the operating system, with a portable path for each.
+    pub use ctds::os;
     pub use ctds::sync::{LockUnpoisoned, Unpoisoned};
     pub use ctds::{instead, shown_path};
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use ctds_hdf5::convert::{Damage, Source};
 use ctds_hdf5::documents::{Document, Failure};
+use ctds_hdf5::program::os::peak_memory;
 use ctds_hdf5::{Error, ErrorKind, Plugin};
 use serde::Serialize;
 
@@ -242,20 +243,4 @@ pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
 /// `12.3 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
-}
-
-/// The most memory so far, in bytes, if the system tells it.
-pub(crate) fn peak_memory() -> Option<u64> {
-    memory("VmHWM:")
-}
-
-/// The memory in use, in bytes, if the system tells it.
-pub(crate) fn resident_memory() -> Option<u64> {
-    memory("VmRSS:")
-}
-
-fn memory(field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }

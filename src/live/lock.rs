@@ -5,9 +5,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use nix::sys::statfs::{FsType, statfs};
-
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::os;
 
 /// The lock of the only writer: `NAME.writer`, locked by `flock`, with the writer's process number
 /// and host. Released when dropped.
@@ -82,7 +81,7 @@ fn is_elsewhere(owner: &str) -> bool {
 }
 
 fn is_alive(owner: &str) -> bool {
-    parse(owner).is_some_and(|(process, _)| Path::new("/proc").join(process.to_string()).exists())
+    parse(owner).is_some_and(|(process, _)| os::is_running(process))
 }
 
 fn host() -> String {
@@ -95,47 +94,12 @@ fn same_file(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino())))
 }
 
-/// File systems, by statfs(2), on which readers on other hosts may see writes in any order.
-const NETWORK: [(FsType, &str); 8] = [
-    (FsType(0x6969), "NFS"),
-    (FsType(0x517b), "SMB"),
-    (FsType(0xff53_4d42), "CIFS"),
-    (FsType(0xfe53_4d42), "SMB2"),
-    (FsType(0x5346_414f), "AFS"),
-    (FsType(0x7375_7245), "Coda"),
-    (FsType(0x0102_1997), "9P"),
-    (FsType(0x00c3_6400), "Ceph"),
-];
-
 /// A warning if `path` is on a network file system that does not keep the order of writes.
 pub(super) fn network_file_system(path: &Path) -> Option<String> {
-    let kind = statfs(path).ok()?.filesystem_type();
-    let (_, name) = NETWORK.iter().find(|(number, _)| *number == kind)?;
+    let name = os::network_file_system(path)?;
     Some(format!(
         "{} is on {name}, which does not keep the order of writes that readers of a live file rely on; write to a \
          local disk, GPFS or Lustre",
         path.display()
     ))
-}
-
-/// Another process that has the file open for writing, if `/proc` shows it to this one.
-pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    processes.filter(|&process| process != std::process::id()).find(|process| {
-        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        descriptors.into_iter().any(|entry| {
-            let same = fs::metadata(entry.path()).is_ok_and(|found| (found.dev(), found.ino()) == wanted);
-            same && is_open_for_writing(*process, &entry.file_name().to_string_lossy())
-        })
-    })
-}
-
-/// The last two bits of `flags` in `fdinfo` (proc(5), octal) are not 0.
-fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
-    let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));
-    flags.is_some_and(|last| last & 3 != 0)
 }

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::layout::{self, Growing, TableLayout};
-use super::lock::{self, WriterLock};
+use super::lock::WriterLock;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock, set_slowest_extent};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
 use crate::native::{COMMITTED_ROWS, open_dataset};
+use crate::os;
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -76,7 +77,7 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     let source = FileSource::open(path).with_context(place)?;
     let superblock = Superblock::read(&source).with_context(place)?;
     let _lock = WriterLock::take(path)?;
-    if let Some(process) = lock::process_that_writes(path) {
+    if let Some(process) = os::process_that_writes(path) {
         return Err(
             Error::new(ErrorKind::Locked, format!("process {process} has the file open for writing")).context(place())
         );

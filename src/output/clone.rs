@@ -12,11 +12,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{fmt, io};
 
-use ctds::os::clone_range;
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
+use crate::os::clone_range;
 use crate::progress::Progress;
 
 /// Units, in bytes, in which file systems share, in the order of trials: blocks of 4 KiB, pages of

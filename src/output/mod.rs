@@ -10,13 +10,11 @@ mod staged;
 mod walk;
 
 use std::fs::{self, File};
-use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
-use nix::sys::statvfs::statvfs;
-
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::os::free_bytes;
 use partial::is_part;
 use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace_file, resolve};
 
@@ -90,8 +88,7 @@ impl Output {
         if !directory.is_dir() {
             return Err(Error::usage(format!("directory {} does not exist", directory.display())).context(place));
         }
-        let system = statvfs(directory).map_err(io::Error::from).context(&place)?;
-        let free = system.blocks_available().saturating_mul(system.fragment_size());
+        let free = free_bytes(directory).context(&place)?;
         if free < bytes {
             let message = format!("about {bytes} bytes are needed, but only {free} are free");
             return Err(Error::new(ErrorKind::NoSpace, message).context(place));

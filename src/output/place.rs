@@ -7,11 +7,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-
 use super::publishing::IfExists;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::os::{self, Renamed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputKind {
@@ -111,27 +109,9 @@ pub(super) fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists)
     .with_context(|| Context::path(target))
 }
 
-/// Outcome of a rename that must not overwrite, or that exchanges two paths.
-enum Renamed {
-    Done,
-    /// The new name exists (`EEXIST`), or a path is missing (`ENOENT`).
-    Not,
-    /// The file system cannot do this in one step.
-    Unsupported,
-}
-
-fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
-    match renameat2(AT_FDCWD, from, AT_FDCWD, to, how) {
-        Ok(()) => Ok(Renamed::Done),
-        Err(Errno::EEXIST | Errno::ENOENT) => Ok(Renamed::Not),
-        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => Ok(Renamed::Unsupported),
-        Err(error) => Err(io::Error::from(error).into()),
-    }
-}
-
 /// Fails with `Exists` if `target` exists.
 pub(super) fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<()> {
-    match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
+    match os::rename_new(new, target)? {
         Renamed::Done => return Ok(()),
         Renamed::Not if target.symlink_metadata().is_ok() => return Err(exists()),
         Renamed::Not => return Err(Error::new(ErrorKind::Io, "what was written has been removed")),
@@ -166,15 +146,15 @@ pub(super) fn replace_file(new: &Path, target: &Path) -> Result<()> {
 /// `new`, or removed.
 fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     for _ in 0..TRIES {
-        match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
+        match os::rename_new(new, target)? {
             Renamed::Done => return Ok(()),
             Renamed::Not => {}
             Renamed::Unsupported => return replace_in_two_steps(new, target),
         }
-        match rename(new, target, RenameFlags::RENAME_EXCHANGE)? {
+        match os::exchange(new, target)? {
             // another process has put something else there since it was looked at
             Renamed::Done if new.is_dir() && !is_table(new) => {
-                rename(new, target, RenameFlags::RENAME_EXCHANGE)?;
+                os::exchange(new, target)?;
                 return Err(not_a_table());
             }
             Renamed::Done => return Ok(()),

@@ -31,6 +31,9 @@
 //! ```
 #![deny(missing_docs)]
 
+#[cfg(not(unix))]
+compile_error!("ctds needs a Unix system: its locks, renames and reads at offsets are calls of POSIX");
+
 // Modules that are hidden from the documentation are those that ctds-hdf5 is made of, and change
 // with it.
 #[doc(hidden)]

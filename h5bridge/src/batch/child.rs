@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use ctds_hdf5::program::os;
 use ctds_hdf5::{Error, ErrorKind, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
@@ -109,18 +110,19 @@ fn read_all(from: Option<impl Read>) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Makes the operating system send SIGTERM when the parent ends (Linux only).
+/// Makes this process receive SIGTERM when the parent ends.
 ///
 /// # Errors
 /// `Interrupted` if the parent has ended already; `Io`.
 pub(crate) fn end_with(parent: i32) -> Result<()> {
-    #[cfg(target_os = "linux")]
-    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(std::io::Error::from)?;
+    let check = || match getppid() == Pid::from_raw(parent) {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Interrupted, "the process that started this one has ended")),
+    };
+    check()?;
+    os::end_with_parent()?;
     // the parent may have ended before the signal was asked for
-    if getppid() != Pid::from_raw(parent) {
-        return Err(Error::new(ErrorKind::Interrupted, "the process that started this one has ended"));
-    }
-    Ok(())
+    check()
 }
 
 /// First line of the printed error, without the program name, or the signal.
@@ -178,6 +180,5 @@ mod tests {
         let ended = shell("exec sleep 60").run(&[], &|| true).unwrap();
         assert_eq!(ended.signal(), Some(15));
         assert!(end_with(1 << 30).is_err());
-        nix::sys::prctl::set_pdeathsig(None).unwrap();
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::sys::statvfs::statvfs;
+use ctds_hdf5::program::os::free_bytes;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
@@ -31,8 +31,7 @@ impl Limits {
     /// True if that cannot be found out.
     pub(super) fn has_space(&self, directory: &Path) -> bool {
         let existing = directory.ancestors().find(|path| path.is_dir());
-        let Some(Ok(system)) = existing.map(statvfs) else { return true };
-        system.blocks_available().saturating_mul(system.fragment_size()) >= self.min_free
+        existing.is_none_or(|path| free_bytes(path).map_or(true, |free| free >= self.min_free))
     }
 }
 

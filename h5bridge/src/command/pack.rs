@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
 use ctds_hdf5::pack::{Contents, Elsewhere, Listing, Pack, PackFormat, PackSummary};
+use ctds_hdf5::program::os::peak_memory;
 use ctds_hdf5::{Compression, Error, ErrorKind, HashKind, documents};
 
 use crate::args::{Global, Publishing, hash_kind, size};
@@ -173,7 +174,7 @@ pub(super) fn export(
         ],
         ..Ending::default()
     }
-    .print(global, out, || documents::PackArrays::new(target, &summary, seconds, report::peak_memory()))
+    .print(global, out, || documents::PackArrays::new(target, &summary, seconds, peak_memory()))
 }
 
 /// Packs a table or file tree, and prints a summary; `options` sets all options but the
@@ -267,5 +268,5 @@ pub(super) fn finish(
         plugins: compression.plugin().into_iter().collect(),
         ..Ending::default()
     }
-    .print(global, out, || documents::Pack::new(target, summary, seconds, report::peak_memory()))
+    .print(global, out, || documents::Pack::new(target, summary, seconds, peak_memory()))
 }

@@ -17,6 +17,7 @@ use ctds_hdf5::convert::{
     Schema, ToHdf5, ToHdf5Plan,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
+use ctds_hdf5::program::os::peak_memory;
 use ctds_hdf5::{Context, documents};
 
 use self::describe::{averaged_lines, profile_line, rounded, sharing_lines, table_lines};
@@ -522,7 +523,7 @@ fn tables_to_hdf5(args: &Args, started: Instant, global: &Global, out: &mut impl
         damage: &summary.damage,
         ..Ending::default()
     }
-    .print(global, out, || documents::ToHdf5::new(&args.out, &plan, &summary, expected, seconds, report::peak_memory()))
+    .print(global, out, || documents::ToHdf5::new(&args.out, &plan, &summary, expected, seconds, peak_memory()))
 }
 
 /// The chunks of the datasets are those of the arrays.
@@ -557,7 +558,7 @@ fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         plugins: if keep { vec![Compression::blosc_plugin()] } else { compression.plugin().into_iter().collect() },
         ..Ending::default()
     }
-    .print(global, out, || documents::ToHdf5Arrays::new(&args.out, &summary, seconds, report::peak_memory()))
+    .print(global, out, || documents::ToHdf5Arrays::new(&args.out, &summary, seconds, peak_memory()))
 }
 
 /// Writes the files of a container that is not a table as datasets of bytes.

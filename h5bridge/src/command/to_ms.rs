@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary};
 use ctds_hdf5::documents;
 use ctds_hdf5::io::ByteOrder;
+use ctds_hdf5::program::os::peak_memory;
 
 use crate::args::{External, Global, Publishing, SOURCE};
 use crate::exit::Status;
@@ -94,7 +95,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         damage: &summary.damage,
         ..Ending::default()
     }
-    .print(global, out, || documents::ToMs::new(&args.out, &summary, seconds, report::peak_memory()))
+    .print(global, out, || documents::ToMs::new(&args.out, &summary, seconds, peak_memory()))
 }
 
 /// Restores the original directory with every byte (`to-ms --exact`).
@@ -125,5 +126,5 @@ fn run_exact(
         shared: restored.shared_bytes,
         ..Ending::default()
     }
-    .print(global, out, || documents::ToMsExact::new(&args.out, &restored, seconds, report::peak_memory()))
+    .print(global, out, || documents::ToMsExact::new(&args.out, &restored, seconds, peak_memory()))
 }

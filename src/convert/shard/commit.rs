@@ -6,7 +6,6 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Whence, lseek};
 use rayon::prelude::*;
 
 use super::check::RangeCheck;
@@ -17,6 +16,7 @@ use super::table;
 use crate::call::pool::thread_pool;
 use crate::call::{Call, call_setters};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::os::first_hole;
 use crate::output::SyncPolicy;
 use crate::output::{publish_directory, publish_file};
 use crate::progress::Progress;
@@ -329,7 +329,9 @@ fn has_hole(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<
         }
     };
     let file = File::open(&path).with_context(|| Context::path(&path))?;
-    let Ok(start) = i64::try_from(range.start) else { return Ok(true) };
+    if i64::try_from(range.start).is_err() {
+        return Ok(true);
+    }
     // where this is not supported the end of the file is found, or nothing
-    Ok(lseek(file, start, Whence::SeekHole).is_ok_and(|hole| (hole as u64) < range.end))
+    Ok(first_hole(&file, range.start).is_some_and(|hole| hole < range.end))
 }

@@ -5,14 +5,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, copy_file_range, fallocate};
-
 use super::bounced;
 use super::kept::Kept;
-use super::write_behind::{WriteBehind, write_back};
+use super::write_behind::WriteBehind;
 use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
+use crate::os::{self, write_back};
 use crate::sync::LockUnpoisoned;
 
 /// Growth from which disk space is reserved in advance.
@@ -166,10 +164,7 @@ impl WriteAt for FileTarget {
 
 /// Copies by a system call; returns the number of bytes, 0 if the system cannot.
 pub fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
-    let (mut from, mut at) = (bytes.offset as i64, offset as i64);
-    // where this cannot be done the caller reads and writes, and sees why
-    let count = copy_file_range(bytes.file, Some(&mut from), to, Some(&mut at), bytes.len as usize);
-    count.unwrap_or(0) as u64
+    os::copy_range(bytes.file, &(bytes.offset..bytes.offset + bytes.len), to, offset)
 }
 
 /// Reserves space for `len` bytes without changing the length. Does nothing where the file system
@@ -179,14 +174,10 @@ pub fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
 /// `NoSpace`.
 pub fn reserve(file: &File, len: u64) -> Result<()> {
     let there = file.metadata()?.len();
-    if len.saturating_sub(there) < RESERVED_BYTES || compresses_new_data(file) {
+    if len.saturating_sub(there) < RESERVED_BYTES {
         return Ok(());
     }
-    match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, there as i64, (len - there) as i64) {
-        Err(Errno::ENOSPC) => Err(std::io::Error::from(Errno::ENOSPC).into()),
-        // not all file systems can do it
-        _ => Ok(()),
-    }
+    Ok(os::reserve(file, there..len)?)
 }
 
 /// Releases space reserved after the end, by [`reserve`] or by XFS, which reserves half a gigabyte
@@ -194,18 +185,6 @@ pub fn reserve(file: &File, len: u64) -> Result<()> {
 pub fn trim(path: &Path) -> Result<()> {
     let file = File::options().write(true).open(path)?;
     Ok(file.set_len(file.metadata()?.len())?)
-}
-
-/// Whether new data may be compressed, but not in reserved space: btrfs.
-#[cfg(target_os = "linux")]
-fn compresses_new_data(file: &File) -> bool {
-    use nix::sys::statfs::{BTRFS_SUPER_MAGIC, fstatfs};
-    fstatfs(file).is_ok_and(|system| system.filesystem_type() == BTRFS_SUPER_MAGIC)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn compresses_new_data(_file: &File) -> bool {
-    false
 }
 
 fn read_exact(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {

@@ -14,9 +14,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{self, SEEK_SET, c_int, c_short};
-
+use crate::os::{LockKind, WHOLE_FILE, conflicting_lock, unlock};
 use crate::sync::LockUnpoisoned;
 
 const LOCK_FILE: &str = "table.lock";
@@ -79,7 +77,7 @@ impl Drop for Kept {
         let Ok(metadata) = file.metadata() else { return };
         let identity = (metadata.dev(), metadata.ino());
         // the locks of this descriptor, which are not those of the process
-        let unlocked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).is_ok();
+        let unlocked = unlock(&file, WHOLE_FILE).is_ok();
         let mut aside = ASIDE.lock_unpoisoned();
         // on files that are gone nothing can be locked any more
         aside.retain(|other| other.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
@@ -93,13 +91,7 @@ impl Drop for Kept {
 
 /// Locks of any process count, this one included; the system reports one only.
 fn has_locks(file: &File) -> bool {
-    let mut lock = whole(libc::F_WRLCK);
-    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
-}
-
-/// A lock of all bytes, as `fcntl` takes it.
-fn whole(kind: c_int) -> libc::flock {
-    libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
+    conflicting_lock(file, LockKind::Write, WHOLE_FILE).is_ok_and(|holder| holder.is_some())
 }
 
 fn take(path: &Path, writable: bool) -> Option<File> {
@@ -112,7 +104,11 @@ fn take(path: &Path, writable: bool) -> Option<File> {
 
 #[cfg(test)]
 mod tests {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc::{self, SEEK_SET, c_short};
+
     use super::*;
+    use crate::os::LockHolder;
 
     /// The only test that sets the switch, which the process has once.
     #[test]
@@ -130,12 +126,11 @@ mod tests {
         };
         // a lock of this process stands in the way of a lock of a descriptor
         let is_held = || {
-            let mut probe = lock;
             let other = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-            fcntl(&other, FcntlArg::F_OFD_GETLK(&mut probe)).unwrap();
+            let holder = conflicting_lock(&other, LockKind::Write, 0..1).unwrap();
             // closing it would end the lock
             std::mem::forget(other);
-            probe.l_type != libc::F_UNLCK as c_short && probe.l_pid == std::process::id() as i32
+            holder == Some(LockHolder::Process(std::process::id()))
         };
         fcntl(&casacore, FcntlArg::F_SETLK(&lock)).unwrap();
         assert!(is_held());

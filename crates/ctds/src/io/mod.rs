@@ -43,7 +43,7 @@ pub use paged_mut::PagedMut;
 #[doc(hidden)]
 pub use recent::Recent;
 #[doc(hidden)]
-pub use write_behind::{Growth, write_back};
+pub use write_behind::Growth;
 
 /// A file on disk, in memory or on a server, of which any thread can read bytes at any offset
 /// through `&self`.

@@ -5,9 +5,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-
 use crate::error::Result;
+use crate::os::write_back;
 
 /// Consecutive bytes after which the system is asked to write.
 const BEHIND_BYTES: u64 = 4 << 20;
@@ -93,14 +92,6 @@ impl Growth {
             due.into_iter().for_each(|due| write_back(&self.file, due));
         }
     }
-}
-
-/// Does not wait.
-pub fn write_back(file: &File, bytes: Range<u64>) {
-    // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect
-    // on the result
-    let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
-    let _ = posix_fadvise(file, bytes.start as i64, (bytes.end - bytes.start) as i64, advice);
 }
 
 #[cfg(test)]

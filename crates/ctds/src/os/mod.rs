@@ -1,57 +1,151 @@
-//! Calls of the operating system that are more than reading and writing files, with a portable path
-//! for each.
-#![allow(unsafe_code, reason = "system calls on memory, and an ioctl")]
+//! Calls of the operating system beyond those that all Unix systems share: of Linux, of macOS, and
+//! for each of them a portable path, which other systems take. `H5BRIDGE_PORTABLE` makes every
+//! system take it, so that it can be tested on Linux; locks have one path only.
+//!
+//! A function without a call on some system does nothing there, or returns that it is unsupported;
+//! its caller then takes another way.
+#![allow(unsafe_code, reason = "system calls on memory, descriptors and paths")]
 
-use std::ffi::c_void;
+#[cfg(target_os = "linux")]
+mod linux;
+mod lock;
+#[cfg(target_os = "macos")]
+mod macos;
+mod portable;
+mod rename;
+
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::ptr;
+use std::path::Path;
+use std::sync::LazyLock;
 
-/// Below this size, the system call costs more than huge pages save.
-const HUGE_PAGES_FROM: usize = 4 << 20;
-/// Size on most machines, to which the range for `madvise` is aligned.
-const HUGE_PAGE: usize = 2 << 20;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+use portable as system;
+
+pub use lock::{LockHolder, LockKind, WHOLE_FILE, conflicting_lock, has_no_locks, try_lock, unlock};
+pub use rename::Renamed;
+
+/// Whether the portable paths are forced.
+static IS_PORTABLE: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("H5BRIDGE_PORTABLE").is_some_and(|value| !value.is_empty()));
+
+/// Calls a function of this system, or its portable path if that is forced.
+macro_rules! call {
+    ($function:ident($($argument:expr),*)) => {
+        if *IS_PORTABLE { portable::$function($($argument),*) } else { system::$function($($argument),*) }
+    };
+}
 
 /// Avoids most page faults when large memory is first written. Does nothing where huge pages are
 /// not supported.
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
-    let start = memory.as_mut_ptr().cast::<c_void>();
-    let len = size_of_val(memory);
-    let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
-    let whole = len.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
-    let Some(start) =
-        ptr::NonNull::new(start.wrapping_byte_add(skipped)).filter(|_| len >= HUGE_PAGES_FROM && whole > 0)
-    else {
-        return;
-    };
-    #[cfg(target_os = "linux")]
-    // SAFETY: the range is within `memory`, which is borrowed; the advice leaves its content as it
-    // is
-    let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
+    call!(prefer_huge_pages(memory));
 }
 
-/// Makes the file `to`, from its byte `offset` on, share the bytes `range` of the file `from`, by
-/// the ioctl `FICLONERANGE` (reflink). They must be whole blocks of the file system in both files.
+/// The most memory that this process has held, in bytes; `None` if the system does not tell.
+pub fn peak_memory() -> Option<u64> {
+    call!(peak_memory())
+}
+
+/// The memory that this process holds, in bytes; `None` if the system does not tell.
+pub fn resident_memory() -> Option<u64> {
+    call!(resident_memory())
+}
+
+/// Makes the file `to`, from its byte `offset` on, share the bytes `range` of the file `from`
+/// (reflink). They must be whole blocks of the file system in both files.
 ///
 /// # Errors
-/// `EOPNOTSUPP` where the system cannot share bytes; the errors of the ioctl.
-#[cfg(target_os = "linux")]
+/// `EOPNOTSUPP` where the system cannot share bytes; on Linux, the errors of the ioctl
+/// `FICLONERANGE`.
 pub fn clone_range(from: &File, range: &Range<u64>, to: &File, offset: u64) -> nix::Result<()> {
-    use std::os::fd::AsRawFd;
-    let request = nix::libc::file_clone_range {
-        src_fd: i64::from(from.as_raw_fd()),
-        src_offset: range.start,
-        src_length: range.end - range.start,
-        dest_offset: offset,
-    };
-    // SAFETY: both descriptors are those of open files; the system reads the request, which lives
-    // until it returns
-    let status = unsafe { nix::libc::ioctl(to.as_raw_fd(), nix::libc::FICLONERANGE, &raw const request) };
-    nix::errno::Errno::result(status).map(drop)
+    call!(clone_range(from, range, to, offset))
 }
 
-/// Fails with `EOPNOTSUPP`: this system cannot share bytes between files.
-#[cfg(not(target_os = "linux"))]
-pub fn clone_range(_from: &File, _range: &Range<u64>, _to: &File, _offset: u64) -> nix::Result<()> {
-    Err(nix::errno::Errno::EOPNOTSUPP)
+/// Copies the bytes `range` of the file `from` to the file `to`, from its byte `offset` on, without
+/// moving them through this process. Returns the number of copied bytes, which may be smaller than
+/// the range: 0 where the system cannot.
+pub fn copy_range(from: &File, range: &Range<u64>, to: &File, offset: u64) -> u64 {
+    call!(copy_range(from, range, to, offset))
 }
+
+/// Asks the system to begin writing bytes of a file to the disk; does not wait. Does nothing where
+/// the system takes no such request.
+pub fn write_back(file: &File, bytes: Range<u64>) {
+    call!(write_back(file, bytes));
+}
+
+/// Reserves disk space for bytes after the end of a file, without changing its length. Does nothing
+/// where the system or the file system cannot, and on btrfs, which does not compress data in
+/// reserved space.
+///
+/// # Errors
+/// `StorageFull`.
+pub fn reserve(file: &File, bytes: Range<u64>) -> io::Result<()> {
+    call!(reserve(file, bytes))
+}
+
+/// First byte at or after `start` for which the file system stores nothing, at most the length of
+/// the file; `None` if `start` is beyond the end, or the system does not tell.
+pub fn first_hole(file: &File, start: u64) -> Option<u64> {
+    call!(first_hole(file, start))
+}
+
+/// Bytes that this user may still write to the file system of `path`.
+///
+/// # Errors
+/// Those of the system, such as `NotFound`.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    call!(free_bytes(path))
+}
+
+/// Name of the network file system that `path` is on, such as `NFS`, if it is one on which readers
+/// on other hosts may see writes in any order; `None` for other file systems, or if the system does
+/// not tell.
+pub fn network_file_system(path: &Path) -> Option<&'static str> {
+    call!(network_file_system(path))
+}
+
+/// Renames a file or directory in one step, unless `to` exists.
+///
+/// # Errors
+/// Those of the system, except the outcomes that [`Renamed`] has.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<Renamed> {
+    call!(rename_new(from, to))
+}
+
+/// Exchanges the names of two existing files or directories in one step.
+///
+/// # Errors
+/// Those of the system, except the outcomes that [`Renamed`] has.
+pub fn exchange(one: &Path, other: &Path) -> io::Result<Renamed> {
+    call!(exchange(one, other))
+}
+
+/// Whether a process with this number is running on this machine.
+pub fn is_running(process: u32) -> bool {
+    call!(is_running(process))
+}
+
+/// Number of another process that has the file at `path` open for writing; `None` if the system
+/// shows none to this process.
+pub fn process_that_writes(path: &Path) -> Option<u32> {
+    call!(process_that_writes(path))
+}
+
+/// Makes this process receive SIGTERM when its parent ends: at once on Linux, within a second
+/// elsewhere. A parent that has ended before the call goes unnoticed.
+///
+/// # Errors
+/// Those of the system, if it refuses.
+pub fn end_with_parent() -> io::Result<()> {
+    call!(end_with_parent())
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,22 +14,21 @@
 //! | 4 + 8 k | i32, i32 | request k: process id, host id (0)  |
 
 use std::fs::File;
+use std::io;
 use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{self, SEEK_SET, c_int, c_short, off_t};
-
 use crate::container::Formats;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::Kept;
+use crate::os::{self, LockHolder, LockKind, conflicting_lock, has_no_locks, unlock};
 
-pub(super) const DATA_BYTE: off_t = 0;
-const IN_USE_BYTE: off_t = 1;
+pub(super) const DATA_BYTE: Range<u64> = 0..1;
+const IN_USE_BYTE: Range<u64> = 1..2;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
 const RETRY: Duration = Duration::from_millis(20);
@@ -90,7 +89,7 @@ impl ReadLock {
     pub fn take(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         let Locking::Wait(timeout) = options.locking else { return Ok(None) };
         let Some((file, writable)) = open(path)? else { return Ok(None) };
-        if !try_lock(&file, DATA_BYTE).map_err(std::io::Error::from)? {
+        if !try_lock(&file, DATA_BYTE)? {
             if is_written_here(&file)? {
                 // a lock held by this process is never released while we wait
                 tracing::warn!("{} is locked by this process; it is read without a lock", path.display());
@@ -119,14 +118,14 @@ pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     };
     match try_lock(&file, IN_USE_BYTE) {
         Ok(_) => Ok(Some((Arc::new(file), writable))),
-        Err(Errno::ENOLCK | Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(None),
-        Err(error) => Err(std::io::Error::from(error).into()),
+        Err(error) if has_no_locks(&error) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Whether another program holds the write lock.
 pub(super) fn is_written(file: &File) -> Result<bool> {
-    Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
+    Ok(conflicting_lock(file, LockKind::Read, DATA_BYTE)?.is_some())
 }
 
 /// Whether this process holds the write lock of the table in the directory at `path`, usually
@@ -149,36 +148,23 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
 }
 
 fn is_written_here(file: &File) -> Result<bool> {
-    let mut lock = record(libc::F_RDLCK, DATA_BYTE);
-    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
-    Ok(c_int::from(lock.l_type) != libc::F_UNLCK && u32::try_from(lock.l_pid) == Ok(std::process::id()))
+    let holder = conflicting_lock(file, LockKind::Read, DATA_BYTE)?;
+    Ok(holder == Some(LockHolder::Process(std::process::id())))
 }
 
 /// Withdraws the mark that this process uses the table.
 pub(super) fn leave(file: &File) -> Result<()> {
-    fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_UNLCK, IN_USE_BYTE))).map_err(std::io::Error::from)?;
-    Ok(())
+    Ok(unlock(file, IN_USE_BYTE)?)
 }
 
 /// Whether another program has the table open, by the lock on byte 1.
 pub(super) fn is_in_use(file: &File) -> Result<bool> {
-    Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)
-}
-
-/// Whether a lock could be acquired now; does not acquire it.
-fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
-    let mut lock = record(kind, byte);
-    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
-    Ok(c_int::from(lock.l_type) == libc::F_UNLCK)
-}
-
-pub(super) fn record(kind: c_int, byte: off_t) -> libc::flock {
-    libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: byte, l_len: 1, l_pid: 0 }
+    Ok(conflicting_lock(file, LockKind::Write, IN_USE_BYTE)?.is_some())
 }
 
 fn wait(file: &File, timeout: Duration) -> Result<()> {
     let start = Instant::now();
-    while !try_lock(file, DATA_BYTE).map_err(std::io::Error::from)? {
+    while !try_lock(file, DATA_BYTE)? {
         if start.elapsed() >= timeout {
             let seconds = timeout.as_secs_f64();
             let message = format!("another program has locked the table for writing, for more than {seconds} s");
@@ -190,12 +176,8 @@ fn wait(file: &File, timeout: Duration) -> Result<()> {
 }
 
 /// Does not wait; false if another process holds a write lock.
-fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
-    match fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_RDLCK, byte))) {
-        Ok(_) => Ok(true),
-        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-        Err(error) => Err(error),
-    }
+fn try_lock(file: &File, byte: Range<u64>) -> io::Result<bool> {
+    os::try_lock(file, LockKind::Read, byte)
 }
 
 /// This process's entry in the list of lock requests in `table.lock`, removed on drop.
@@ -206,7 +188,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn post(file: &Arc<Kept>) -> std::io::Result<Self> {
+    pub(super) fn post(file: &Arc<Kept>) -> io::Result<Self> {
         let mut entry = [0; 8];
         entry[..4].copy_from_slice(&std::process::id().to_be_bytes());
         let mut list = read_list(file)?;
@@ -218,7 +200,7 @@ impl Request {
     }
 
     /// Keeps the other entries.
-    fn withdraw(&self) -> std::io::Result<()> {
+    fn withdraw(&self) -> io::Result<()> {
         let mut list = read_list(&self.file)?;
         let count = count(&list);
         let Some(ours) = (0..count).find(|&k| list[4 + 8 * k..][..8] == self.entry) else { return Ok(()) };
@@ -237,7 +219,7 @@ impl Drop for Request {
     }
 }
 
-fn read_list(file: &File) -> std::io::Result<[u8; REQUEST_BYTES]> {
+fn read_list(file: &File) -> io::Result<[u8; REQUEST_BYTES]> {
     let mut list = [0; REQUEST_BYTES];
     file.read_exact_at(&mut list, 0)?;
     Ok(list)
@@ -269,7 +251,7 @@ mod tests {
         drop((one, two));
 
         let writer = File::options().read(true).write(true).open(&path).unwrap();
-        fcntl(&writer, FcntlArg::F_OFD_SETLK(&record(libc::F_WRLCK, DATA_BYTE))).unwrap();
+        assert!(os::try_lock(&writer, LockKind::Write, DATA_BYTE).unwrap());
         let error = ReadLock::take(directory.path(), options(50)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert_eq!(std::fs::read(&path).unwrap(), before, "the list of requests is as before");

@@ -309,12 +309,10 @@ pub fn between_writes<T>(path: &Path, read: impl Fn() -> Result<T>) -> Result<T>
 
 #[cfg(test)]
 mod tests {
-    use nix::fcntl::{FcntlArg, fcntl};
-    use nix::libc;
-
     use std::fs::File;
 
     use super::*;
+    use crate::os::{LockKind, try_lock, unlock};
 
     /// A table, and another process that may write to it.
     struct Scene {
@@ -347,8 +345,12 @@ mod tests {
             File::options().write(true).open(self.directory.path().join(name)).unwrap().set_modified(time).unwrap();
         }
 
-        fn lock(&self, kind: i32) {
-            fcntl(&self.writer, FcntlArg::F_OFD_SETLK(&lock::record(kind, lock::DATA_BYTE))).unwrap();
+        fn lock(&self) {
+            assert!(try_lock(&self.writer, LockKind::Write, lock::DATA_BYTE).unwrap());
+        }
+
+        fn unlock(&self) {
+            unlock(&self.writer, lock::DATA_BYTE).unwrap();
         }
 
         fn snapshot(&mut self) -> Snapshot<u64> {
@@ -383,20 +385,20 @@ mod tests {
     fn sure_when_the_lock_is_kept_after_a_flush() {
         let mut scene = Scene::new(LONG_AGO);
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 2);
-        scene.lock(libc::F_WRLCK);
+        scene.lock();
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
     }
 
     #[test]
     fn busy_when_something_was_written_since_the_flush() {
         let mut scene = Scene::new(LONG_AGO);
-        scene.lock(libc::F_WRLCK);
+        scene.lock();
         scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
         assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         // another program's request changes the time of the lock file, not the sync record
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
         assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
-        scene.lock(libc::F_UNLCK);
+        scene.unlock();
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
     }
 
@@ -409,10 +411,10 @@ mod tests {
         // after the flush, as a request for the lock makes it seem
         scene.touch("table.lock", SystemTime::now() - LONG_AGO / 4);
         let cell = |table: &Table| table.cells(0).and_then(|cells| cells.cell_shape(0)).map(drop);
-        scene.lock(libc::F_WRLCK);
+        scene.lock();
         assert!(matches!(scene.watch.snapshot(cell).unwrap(), Snapshot::Unconfirmed(Err(_))));
         assert!(matches!(scene.watch.snapshot(|_| Ok(1)).unwrap(), Snapshot::Consistent(1)));
-        scene.lock(libc::F_UNLCK);
+        scene.unlock();
         assert!(scene.watch.snapshot(cell).is_err());
     }
 
@@ -427,7 +429,7 @@ mod tests {
             let time = scene.watch.clock.date() - age;
             scene.touch("table.f0", time);
             scene.touch("table.lock", time);
-            scene.lock(libc::F_WRLCK);
+            scene.lock();
             assert_eq!(matches!(scene.snapshot(), Snapshot::Consistent(_)), is_sure);
             assert_eq!(matches!(scene.snapshot(), Snapshot::Unconfirmed(Ok(_))), !is_sure);
         }
@@ -444,7 +446,7 @@ mod tests {
         assert!(matches!(scene.watch.snapshot(change).unwrap(), Snapshot::Unconfirmed(Ok(()))));
         // another process takes the lock in the tick of the last change: its writes would not show
         let begin = |_: &Table| {
-            scene.lock(libc::F_WRLCK);
+            scene.lock();
             Ok(())
         };
         scene.touch("table.f0", SystemTime::now() + LONG_AGO);
@@ -456,9 +458,9 @@ mod tests {
     fn a_record_that_is_being_written_is_waited_for() {
         let scene = Scene::new(LONG_AGO);
         scene.writer.write_all_at(&[0xff; 16], SYNC_OFFSET + 4).unwrap();
-        scene.lock(libc::F_WRLCK);
+        scene.lock();
         assert!(scene.watch.sync().unwrap().is_none());
-        scene.lock(libc::F_UNLCK);
+        scene.unlock();
         assert!(scene.watch.sync().is_err());
         scene.writer.set_len(SYNC_OFFSET).unwrap();
         assert!(scene.watch.sync().unwrap().is_none());
@@ -468,7 +470,7 @@ mod tests {
     fn busy_writer_gets_a_lock_request() {
         let mut scene = Scene::new(LONG_AGO);
         let list = |scene: &Scene| std::fs::read(scene.directory.path().join("table.lock")).unwrap()[3];
-        scene.lock(libc::F_WRLCK);
+        scene.lock();
         scene.touch("table.f0", SystemTime::now() - LONG_AGO / 2);
         assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         assert_eq!(list(&scene), 0);
@@ -478,7 +480,7 @@ mod tests {
         scene.watch.clock.advance(Duration::from_millis(1));
         assert!(matches!(scene.snapshot(), Snapshot::WriterActive));
         assert_eq!(list(&scene), 1);
-        scene.lock(libc::F_UNLCK);
+        scene.unlock();
         assert!(matches!(scene.snapshot(), Snapshot::Consistent(_)));
         assert_eq!(list(&scene), 0, "the request is withdrawn");
     }

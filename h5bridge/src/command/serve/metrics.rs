@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ctds_hdf5::program::os::resident_memory;
 use hyper::StatusCode;
 use serde_json::Value as Json;
 
@@ -10,7 +11,6 @@ use super::places::Places;
 use super::reply::{Body, Reply, reply};
 use super::shared::Shared;
 use crate::prometheus::{self, Exposition, Kind};
-use crate::report;
 
 /// First digit of the statuses that are counted.
 const CLASSES: [u16; 4] = [2, 3, 4, 5];
@@ -45,7 +45,7 @@ impl Metrics {
             text.one(Kind::Gauge, name, help, value);
         }
         text.one(Kind::Gauge, "answer_bytes", "Memory of answers that clients have not read.", shared.memory.held());
-        if let Some(bytes) = report::resident_memory() {
+        if let Some(bytes) = resident_memory() {
             text.one(Kind::Gauge, "resident_memory_bytes", "Memory of the process.", bytes);
         }
         of_files(&mut text, &lives.states());

@@ -5,12 +5,11 @@
 //! twice.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use ctds_hdf5::convert::ShardItem;
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{self, c_int, c_short, off_t};
+use ctds_hdf5::program::os::{LockKind, try_lock, unlock};
 
 const CLAIMS: &str = "claims";
 
@@ -35,23 +34,19 @@ impl Claims {
 
     /// False if another process holds the lock; true also if locking is not possible.
     pub(super) fn take(&self, item: &ShardItem) -> bool {
-        !matches!(self.lock(item, libc::F_WRLCK), Err(Errno::EAGAIN | Errno::EACCES))
+        self.file.as_ref().is_none_or(|file| try_lock(file, LockKind::Write, byte_of(item)).unwrap_or(true))
     }
 
     /// Called after the result was recorded, or because the item was already written.
     pub(super) fn release(&self, item: &ShardItem) {
         // the lock ends with the process at the latest
-        let _ = self.lock(item, libc::F_UNLCK);
+        let _ = self.file.as_ref().map(|file| unlock(file, byte_of(item)));
     }
+}
 
-    fn lock(&self, item: &ShardItem, kind: c_int) -> Result<(), Errno> {
-        let Some(file) = &self.file else { return Ok(()) };
-        // 62 bits of the identifier: an offset is signed, and two items with the same one are not
-        // done at the same time
-        let offset = u64::from_str_radix(&item.id, 16).map_or(0, |id| id >> 2);
-        let l_start = off_t::try_from(offset).unwrap_or(0);
-        let lock =
-            libc::flock { l_type: kind as c_short, l_whence: libc::SEEK_SET as c_short, l_start, l_len: 1, l_pid: 0 };
-        fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).map(drop)
-    }
+/// 62 bits of the identifier: an offset is signed, and two items with the same one are not done at
+/// the same time.
+fn byte_of(item: &ShardItem) -> Range<u64> {
+    let byte = u64::from_str_radix(&item.id, 16).map_or(0, |id| id >> 2);
+    byte..byte + 1
 }
