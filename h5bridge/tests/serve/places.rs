@@ -1,4 +1,5 @@
-//! Places of connections belong to clients that show their token, beside any number of other sockets.
+//! Places of connections belong to clients that show their token, beside any number of other
+//! sockets.
 
 use std::io::Write;
 use std::net::TcpStream;

@@ -87,6 +87,17 @@ pub(super) enum Element {
     Around(Expr, Expr),
 }
 
+impl Element {
+    /// The interval with its ends, which do not belong to one in a set.
+    fn closed(self) -> Self {
+        let closed = |end: Option<Bound>| end.map(|end| Bound { closed: true, ..end });
+        match self {
+            Element::Interval(start, end) => Element::Interval(closed(start), closed(end)),
+            other => other,
+        }
+    }
+}
+
 /// End of an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bound {
@@ -271,13 +282,7 @@ impl Parser<'_> {
             }
             Token::Sign("between") => {
                 let (element, height) = self.element()?;
-                // in a set, the ends do not belong to it
-                let closed = |end: Option<Bound>| end.map(|end| Bound { closed: true, ..end });
-                let interval = match element {
-                    Element::Interval(start, end) => Element::Interval(closed(start), closed(end)),
-                    other => other,
-                };
-                let set = Expr::Set(vec![interval]);
+                let set = Expr::Set(vec![element.closed()]);
                 self.above(left.height.max(height), Expr::In(Box::new(left.expr), Box::new(set)))?
             }
             Token::Sign("around") => {

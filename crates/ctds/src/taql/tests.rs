@@ -153,7 +153,8 @@ fn columns_have_values_in_each_row() {
     assert_eq!(numbers("SECONDS + 1min"), Values::Double(vec![61.5; 3]));
     assert_eq!(numbers("sum(VECTOR)"), Values::Double(vec![0.5, 3.0, 0.0]));
     assert_eq!(numbers("isdefined(VECTOR)"), Values::Bool(vec![true, true, false]));
-    // an operand that a row does not need may have no value there: the caller evaluates such rows one by one
+    // an operand that a row does not need may have no value there: the caller takes such rows one
+    // by one
     let chosen = |row| styled("iif(nelements(VECTOR) > 0, VECTOR[1], -1.)", "", row..row + 1).map(|block| block.values);
     let values: Vec<Values> = (0..3).map(|row| chosen(row).unwrap()).collect();
     assert_eq!(values, [0.5, 1.5, -1.0].map(|value| Values::Double(vec![value])));

@@ -1,6 +1,7 @@
 //! Places of connections, kept for clients that have shown their token. A connection without an
 //! accepted request is a *newcomer*: the oldest newcomer makes room for the next one, so that
-//! sockets without a token do not keep clients out. An accepted request gives its connection a place.
+//! sockets without a token do not keep clients out. An accepted request gives its connection a
+//! place.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
