@@ -349,7 +349,6 @@ UNSUPPORTED = [
     ('sum(array(A, 3)[[T, F, T]])', 'int', False, 'a mask as a subscript is not supported'),
     ('string(A, "%05d")', 'string', False, 'the function string: a format is not supported'),
     ('sqrt(A + 1i)', 'dcomplex', False, 'the function sqrt: Complex values are not supported'),
-    ('sum([select from $1 giving [rowid()]])', 'int', False, 'the subquery select is not supported'),
 ]
 
 
