@@ -10,7 +10,7 @@ use super::block::{Block, Shapes, different, elements};
 use super::node::{Kind, Rearrangement, Reduction};
 use super::reduce::{self, Extent};
 use crate::error::{Error, Result};
-use crate::value::{Shape, Values, for_each_type};
+use crate::value::{Element, Shape, Values, for_each_type};
 
 /// Numbers that say for a row how its array is rearranged.
 pub(super) type Arguments = Vec<Option<i64>>;
@@ -93,10 +93,12 @@ fn gather(
         positions.extend(inside.iter().map(|position| start + position));
         shapes.push(Some(found.clone()));
     }
-    let values = for_each_type!(&block.values, v => {
-        crate::value::Element::values(positions.iter().map(|&position| v[position].clone()).collect())
-    });
+    let values = for_each_type!(&block.values, v => picked(v, &positions));
     Ok(Block { shapes: Shapes::each(shapes)?, values })
+}
+
+fn picked<T: Element + Clone>(elements: &[T], positions: &[usize]) -> Values {
+    T::values(positions.iter().map(|&position| elements[position].clone()).collect())
 }
 
 /// # Errors

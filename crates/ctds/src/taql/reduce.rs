@@ -133,7 +133,7 @@ fn extreme(values: &[f64], replaces: impl Fn(f64, f64) -> bool) -> Result<f64> {
 
 fn median(values: &[f64], extent: Extent) -> f64 {
     let middle = (values.len() - 1) / 2;
-    let is_mean = values.len() % 2 == 0 && values.len() <= MEAN_MEDIAN && extent == Extent::Whole;
+    let is_mean = values.len().is_multiple_of(2) && values.len() <= MEAN_MEDIAN && extent == Extent::Whole;
     if is_mean { 0.5 * (nth(values, middle) + nth(values, middle + 1)) } else { nth(values, middle) }
 }
 

@@ -87,7 +87,7 @@ fn in_all_rows(text: &str) -> Result<Block> {
 
 /// The value in the first row.
 fn value(text: &str) -> Values {
-    let found = styled(text, "", 0..1).and_then(|block| Ok(block.values));
+    let found = styled(text, "", 0..1).map(|block| block.values);
     found.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
