@@ -110,3 +110,20 @@ def big_ms(tmp_path_factory):
     subprocess.run([sys.executable, os.path.join(support.ROOT, 'scripts', 'bench.d', 'make_ms.py'), path,
                     '80', '28', '64'], check=True, stdout=subprocess.DEVNULL)
     return path
+
+
+@pytest.fixture(scope='session')
+def ten_million(tmp_path_factory):
+    """A table of 10^7 rows: ANTENNA1, TIME and SCAN_NUMBER, each in files of its own, and UVW, which is zero; 400 MB."""
+    import casacore.tables as ct
+    import numpy as np
+    path, rows = str(tmp_path_factory.mktemp('ten') / 'million.tab'), 10**7
+    columns = {'ANTENNA1': (0, 'StandardStMan'), 'TIME': (0., 'StandardStMan'), 'SCAN_NUMBER': (0, 'IncrementalStMan')}
+    described = [ct.makescacoldesc(name, value, datamanagertype=manager, datamanagergroup=name) for name, (value, manager) in columns.items()]
+    described.append(ct.makearrcoldesc('UVW', 0., shape=[3], options=5, datamanagertype='TiledColumnStMan', datamanagergroup='UVW'))
+    with ct.table(path, ct.maketabdesc(described), nrow=rows, ack=False) as table:
+        table.putcol('ANTENNA1', np.arange(rows, dtype='i4') % 64)
+        table.putcol('TIME', 5e9 + np.arange(rows) / 8)
+        table.putcell('SCAN_NUMBER', 0, 1)
+        table.putcell('SCAN_NUMBER', rows // 2, 2)
+    return path

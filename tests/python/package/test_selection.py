@@ -78,6 +78,31 @@ def test_views_share_the_open_files():
             views[0]['TIME'][:]
 
 
+def bytes_read(call):
+    """The result of a call, and how many bytes this process has read by it."""
+    def count():
+        with open('/proc/self/io') as file:
+            return int(dict(line.split(': ') for line in file)['rchar'])
+    before = count()
+    return call(), count() - before
+
+
+@pytest.mark.night('a table of 400 MB')
+def test_views_of_ten_million_rows_are_lazy(ten_million):
+    """A condition reads its columns and no others, a view nothing."""
+    with h5bridge.open_table(ten_million) as table:
+        # modules are read at the first use
+        repr(table.where('SCAN_NUMBER == 1')[3:7].columns('TIME'))
+        for condition, rows, least, most in (('SCAN_NUMBER == 2', 5 * 10**6, 0, 1e5), ('ANTENNA1 == 63', 156250, 4e7, 4.5e7),
+                                             ('TIME < 5000000010', 80, 8e7, 9e7)):
+            view, read = bytes_read(lambda: table.where(condition))
+            assert view.nrows == rows and least <= read < most, (condition, view.nrows, read)
+        for make in (lambda: view[::2], lambda: table[10:], lambda: table.rows(np.arange(10**6)), lambda: table.columns('UVW')[::-1],
+                     lambda: [table['TIME'].shape, view['UVW'].dtype, table.nrows]):
+            _, read = bytes_read(make)
+            assert read < 1e4, read
+
+
 def test_mistakes(opened):
     for table in opened:
         for condition, words in test_where.MISTAKES:
