@@ -237,6 +237,50 @@ fn hostile_expressions_are_refused() {
         .fails(ErrorKind::Limit, "an expression needs 3000003 elements in memory; the limit is 1048576");
 }
 
+/// Valid expressions with characters changed, removed and put in: each ends in a value or an error.
+#[test]
+fn changed_expressions_end() {
+    let seeds = [
+        "iif(NUMBER > 0x1f, sum(VECTOR[1:2, 1]), -2.5e3 ** .5) + rownumber()",
+        "upcase('a\"b') + \"c'd\" ~ p/x*?[ab]/i || TEXT in ['a' =:= 'c', 'd'] and not F",
+        "2.5 in [<2, 3>, {7, 8}] or 4 between 1 and 3 || 5 around 2 in 3 && 1 in [1:5:2]",
+        "means(array([1, 2, 3i], 2, 3), 1)[2] / ::OUTER.LIST[1] // 3min % 2",
+        "transpose([[1, 2], [3, 4]]) + replace(string(NUMBER, 5), substr(TEXT, 1, 2), 'é')",
+    ];
+    let inserted: Vec<char> = "()[]{}<>:=,.;~!&|*/%+-^#$'\"\\0129eixTFé pm/ ".chars().collect();
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut values, mut errors) = (0, 0);
+    for round in 0..20_000 {
+        let mut text: Vec<char> = seeds[round % seeds.len()].chars().collect();
+        for _ in 0..=next(4) {
+            let at = next(text.len());
+            match next(4) {
+                0 => drop(text.remove(at)),
+                1 => text.insert(at, inserted[next(inserted.len())]),
+                2 => text.truncate(at.max(1)),
+                _ => text[at] = inserted[next(inserted.len())],
+            }
+            if text.is_empty() {
+                text.push('1');
+            }
+        }
+        let text: String = text.into_iter().collect();
+        match styled(&text, ["", "python"][round % 2], 0..3) {
+            Ok(_) => values += 1,
+            Err(error) => {
+                errors += 1;
+                let kinds = [ErrorKind::Unsupported, ErrorKind::Format, ErrorKind::Limit];
+                assert!(kinds.contains(&error.kind()), "{text}: {error}");
+            }
+        }
+    }
+    assert!(values > 500 && errors > 5000, "{values} values, {errors} errors");
+}
+
 #[test]
 fn kinds_are_known_before_values() {
     let kind = |text: &str| {
