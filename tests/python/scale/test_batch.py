@@ -71,6 +71,8 @@ def test_plans_that_cannot_work_are_refused(tmp_path, tables):
     h5bridge('batch', 'plan', tables[0], code=support.USAGE)     # without a target
     h5bridge('batch', 'plan', tables[0], '--to', tmp_path / 'a', '--', '--replace', code=support.USAGE)
     manifest = batches.plan(tmp_path, tables)
+    process = h5bridge('batch', 'plan', tables[0], '--to', tmp_path / 'a', '--out', manifest, code=support.EXISTS)
+    assert '(name another file)' in process.stderr    # not an option that the verb lacks
     with open(manifest, 'a') as file:
         file.write('{"id": "0000000000000000", "verb": "verify", "source": "/a"}\n')
     process = h5bridge('batch', 'run', manifest, '--ledger', tmp_path / 'l', code=support.DAMAGED)

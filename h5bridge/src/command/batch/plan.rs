@@ -59,7 +59,10 @@ pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         let quiet = Global { json: false, caller: None, program: Vec::new(), ..*global };
         return print(planned, None, &quiet, out);
     };
-    report::check_target(&target, false)?;
+    if target.symlink_metadata().is_ok() {
+        let message = format!("{}: the manifest exists already (name another file)", target.display());
+        return Err(Error::new(ErrorKind::Exists, message).into());
+    }
     let directory = target.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = |error: std::io::Error| Error::from(error).context(target.as_path());
     let mut builder = tempfile::Builder::new();
