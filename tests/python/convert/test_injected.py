@@ -119,3 +119,47 @@ def test_failing_calls(verb, sources, tmp_path, counts):
         check(verb, fault, sources, folder, counts)
         shutil.rmtree(folder)
     assert content(sources) == stood
+
+
+ANTENNA = os.path.join(DEMO, 'ANTENNA')
+# of a small table, which is in {from} in several forms
+SMALL = {
+    'to-hdf5': ('to-hdf5 %s {to}' % ANTENNA, 'a.h5'),
+    'to-hdf5 --hdf5 1.8': ('to-hdf5 %s {to} --hdf5 1.8' % ANTENNA, 'a.h5'),
+    'to-hdf5 --profile cloud': ('to-hdf5 %s {to} --profile cloud' % ANTENNA, 'a.h5'),
+    'to-hdf5 --restorable': ('to-hdf5 %s {to} --restorable' % ANTENNA, 'a.h5'),
+    'to-hdf5 of strings': ('to-hdf5 %s {to}' % os.path.join(support.TESTDATA, 'odd_strings', 'odd.tab'), 'a.h5'),
+    'finalize': ('finalize {from}/live.h5 {to}', 'a.h5'),
+    'pack multihdf5': ('pack %s {to} --single-file' % ANTENNA, 'a.mfh5'),
+    'pack hdf5': ('pack %s {to} --format hdf5' % ANTENNA, 'files.h5'),
+    'to-ms': ('to-ms {from}/small.h5 {to}', 'a.ms'),
+    'unpack': ('unpack {from}/small.mfh5 {to}', 'a.ms'),
+}
+
+
+@pytest.mark.parametrize('verb', SMALL)
+def test_every_failing_write(verb, tmp_path, counts):
+    """Each write of a small table fails once: also the last ones, when libhdf5 closes what it has in memory."""
+    words, name = SMALL[verb]
+    support.h5bridge('to-hdf5', ANTENNA, tmp_path / 'small.h5')
+    support.h5bridge('pack', ANTENNA, tmp_path / 'small.mfh5', '--single-file')
+    support.h5bridge('follow', ANTENNA, tmp_path / 'live.h5', '--idle', '100ms')
+    target, whole, log = tmp_path / 'out' / name, tmp_path / 'whole' / name, tmp_path / 'calls'
+    target.parent.mkdir()
+    whole.parent.mkdir()
+    support.h5bridge(*words.format(**{'from': tmp_path, 'to': whole}).split())
+    line = words.format(**{'from': tmp_path, 'to': target}).split()
+    for number in range(1, 1000):
+        fault = 'inject=pwrite64:error=EIO:when=%d' % number
+        process = subprocess.run([STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=pwrite64', '-e', fault, support.H5BRIDGE, *line],
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        with open(log, encoding='utf-8', errors='replace') as file:
+            injected = 'INJECTED' in file.read()
+        if not injected:
+            break
+        assert process.returncode in (support.FAILED, support.DONE), (number, process.returncode, process.stderr)
+        assert process.returncode == support.FAILED or is_whole(whole, target), (number, process.stderr)
+        counts['writes that failed'] += 1
+        for folder in (tmp_path / 'out').iterdir():
+            shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+    assert counts['writes that failed'] > 3
