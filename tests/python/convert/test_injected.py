@@ -163,3 +163,26 @@ def test_every_failing_write(verb, tmp_path, counts):
         for folder in (tmp_path / 'out').iterdir():
             shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
     assert counts['writes that failed'] > 3
+
+
+def test_following_goes_on_after_a_failing_write(tmp_path, counts):
+    """Each tenth write of `follow`, at night each: no live file, or one that repair and follow complete."""
+    whole, live, log = tmp_path / 'whole.h5', tmp_path / 'live.h5', tmp_path / 'calls'
+    follow = ['follow', '-q', ANTENNA, str(live), '--idle', '100ms']
+    support.h5bridge('follow', '-q', ANTENNA, whole, '--idle', '100ms')
+    for number in range(1, 1000, 1 if support.LONG else 10):
+        process = subprocess.run([STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=pwrite64', '-e', 'inject=pwrite64:error=EIO:when=%d' % number,
+                                  support.H5BRIDGE, *follow], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        with open(log, encoding='utf-8', errors='replace') as file:
+            injected = 'INJECTED' in file.read()
+        if not injected:
+            break
+        assert process.returncode == support.FAILED, (number, process.stderr)
+        if live.exists():
+            support.h5bridge('repair', live)
+            support.h5bridge(*follow)
+            support.h5bridge('verify', whole, live)
+            live.unlink()
+            counts['live files'] += 1
+        counts['writes that failed'] += 1
+    assert counts['writes that failed'] > counts['live files'] > 2
