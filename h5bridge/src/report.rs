@@ -115,6 +115,9 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
         ErrorKind::Usage => format!("`h5bridge help {verb}` shows the options"),
         ErrorKind::NotFound => "check the path; `h5bridge ls` and `h5bridge info` show what a source holds".to_owned(),
         ErrorKind::Exists => "name another target, or replace it with --overwrite".to_owned(),
+        ErrorKind::Locked if format!("{error:#}").contains("a writer has the file") => {
+            "a live file has one writer at a time: end that one first".to_owned()
+        }
         ErrorKind::Locked => "--lock-timeout SECONDS waits longer".to_owned(),
         _ => return None,
     })

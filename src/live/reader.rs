@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 use super::CellShapes;
 use super::layout::{self, ColumnLayout, Growing, TableLayout};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{Dataset, File, Group, Superblock};
+use crate::h5::{Dataset, File, Group, Superblock, retry_while_locked};
 use crate::io::FileSource;
 use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::suggest::instead;
@@ -95,14 +95,15 @@ impl Part {
 
 impl Reader {
     /// Opens a live file for reading: an HDF5 file that this program made to append rows to it. A
-    /// writer may have it open at the same time.
+    /// writer may have it open at the same time; one that is just opening it is waited for.
     ///
     /// # Errors
+    /// `Locked` if a program keeps HDF5's lock for 2 s, as those do that write without SWMR.
     /// `Unsupported` if no table in the HDF5 file has a number of committed rows, as those of live
     /// files have.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = File::open_live(path)?;
+        let file = retry_while_locked(|| File::open_live(path))?;
         let open = || -> Result<_> {
             let root = file.root()?;
             let tables = layout::read(&root)?;

@@ -29,6 +29,11 @@ EXAMPLES = os.path.join(os.path.dirname(H5BRIDGE), 'examples')
 # whether this is the night tier: more random cases, all of the corpus, and the tests that are marked `night`
 LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
+# strace, where it may trace
+STRACE = shutil.which('strace')
+if STRACE and subprocess.run([STRACE, '-o', '/dev/null', 'true'], capture_output=True).returncode != 0:
+    STRACE = None
+
 # What has to be read: an issue that adds a storage manager, a kind of table or a container adds it here. Columns of
 # other managers may be left out, with a warning that names the manager; when they are there, they have to be right.
 MANAGERS = {'StandardStMan', 'IncrementalStMan', 'StManAipsIO', 'MemoryStMan',

@@ -10,9 +10,7 @@ import pytest
 
 import support
 
-STRACE = shutil.which('strace')
-pytestmark = pytest.mark.skipif(
-    not STRACE or subprocess.run([STRACE, '-o', '/dev/null', 'true'], capture_output=True).returncode != 0, reason='strace is missing or may not trace')
+pytestmark = pytest.mark.skipif(not support.STRACE, reason='strace is missing or may not trace')
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 OTHER = os.path.join(support.TESTDATA, 'twospw', 'twospw.ms')
@@ -90,7 +88,7 @@ def check(verb, fault, sources, folder, counts):
     words = words.format(**{'from': sources, 'to': target}).split()
     calls, error = fault
     log = folder.parent / 'calls'
-    process = subprocess.run([STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=' + calls, '-e', 'inject=%s:%s' % fault, support.H5BRIDGE, *words],
+    process = subprocess.run([support.STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=' + calls, '-e', 'inject=%s:%s' % fault, support.H5BRIDGE, *words],
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     with open(log, encoding='utf-8', errors='replace') as file:
         counts['injected' if 'INJECTED' in file.read() else 'not reached'] += 1
@@ -151,7 +149,7 @@ def test_every_failing_write(verb, tmp_path, counts):
     line = words.format(**{'from': tmp_path, 'to': target}).split()
     for number in range(1, 1000):
         fault = 'inject=pwrite64:error=EIO:when=%d' % number
-        process = subprocess.run([STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=pwrite64', '-e', fault, support.H5BRIDGE, *line],
+        process = subprocess.run([support.STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=pwrite64', '-e', fault, support.H5BRIDGE, *line],
                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         with open(log, encoding='utf-8', errors='replace') as file:
             injected = 'INJECTED' in file.read()
@@ -171,7 +169,7 @@ def test_following_goes_on_after_a_failing_write(tmp_path, counts):
     follow = ['follow', '-q', ANTENNA, str(live), '--idle', '100ms']
     support.h5bridge('follow', '-q', ANTENNA, whole, '--idle', '100ms')
     for number in range(1, 1000, 1 if support.LONG else 10):
-        process = subprocess.run([STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=pwrite64', '-e', 'inject=pwrite64:error=EIO:when=%d' % number,
+        process = subprocess.run([support.STRACE, '-f', '-qq', '-o', str(log), '-e', 'trace=pwrite64', '-e', 'inject=pwrite64:error=EIO:when=%d' % number,
                                   support.H5BRIDGE, *follow], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         with open(log, encoding='utf-8', errors='replace') as file:
             injected = 'INJECTED' in file.read()
