@@ -44,7 +44,7 @@ t.close()
 ''' % STEP
 
 
-class Writer:
+class Telescope:
     """A casacore that appends rows."""
 
     def __init__(self, table, most=20_000):
@@ -90,7 +90,7 @@ def kill_soon(process, rng, most):
 def test_follow(tmp_path):
     table, live = tmp_path / 'live.tab', tmp_path / 'live.h5'
     seen = [0]
-    with Writer(table) as telescope:
+    with Telescope(table) as telescope:
         for seed in SEEDS:
             kill_soon(start_follow(table, live), random.Random(seed), 0.4)
             seen.append(check_live(live))
@@ -106,7 +106,7 @@ def test_two_followers(tmp_path):
     """One has the file, the other is refused; the next two go on with it."""
     table, live = tmp_path / 'live.tab', tmp_path / 'live.h5'
     counts, seen = collections.Counter(), [0]
-    with Writer(table) as telescope:
+    with Telescope(table) as telescope:
         for seed in SEEDS:
             rng = random.Random(seed)
             followers = [start_follow(table, live, '--lock-timeout', '5') for _ in range(2)]
@@ -136,7 +136,8 @@ def test_repair_beside_a_writer_and_beside_itself(tmp_path):
         out, errors = kill_soon(live, rng, 0.1)
         assert not errors
         told = [int(line.split()[0]) for line in out.split('\n')[:-1]] or [0]
-        repairs = [subprocess.Popen([support.H5BRIDGE, 'repair', path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        words = [support.H5BRIDGE, 'repair', path]
+        repairs = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
         _, errors = kill_soon(repairs[0], rng, 0.03)
         _, errors = repairs[1].communicate(timeout=60)
         # it may have found the first one at work
@@ -154,7 +155,7 @@ def test_casacore_that_holds_its_lock(seed, tmp_path):
     """What was on the disk is followed and converted, as casacore sees it, or refused in words."""
     table, live, out = tmp_path / 'live.tab', tmp_path / 'live.h5', tmp_path / 'out.h5'
     rng = random.Random(seed)
-    with Writer(table) as telescope:
+    with Telescope(table) as telescope:
         follow = start_follow(table, live)
         kill_soon(telescope.process, rng, 0.5)
     _, errors = follow.communicate(timeout=60)
