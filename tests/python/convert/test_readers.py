@@ -472,7 +472,8 @@ def test_old_many_columns(tmp_path):
     assert '4001' in process.stderr and '4000' in process.stderr
     support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--dry-run', '--exclude', 'C0')
     if support.LONG:
-        support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--exclude', 'C0')
+        # libhdf5 writes the list of a scale again for each dataset
+        support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--exclude', 'C0', timeout=1200)
         support.h5bridge('verify', tmp_path / 'x.h5')
 
 
