@@ -49,8 +49,7 @@ impl Node {
         Node { kind, ..self }
     }
 
-    /// Adds `unit` where none is, else converts to it, integers to floats; or fails as
-    /// `Unsupported`.
+    /// Adds a missing unit, or converts to `unit`, integers to floats; `Unsupported` if impossible.
     pub(super) fn adapted(self, unit: &Unit) -> Result<Node> {
         let factor = self.unit.factor(unit)?;
         if factor == 1.0 {
