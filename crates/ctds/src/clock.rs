@@ -11,7 +11,6 @@ pub struct Clock {
     set: Option<std::sync::Arc<Set>>,
 }
 
-/// Time for tests, which stands still until it is moved on.
 #[cfg(any(test, feature = "internals"))]
 #[derive(Debug)]
 struct Set {

@@ -206,7 +206,6 @@ struct Inner {
     source: Option<Arc<dyn StdError + Send + Sync>>,
     /// The data are in another file, which is not opened.
     elsewhere: bool,
-    /// See [`Error::refused`].
     refused: bool,
 }
 
@@ -365,12 +364,10 @@ pub fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Characters of one part of a printed error (a context, or the sentence); the middle of a longer
-/// one becomes `…`.
+/// Characters of a printed context or sentence; the middle of a longer one becomes `…`.
 const MAX_CHARACTERS: usize = 500;
 
-/// One line of a message: names from damaged files may be of any length, with line ends and
-/// terminal commands.
+/// Names from damaged files may be of any length, with line ends and terminal commands.
 fn one_line(text: String) -> String {
     let count = text.chars().count();
     if count <= MAX_CHARACTERS && !text.chars().any(char::is_control) {
@@ -404,8 +401,7 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// Skips a cause whose text is already the end of the message, so that a printed chain does not
-    /// repeat itself.
+    /// Skips a cause whose text ends the message already, so that a printed chain has it once.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
         while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
@@ -416,9 +412,8 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// `NotFound` is a missing file, a path through a file, too many symbolic links, or a name that
-    /// no file can have, because names come from files that may be damaged. A full disk or quota is
-    /// `NoSpace`, an existing target `Exists`, else `Io`.
+    /// `NotFound` also for a path through a file, too many symbolic links, or a name that no file
+    /// can have, as damaged files contain. A full disk or quota is `NoSpace`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {

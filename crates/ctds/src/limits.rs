@@ -8,22 +8,19 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Bytes in memory of a cell or block of cells of which the file stores too few bytes, such as
-/// zeros never written.
+/// Bytes in memory of cells of which the file stores fewer, such as zeros never written.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
 /// Bytes of a file of metadata (`table.dat`, `table.info`) that is read whole.
 const WHOLE_FILE_BYTES: u64 = 1 << 30;
 
-/// Rows that one conversion, comparison or digest reads; a table can claim any number in a few
-/// bytes.
+/// Rows of one conversion, comparison or digest; a table can claim any number in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
 /// Rows from which a condition (`where`) or a range of rows can select.
 const MAX_SELECTED_ROWS: u64 = 1 << 33;
 
-/// Tables that opening one may open: parts of a concatenated table, tables to which columns are
-/// forwarded.
+/// Tables that opening one may open: parts of a concatenation, targets of forwarded columns.
 const MAX_TABLES: usize = 1 << 14;
 
 /// Deepest nesting of records, subtables and groups. In JSON a record takes three levels, and the

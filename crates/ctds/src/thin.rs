@@ -131,8 +131,7 @@ pub fn check(directory: &Path, check: fn(&Record, &Path) -> Result<()>) -> Resul
     Ok(record)
 }
 
-/// At most [`MAX_BYTES`]: a longer file is cut off, which makes it invalid. `None` if it is
-/// missing.
+/// At most [`MAX_BYTES`]: a cut record is invalid. `None` if the file is missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

@@ -233,7 +233,6 @@ impl Encoder {
     }
 }
 
-/// Type code of a field in `RecordDesc`; fails for a type that records cannot hold.
 fn record_code(data_type: DataType) -> Result<i32> {
     match data_type {
         DataType::UShort | DataType::Record => {
@@ -243,8 +242,7 @@ fn record_code(data_type: DataType) -> Result<i32> {
     }
 }
 
-/// Object name of an array in a record, such as `Array<float>`, the names of casacore before 2000.
-/// formats/table.md 1.3.
+/// Object name such as `Array<float>`, of casacore before 2000. formats/table.md 1.3.
 fn array_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::UChar => "Array<uChar>",

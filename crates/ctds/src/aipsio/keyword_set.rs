@@ -7,8 +7,7 @@ use super::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Types of keyword values in stored order: all values of the first type, then all of the second,
-/// and so on.
+/// Stored order: all values of the first type, then all of the second, and so on.
 const TYPES: [DataType; 8] = [
     DataType::Bool,
     DataType::Int,

@@ -155,8 +155,7 @@ impl<'a> Decoder<'a> {
         end.saturating_sub(self.position)
     }
 
-    /// Checks, before memory is allocated, that `count` items of at least `bytes` bytes each fit
-    /// into the innermost object.
+    /// Checks, before allocation, that the innermost object holds `count` items of `bytes` bytes.
     fn check_count(&self, field: &str, count: u64, bytes: u64) -> Result<()> {
         let remaining = self.remaining();
         match count.checked_mul(bytes) {
@@ -165,8 +164,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes; fails if the innermost object ends earlier. For short fields
-    /// only: all bytes are in memory at once.
+    /// Fails if the innermost object ends earlier. Short fields only: all bytes are in memory.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -289,8 +287,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes a `Block` of numbers of `N` bytes each, 1024 at a time: the bucket index of a
-    /// storage manager may have a million.
+    /// Decodes 1024 numbers at a time: the bucket index of a storage manager may have a million.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;

@@ -8,7 +8,6 @@ use crate::limits;
 use crate::value::TABLE_CODE;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Type code of a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
 /// Names and types of the fields of a record (the AipsIO object `RecordDesc`).

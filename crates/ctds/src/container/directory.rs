@@ -11,7 +11,6 @@ use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
-    /// Whether the system is asked to begin writing a file to the disk before all of it is written.
     write_behind: bool,
 }
 
@@ -29,8 +28,7 @@ impl Directory {
 }
 
 impl Directory {
-    /// Sorted names of the subdirectories or of the regular files, symbolic links followed; names
-    /// that are not UTF-8 are skipped.
+    /// Sorted; follows symbolic links, skips names that are not UTF-8.
     fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {

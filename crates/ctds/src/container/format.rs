@@ -7,8 +7,7 @@ use super::{Announced, Container, ContainerMut, Damage, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Answers a question about the container in the file `name` of the directory or container
-/// `inside`, or opens it.
+/// Answers a question about the container in the file `name` of `inside`, or opens it.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
 /// Creates an empty container as the file `path`, in place of an existing one.
@@ -36,9 +35,7 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
-/// Function of a container format that creates a container in the file `path` for `files`, whose
-/// names and lengths are announced before the first is written. The caller then writes exactly
-/// these files, in their order.
+/// Creates a container for `files`, which the caller then writes exactly and in their order.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
 /// A damaged container, opened as far as it can be read, and the error that describes its defects.

@@ -50,10 +50,7 @@ impl fmt::Display for HashKind {
 impl FromStr for HashKind {
     type Err = Error;
 
-    /// Finds a kind by its [`name`](Self::name).
-    ///
-    /// # Errors
-    /// `Usage` if no kind has this name.
+    /// Finds a kind by its [`name`](Self::name); `Usage` if no kind has it.
     fn from_str(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
         found.ok_or_else(|| Error::usage(format!("{name:?} is not a hash; expected blake3 or sha256")))

@@ -51,7 +51,6 @@ pub struct Outermost<'a> {
     pub name: &'a str,
     pub format: &'static Format,
     below: &'a Path,
-    /// Formats recognised inside.
     formats: Formats,
 }
 
@@ -124,8 +123,7 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens a damaged container as far as it can be read, with the error that describes the
-    /// damage.
+    /// Opens a damaged container as far as it can be read; the error describes the damage.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {
@@ -137,8 +135,7 @@ impl Outermost<'_> {
     }
 }
 
-/// Opens a nested container, or a virtual file that is one; `None` for other virtual files,
-/// `NotFound` for neither.
+/// `None` for a virtual file that is not a container, `NotFound` for an unknown name.
 fn enter(container: &dyn Container, name: &str, formats: Formats) -> Result<Option<Arc<dyn Container>>> {
     match container.enter(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => match recognise(container, name, formats) {

@@ -8,15 +8,13 @@ use crate::io::Asked;
 use crate::sync::LockUnpoisoned;
 use crate::value::Values;
 
-/// Key of a cached chunk: number of the grid (chunked array) among those that share the cache, and
-/// linear number of the chunk in the grid.
+/// Number of the grid among those that share the cache, and linear number of the chunk in it.
 pub(super) type ChunkKey = (u64, u64);
 
 /// A cache of the decoded chunks used last, up to a number of bytes.
 #[derive(Debug)]
 pub struct ChunkCache {
-    /// Largest number of bytes of decoded chunks that the cache keeps; elements without a fixed
-    /// size (strings) are counted as one byte each.
+    /// Limit for decoded chunks; an element without a fixed size (a string) counts as one byte.
     capacity_bytes: usize,
     inner: Mutex<Inner>,
 }
@@ -24,22 +22,18 @@ pub struct ChunkCache {
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
-    /// Counts of reads of parts of chunks that are not cached, to decide when to read and cache a
-    /// whole chunk.
+    /// Reads of parts of chunks that are not cached.
     asked: Asked<ChunkKey>,
-    /// The cached chunks, each with the logical time (a count of accesses) of its last use.
+    /// Each chunk has the logical time of its last use.
     chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
-    /// The keys of the cached chunks by the logical time of their last use, to find the one unused
-    /// for longest.
+    /// Chunks by their last use, to find the one unused for longest.
     used: BTreeMap<u64, ChunkKey>,
-    /// Logical time of the cache: a count of accesses, without repeated ones to the chunk that was
-    /// used last.
+    /// Logical time: accesses so far, without repeated ones to the chunk used last.
     time: u64,
 }
 
 impl Inner {
-    /// Returns the chunk `key` and marks it as the most recently used one; `None` if it is not
-    /// cached.
+    /// Marks the chunk as the most recently used one.
     fn find(&mut self, key: ChunkKey) -> Option<Arc<Values>> {
         let (last, values) = self.chunks.get_mut(&key)?;
         if *last != self.time {
@@ -62,7 +56,6 @@ impl Inner {
         }
     }
 
-    /// Removes the cached chunk that was not used for the longest time.
     fn remove_oldest(&mut self) {
         let oldest = self.used.pop_first().and_then(|(_, key)| self.chunks.remove(&key));
         self.bytes -= oldest.map_or(0, |(_, values)| bytes(&values));

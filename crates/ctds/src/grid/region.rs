@@ -6,11 +6,9 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// A part of a chunk may be read without the rest of the chunk if the chunk has at least this many
-/// times the elements of the part.
+/// A part is read alone if its chunk has at least this many times the elements of the part.
 const SMALL_PART: u64 = 8;
-/// Largest number of contiguous runs of elements that are read from a chunk without the rest of the
-/// chunk; for more runs, the whole chunk is read.
+/// Largest number of contiguous runs that are read alone; for more, the whole chunk is read.
 const FEW_RUNS: usize = 8;
 
 /// Reads the elements of `region`, a box that must lie within the array, and appends them to `out`,
@@ -50,10 +48,8 @@ pub fn read_region(
     })
 }
 
-/// Reads the elements that chunk `number` (from 0, first axis fastest) and a region of shape
-/// `region` have in common into `out`, without the rest of the chunk. The region begins at the
-/// element of `out` with index `base`. Returns `false` if that needs too many reads, or the storage
-/// does not allow it.
+/// Reads the common elements of chunk `number` (first axis fastest) and a region of shape `region`,
+/// which begins at index `base` of `out`. `false` for too many reads, or if storage forbids it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,
@@ -92,9 +88,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Number of the first element that the chunk and the region have in common, among the elements
-    /// of the chunk: from 0, first axis fastest. `chunk` is the shape of the chunk that this part
-    /// belongs to.
+    /// First common element, as a number in the chunk of shape `chunk`, first axis fastest.
     fn first_element(&self, chunk: &Shape) -> u64 {
         steps(chunk, &self.in_chunk).1 as u64
     }
@@ -184,19 +178,14 @@ pub fn copy_elements<T: Clone>(
     });
 }
 
-/// The contiguous runs of elements along one axis of a box that is copied between two arrays; the
-/// runs are at equal distances in each of the arrays.
+/// Runs along one axis of a copied box, contiguous and at equal distances in both arrays.
 struct Row {
     source: usize,
     target: usize,
-    /// Number of elements in the source array from the start of a contiguous run of the copied box
-    /// to the start of the next run.
+    /// Elements from the start of a run to that of the next, in the source.
     from_step: usize,
     to_step: usize,
-    /// Number of runs that are copied from one array to another: elements that are contiguous in
-    /// both.
     runs: usize,
-    /// Number of elements in each contiguous run that is copied.
     elements: usize,
 }
 
@@ -207,8 +196,7 @@ impl Row {
         }
     }
 
-    /// Copies this row of runs, each of `N` elements that are contiguous in `from` and in `to`. `N`
-    /// is a constant, so that short runs are copied without a function call for each.
+    /// Copies runs of `N` elements: a constant, so that short runs do not need a function call.
     fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
         if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
             let from = from[self.source..].chunks(from_step.get());
@@ -290,9 +278,7 @@ fn for_each_row(
     }
 }
 
-/// Distances in elements between neighbours along each axis of an array of this shape, and the
-/// number (from 0) of the element with the index `start`. `shape`, `start`, the distances and the
-/// number have the first axis fastest.
+/// Distances in elements along each axis, and number of the element `start`; first axis fastest.
 fn steps(shape: &[u64], start: &[u64]) -> (Vec<usize>, usize) {
     let (mut step, mut first) = (1, 0);
     let mut steps = Vec::with_capacity(shape.len());

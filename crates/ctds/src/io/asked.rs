@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 
 /// Blocks for which requests are counted; a further one replaces the oldest.
 const REMEMBERED: usize = 32;
-/// A block is worth reading after `len / FOR_EACH` parts of it; `len` is in bytes of a page, in
-/// elements of a chunk.
+/// A block is read after `len / FOR_EACH` parts; `len`: bytes of a page, elements of a chunk.
 const FOR_EACH: u64 = 1 << 10;
 /// A block is worth reading after this many consecutive requests near each other.
 const MANY_NEAR: u32 = 3;
@@ -24,8 +23,7 @@ struct Entry<K> {
     /// Start of the part that was requested last.
     at: u64,
     asks: u32,
-    /// Latest consecutive requests that were near each other; 1 if the last was far from the one
-    /// before.
+    /// Latest consecutive near requests; 1 if the last was far from the one before.
     near: u32,
 }
 

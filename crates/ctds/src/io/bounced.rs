@@ -17,21 +17,16 @@ const PAGE: usize = 4096;
 const SLOW: std::ops::Range<usize> = 1..32;
 /// Smaller reads go straight into the caller's memory.
 const LARGE: usize = 16 << 10;
-/// Bytes read into the buffer at a time, and copied on while they are in the cache of the
-/// processor.
+/// Bytes read at a time, and copied on while they are in the processor's cache.
 const PIECE: usize = 64 << 10;
-/// Bytes per call of `memcpy`. For more, the C library may use `rep movsb`, the instruction that is
-/// slow here.
+/// Bytes per call of `memcpy`: for more, the C library may use the slow `rep movsb`.
 const COPIED: usize = 1024;
 
 thread_local! {
     static BETWEEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Fills `out` straight, or through a buffer where the system would be slow to copy to its address.
-///
-/// # Errors
-/// `UnexpectedEof` if the file ends before; those of reading.
+/// `UnexpectedEof` if the file ends before `out` is full; errors of reading.
 pub(super) fn read(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
     if out.len() < LARGE || !is_slow(offset, out) {
         return file.read_exact_at(out, offset);
@@ -53,8 +48,7 @@ pub(super) fn read(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
     })
 }
 
-/// Whether the address of `out`, within a page, is a little higher than that of the bytes in the
-/// page cache.
+/// Whether `out` is, within a page, a little higher than its bytes in the page cache.
 fn is_slow(offset: u64, out: &[u8]) -> bool {
     SLOW.contains(&(out.as_ptr().addr().wrapping_sub(offset as usize) % PAGE))
 }

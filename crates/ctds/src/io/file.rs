@@ -15,9 +15,8 @@ use crate::sync::LockUnpoisoned;
 
 /// Growth from which disk space is reserved in advance.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Bytes of one system call. Larger writes are not faster, and make the page cache use larger
-/// pages, which can take five times as long if a virtual machine has to request memory from its
-/// host.
+/// Bytes of one system call: larger writes are not faster, and make larger pages of the page cache,
+/// which can take five times as long if a virtual machine has to request memory from its host.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// A file of the operating system, opened for reading.
@@ -71,7 +70,6 @@ impl ReadAt for File {
 #[derive(Debug)]
 pub struct FileTarget {
     file: File,
-    /// Bytes to be written back early, if wanted.
     behind: Option<Mutex<WriteBehind>>,
 }
 

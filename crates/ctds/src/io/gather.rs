@@ -62,7 +62,6 @@ impl<'a> Gather<'a> {
         self.flush().is_some() && self.rest.is_empty()
     }
 
-    /// Splits off the next `len` bytes.
     fn next(&mut self, len: usize) -> Option<&'a mut [u8]> {
         let (now, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(len)?;
         self.rest = rest;

@@ -20,7 +20,6 @@ use crate::sync::LockUnpoisoned;
 const LOCK_FILE: &str = "table.lock";
 
 static KEEPS: AtomicBool = AtomicBool::new(false);
-/// Kept descriptors that are not in use.
 static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]

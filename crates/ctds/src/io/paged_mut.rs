@@ -118,8 +118,7 @@ impl PageCache {
         Ok(&mut self.pages[last])
     }
 
-    /// A buffer for another page: a new one, or that of the least recently used page, written first
-    /// if it was changed.
+    /// A new buffer, or that of the least recently used page, which is written first if changed.
     fn evict(&mut self, file: &dyn WriteAt) -> Result<Vec<u8>> {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);

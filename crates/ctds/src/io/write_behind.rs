@@ -15,8 +15,7 @@ const LEAST_BYTES: u64 = 256 << 10;
 /// The page cache writes whole pages; the last one may get more bytes soon.
 const PAGE_BYTES: u64 = 4096;
 
-/// Bytes for which the system was not asked yet. Small writes here and there are forgotten: the
-/// system writes them when the file is made durable.
+/// Bytes not asked for yet. Small scattered writes are forgotten: a sync writes them.
 #[derive(Debug, Default)]
 pub(super) struct WriteBehind {
     waiting: Range<u64>,

@@ -30,11 +30,9 @@ use portable as system;
 pub use lock::{LockHolder, LockKind, WHOLE_FILE, conflicting_lock, has_no_locks, try_lock, unlock};
 pub use rename::Renamed;
 
-/// Whether the portable paths are forced.
 static IS_PORTABLE: LazyLock<bool> =
     LazyLock::new(|| std::env::var_os("H5BRIDGE_PORTABLE").is_some_and(|value| !value.is_empty()));
 
-/// Calls a function of this system, or its portable path if that is forced.
 macro_rules! call {
     ($function:ident($($argument:expr),*)) => {
         if *IS_PORTABLE { portable::$function($($argument),*) } else { system::$function($($argument),*) }

@@ -241,8 +241,7 @@ impl ColumnDesc {
         Ok(())
     }
 
-    /// As stored: `ScalarColumnDesc<Int `, with the element type padded to 8 characters and without
-    /// a closing bracket.
+    /// `ScalarColumnDesc<Int `: element type padded to 8 characters, without closing bracket.
     fn class(&self) -> Result<String> {
         let element = match self.data_type {
             DataType::Bool => "Bool",

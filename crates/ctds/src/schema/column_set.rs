@@ -135,8 +135,7 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Version 2 if each data manager has files of its own and the rows fit in a signed 32-bit
-    /// integer, else version 3.
+    /// Version 2 if each manager has its own files and `rows` fit in an i32, else version 3.
     pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
         let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });
@@ -147,7 +146,6 @@ impl ColumnSet {
         }
     }
 
-    /// Version 2 if that can hold it, else version 3.
     pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
         Self::encode_head(e, rows, self.storage, self.block_bytes);
         e.u32(self.counter);
@@ -166,8 +164,7 @@ impl ColumnSet {
 }
 
 impl ColumnBinding {
-    /// Reads the entry of one column in the column set; keywords of the column, which only version
-    /// 1 of an entry has, are added to `keywords`.
+    /// Column keywords of an entry of version 1 are added to `keywords`.
     ///
     /// | field         | type          | present                      |
     /// |---------------|---------------|------------------------------|

@@ -18,8 +18,7 @@ use crate::value::{Record, Value, Values};
 /// Mostly unused.
 const HEADER_BYTES: u64 = 512;
 
-/// The buckets of a StandardStMan or IncrementalStMan file that is read; offsets are bytes of the
-/// file.
+/// Offsets are bytes of the file.
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
@@ -28,7 +27,6 @@ pub(super) struct Buckets<F = Paged> {
 }
 
 impl Buckets {
-    /// Checks that `file` holds `count` buckets.
     pub(super) fn new(file: Arc<dyn ReadAt>, bucket_bytes: u32, count: u32) -> Result<Self> {
         let buckets = Buckets { file: Paged::new(file)?, bucket_bytes, count };
         let len = buckets.file.len()?;
@@ -48,8 +46,7 @@ impl<F> Buckets<F> {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }
 
-    /// Fails for a bucket beyond the end of the file; the error names `what`, the part of the table
-    /// that is stored there.
+    /// Fails for a bucket beyond the end of the file; the error names its content `what`.
     pub(super) fn offset(&self, bucket: u32, what: impl std::fmt::Display) -> Result<u64> {
         if bucket >= self.count {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
@@ -86,10 +83,7 @@ impl BucketsMut {
         HEADER_BYTES + u64::from(bucket) * u64::from(self.bytes())
     }
 
-    /// Allocates a bucket of zeros, a free one or else a new one at the end.
-    ///
-    /// # Errors
-    /// `Limit` if there are as many as 31 bits count.
+    /// Returns a zeroed bucket, a free one or a new one at the end; `Limit` beyond 31 bits.
     pub(super) fn take(&mut self) -> Result<u32> {
         if let Some(bucket) = self.first_free {
             let offset = self.offset(bucket);

@@ -8,7 +8,6 @@ use crate::error::{Error, Result, ResultExt};
 use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
-    /// Error of writing values that do not fit the column; `message` says in which way.
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
         Error::usage(message).context(format!("column {}, row {row}", self.name))
     }
@@ -22,8 +21,7 @@ impl ColumnSpec {
         Ok(())
     }
 
-    /// Checks that `values` fit `region` of a cell of `shape`, and returns it; `None` is an
-    /// undefined cell, an error.
+    /// Returns `region` of a cell if `values` fit; `None` is an undefined cell, an error.
     pub(super) fn check_part(
         &self,
         row: u64,
@@ -58,8 +56,7 @@ impl ColumnSpec {
         }
     }
 
-    /// Checks the total number of `elements` in `cells` cells of `shape`; the error names `row`,
-    /// the first of them.
+    /// `elements` is the total of `cells` cells of `shape`; the error names the first, `row`.
     pub(super) fn check_count(&self, row: u64, cells: u64, shape: &Shape, elements: usize) -> Result<()> {
         if shape.elements()?.checked_mul(cells) == Some(elements as u64) {
             return Ok(());

@@ -144,7 +144,6 @@ struct Made {
     info: Vec<u8>,
 }
 
-/// Each cell is written by itself or many at once.
 fn make(kind: &Kind, sample: &Sample, order: ByteOrder, rows: u64, at_once: bool) -> Made {
     let files = Arc::new(Memory::default());
     let args = create_args(&files, order, &sample.columns, &sample.parameters);
@@ -320,7 +319,6 @@ fn copy_of(files: &Memory) -> Memory {
     copy
 }
 
-/// Every manager refuses calls that make no sense, also through wrappers, with its place.
 #[test]
 fn wrong_calls_are_refused() {
     for (kind, sample) in written() {

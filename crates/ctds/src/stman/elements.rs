@@ -10,8 +10,7 @@ use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_by
 /// Bytes converted at a time, so that a large cell is in memory only once.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The place of elements in a file: element `i` is `first + i` elements (for Bools: bits) after
-/// byte `offset`.
+/// Element `i` is `first + i` elements (for Bools: bits) after byte `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a> {
     pub(super) file: &'a dyn ReadAt,
@@ -29,10 +28,7 @@ pub(super) fn element_bits(data_type: DataType) -> u64 {
 }
 
 impl Elements<'_> {
-    /// Appends `count` elements to `out`.
-    ///
-    /// # Errors
-    /// `Format`, before anything is allocated, if the file does not hold them.
+    /// `Format`, before anything is allocated, if the file does not hold `count` elements.
     pub(super) fn read(&self, count: u64, out: &mut Values) -> Result<()> {
         self.check_backed(count, out.data_type())?;
         for_each_type!(out, v => v.reserve(count as usize));
@@ -59,8 +55,7 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it. All elements whose index on the last axis is
-    /// within the region are read.
+    /// Appends the array or `region`, but reads all elements whose last index is within the region.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;
@@ -98,7 +93,6 @@ impl Elements<'_> {
     }
 }
 
-/// The same as [`Elements`], in a file that is being written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementsMut<'a> {
     pub(super) file: &'a PagedMut,

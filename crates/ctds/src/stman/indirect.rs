@@ -16,8 +16,6 @@ use crate::value::{BString, DataType, Region, Shape, Values};
 /// No array starts earlier.
 const HEADER_BYTES: u64 = 16;
 
-/// An indirect array file `table.f<n>i`; arrays are found by their byte offsets.
-///
 /// | field | type | meaning |
 /// |---------|------|---------------------------------------------------------------|
 /// | version | u32 | 0 or 1 |
@@ -33,8 +31,6 @@ pub(super) struct Arrays<F = Paged> {
     place: Context,
 }
 
-/// Header of an array, before its elements.
-///
 /// | field | type | present |
 /// |------------|--------------|-----------|
 /// | references | u32 | version 1 |
@@ -74,8 +70,7 @@ impl Arrays {
 }
 
 impl<F: ReadAt> Arrays<F> {
-    /// Shape, fastest axis first. An array without axes, which has no elements in casacore, gets a
-    /// single axis of 0.
+    /// Fastest axis first. An array without axes, in casacore empty, gets a single axis of 0.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -93,8 +88,7 @@ impl<F: ReadAt> Arrays<F> {
         read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
-    /// Calls `each` with the byte range of the elements of the array at `offset`, the cell of
-    /// `row`.
+    /// Calls `each` with the byte range of the array's elements, the cell of `row`.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -166,8 +160,7 @@ impl<F: ReadAt> Arrays<F> {
     }
 }
 
-/// An indirect array file that is being written. Abandoned arrays stay in the file, as casacore
-/// leaves them.
+/// Abandoned arrays stay in the file, as casacore leaves them.
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,
@@ -190,10 +183,7 @@ impl ArraysMut {
         Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
     }
 
-    /// Adds an array of zeros, `false`s or empty strings; its offset is never 0.
-    ///
-    /// # Errors
-    /// `Limit` for extents beyond 31 bits, which the format cannot store.
+    /// Adds zeros, `false`s or empty strings at an offset above 0; `Limit` beyond 31 bits.
     pub(super) fn add(&mut self, data_type: DataType, shape: &Shape) -> Result<i64> {
         let order = self.arrays.order;
         let mut head = Vec::with_capacity(32);
@@ -233,7 +223,6 @@ impl ArraysMut {
         self.arrays.read(offset, None, out)
     }
 
-    /// Overwrites the whole array with the elements `range` of `values`.
     pub(super) fn write(&mut self, offset: i64, values: &Values, range: Range<usize>) -> Result<()> {
         let record = self.record(offset)?;
         self.check(offset, &record.shape, range.len())?;

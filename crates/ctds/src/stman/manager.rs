@@ -19,12 +19,10 @@ type Create = fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>;
 
 /// A type of storage manager or engine that this crate knows.
 pub struct Kind {
-    /// As in `table.dat`, without template arguments: `ScaledArrayEngine` also stands for
-    /// `ScaledArrayEngine<double ,Int >`.
+    /// Names in `table.dat`, without template arguments: `ScaledArrayEngine`.
     pub(super) names: &'static [&'static str],
     /// Whether casacore may put the files into a container (MultiFile or MultiHDF5).
     pub(super) packable: bool,
-    /// Whether cells are in hypercubes of tiles, which can be written tile by tile.
     pub(super) tiled: bool,
     /// `None` for a manager that stores cells.
     pub(super) engine: Option<EngineKeywords>,
@@ -47,7 +45,6 @@ impl Kind {
         Kind { names, packable: false, tiled: false, engine: None, open, create: None }
     }
 
-    /// An engine with parameters in keywords that begin with one of `prefixes`.
     pub(super) const fn engine(
         names: &'static [&'static str],
         prefixes: &'static [&'static str],

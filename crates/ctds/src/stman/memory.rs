@@ -10,7 +10,6 @@ use crate::value::{Region, Shape, Values};
 
 pub(super) static KIND: Kind = Kind::new(&["MemoryStMan"], open);
 
-/// A MemoryStMan has no files and nothing in `table.dat`: it consists of its columns.
 #[derive(Debug)]
 struct Memory {
     name: BString,
@@ -36,7 +35,6 @@ impl Manager for Memory {
 }
 
 impl ColumnCells for MemoryColumn {
-    /// Scalars and arrays of fixed shape are defined and read as zeros; other arrays are undefined.
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(self.0.shape.clone())
     }

@@ -73,7 +73,6 @@ fn shape() -> impl Strategy<Value = Shape> {
     vec(prop_oneof![5 => 1..6u64, 1 => Just(0)], 1..=3).prop_map(Shape::from_iter)
 }
 
-/// A column without its name.
 fn spec() -> impl Strategy<Value = ColumnSpec> {
     let storage = prop_oneof![
         2 => Just(Some(Storage::Scalar)),
@@ -104,7 +103,6 @@ enum Edit {
     Write(Write),
 }
 
-/// A few cells of a column: whole or in part, with another shape or the one they have.
 #[derive(Debug, Clone)]
 struct Write {
     column: Index,
@@ -180,8 +178,7 @@ fn zeros(data_type: DataType, shape: &Shape) -> (Shape, Values) {
     (shape.clone(), values)
 }
 
-/// Makes managers, each with one of `parameters`, edits them at random, and compares the cells read
-/// with those written.
+/// Makes managers, each with one of `parameters`, and compares the cells read with those written.
 pub(super) fn random_edits(kind: &'static Kind, managers: u32, parameters: &[&[(&'static str, i32)]]) {
     let orders = select(&[ByteOrder::Big, ByteOrder::Little][..]);
     let parameters: Vec<Vec<(&'static str, i32)>> = parameters.iter().map(|set| set.to_vec()).collect();

@@ -81,8 +81,7 @@ pub(super) fn create_args<'a>(
     }
 }
 
-/// Every damaged form of `good`, which must work, ends soon: well, or with a one-line error that
-/// damage leads to.
+/// Every damaged form of `good` ends soon: well, or with a one-line error that damage leads to.
 #[track_caller]
 pub(super) fn damage(good: &[u8], read: impl Fn(Vec<u8>) -> Result<()>) {
     read(good.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", Location::caller()));

@@ -40,8 +40,7 @@ pub struct Column<'a> {
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column by its number; without its data manager, reading cells fails with the error of
-    /// opening that.
+    /// Without the column's manager, reading cells fails with the error of opening that.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }

@@ -65,8 +65,7 @@ fn all_ways_to_read_agree() {
     }
 }
 
-/// Asks for shapes in each way, and reads a part of each cell. `all` are the elements of all
-/// defined cells.
+/// Reads shapes in each way, and parts of cells; `all`: the elements of all defined cells.
 fn shapes_and_parts_agree(cells: &dyn ColumnCells, rows: u64, all: &Values, place: &str) {
     let shapes = cells.shapes(0..rows).unwrap();
     assert_eq!(shapes.len() as u64, rows, "{place}");
@@ -109,8 +108,7 @@ fn hypercubes_cover_rows(cells: &dyn ColumnCells, rows: u64, place: &str) {
     assert!((end..rows).all(is_undefined), "{place}: rows from {end} on");
 }
 
-/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how
-/// many, and how many as plain numbers. `all` are the elements of all defined cells.
+/// Counts stretches of rows with one shape, and those read as plain numbers, whole and in part.
 fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &str) -> (usize, usize) {
     const MAX_STRETCHES: usize = 16;
     let shapes: Vec<_> = (0..rows).map(|row| cells.cell_shape(row).unwrap()).collect();

@@ -246,8 +246,7 @@ impl NewTable {
         TableWriter::new(path.to_owned(), Arc::new(files), self, managers).context(place)
     }
 
-    /// Each manager with the numbers of its columns, as declared. Columns bound to none get an
-    /// additional StandardStMan.
+    /// Managers with the numbers of their columns; unbound columns get an additional StandardStMan.
     fn bindings(&self) -> Result<Vec<(ManagerSpec, Vec<usize>)>> {
         for (number, column) in self.columns.iter().enumerate() {
             check_column(column, &self.columns[..number])?;

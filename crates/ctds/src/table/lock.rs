@@ -66,8 +66,7 @@ pub struct OpenOptions {
 }
 
 impl Default for OpenOptions {
-    /// Waits up to a minute for a lock; refuses other files in which a native HDF5 file keeps
-    /// objects or array elements.
+    /// Waits up to a minute for a lock; refuses other files with parts of a native HDF5 file.
     fn default() -> Self {
         OpenOptions { locking: Locking::default(), follow_external: false, formats: Formats::OWN }
     }
@@ -123,7 +122,6 @@ pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     }
 }
 
-/// Whether another program holds the write lock.
 pub(super) fn is_written(file: &File) -> Result<bool> {
     Ok(conflicting_lock(file, LockKind::Read, DATA_BYTE)?.is_some())
 }
@@ -157,7 +155,6 @@ pub(super) fn leave(file: &File) -> Result<()> {
     Ok(unlock(file, IN_USE_BYTE)?)
 }
 
-/// Whether another program has the table open, by the lock on byte 1.
 pub(super) fn is_in_use(file: &File) -> Result<bool> {
     Ok(conflicting_lock(file, LockKind::Write, IN_USE_BYTE)?.is_some())
 }

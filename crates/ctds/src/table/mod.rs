@@ -68,8 +68,7 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// Table names in keywords are relative to this path: of the table, or of the one that a view
-    /// has its keywords from.
+    /// Table names in keywords are relative to this path; a view has that of its keywords' table.
     base: PathBuf,
     kind: TableKind,
     /// Keywords of a concatenation whose subtables are concatenated as well.
@@ -84,8 +83,7 @@ pub struct Table {
     /// Index of each column's manager, and of the column in the manager.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
-    /// Container or directory with the managers' files; those that casacore does not pack are in
-    /// the table's directory.
+    /// Holds the managers' files; those that casacore does not pack are in the table's directory.
     storage: Option<Arc<dyn Container>>,
     /// Directory of the table, which may be in a container; `None` of a view.
     home: Option<Arc<dyn Container>>,
@@ -402,7 +400,6 @@ impl Table {
     }
 }
 
-/// A data manager of another table, whose read lock is held as long as the manager is used.
 #[derive(Debug)]
 struct Locked {
     manager: Arc<dyn Manager>,

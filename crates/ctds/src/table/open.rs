@@ -29,7 +29,6 @@ pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     open_last(path, &chain)
 }
 
-/// Opens the table at `path`, the last one of `chain`.
 fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     open_at(path, chain).map_err(|error| error.context(Context::path(path)))
 }
@@ -189,7 +188,6 @@ fn names_in(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> 
     names
 }
 
-/// Empty if `directory` is not a table.
 fn subtables(directory: &Path) -> Vec<String> {
     if is_table(directory) { names_in(directory, is_table) } else { Vec::new() }
 }
@@ -201,8 +199,7 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
     }
 }
 
-/// Rows that the last writer recorded in `table.lock`, which may be newer than `table.dat`;
-/// casacore ignores 0.
+/// Recorded by the last writer, maybe after `table.dat` was written; casacore ignores 0.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
         Some(lock) => {

@@ -12,8 +12,7 @@ use crate::limits;
 /// links resolved.
 pub type Admits<'a> = &'a dyn Fn(&Path) -> bool;
 
-/// Fails with `Unsupported`, an error that leads elsewhere, unless `admits` allows the table, which
-/// another one names `name`.
+/// Fails with `Unsupported`, an error that leads elsewhere, unless `admits` allows the table.
 pub(super) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Result<()> {
     // a table in a container has no place of its own
     let place = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).unwrap_or_else(|| path.to_owned());
@@ -25,12 +24,9 @@ pub(super) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Resu
     }
 }
 
-/// A table that is being opened, and the tables before it, each of which takes values from the next
-/// (as a reference table, a concatenation, or through forwarded columns).
-///
-/// Damaged tables can take values from each other in a circle, or from too many tables: a table
-/// with four engines, each of whose tables has four engines again. The chain shows circles, and its
-/// length and number of tables are limited.
+/// A table that is being opened, and those before it, each of which takes values from the next.
+/// Damaged tables can take values in a circle, or from too many: four engines, each of whose tables
+/// has four engines again. The chain shows circles; its length and number of tables are limited.
 pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
     /// `None` allows every table.
@@ -38,8 +34,7 @@ pub(super) struct OpenChain<'a> {
     /// Without symbolic links, to recognise the table in a circle.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
-    /// Tables opened so far for the first table of the chain; shared by all chains that begin with
-    /// it.
+    /// Tables opened for the first table of the chain; all chains from it share the count.
     opened: &'a Cell<usize>,
 }
 
@@ -49,10 +44,7 @@ impl<'a> OpenChain<'a> {
         OpenChain { options, admits, path: real(path), before: None, opened }
     }
 
-    /// Extends the chain by a table.
-    ///
-    /// # Errors
-    /// `Format` if the table is in the chain already; `Limit` if the chain gets too long, or has
+    /// `Format` if the table is in the chain already; `Limit` if the chain is too long, or has
     /// opened too many tables; `Unsupported` if `admits` does not allow the table.
     pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
         admit(self.admits, path, &path.file_name().unwrap_or_default().to_string_lossy())?;

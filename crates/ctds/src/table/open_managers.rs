@@ -33,10 +33,8 @@ pub(super) struct OpenManagers<'a> {
     set: &'a ColumnSet,
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
-    /// Index of each column's manager, and of the column in the manager.
     bindings: Vec<(usize, usize)>,
     managers: RefCell<Vec<ManagerState>>,
-    /// Files in the table's directory, listed once.
     names: OnceCell<Vec<String>>,
 }
 
@@ -94,8 +92,7 @@ impl<'a> OpenManagers<'a> {
         OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers, names: OnceCell::new() }
     }
 
-    /// Opens all managers, with the error in place of one that cannot be opened; returns also the
-    /// columns, with the indices of manager and column.
+    /// Managers that fail to open are errors; columns have the indices of manager and column.
     pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
         let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
         let mut columns = self.columns;

@@ -19,18 +19,14 @@ use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 const PIECE_BYTES: u64 = 256 << 10;
 /// Below this, starting threads takes longer than reading.
 const PARALLEL_BYTES: u64 = 4 << 20;
-/// Below this, starting threads takes longer than reading.
 const PARALLEL_COMPUTED_BYTES: u64 = 512 << 10;
 /// Cells up to this size are read whole even if a part is wanted.
 const SMALL_CELL_BYTES: u64 = 512;
 /// A column with more is read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape of all cells of `rows`. Without rows: the shape of all cells of the column (of `all`
-/// rows), else its fixed shape, else a shape without axes.
-///
-/// # Errors
-/// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
+/// Shape of all cells of `rows`; without rows that of the column (of `all` rows), else its fixed
+/// shape, else without axes. `NotFound` if a cell is undefined, `Usage` if shapes differ.
 pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Rows<'_>, all: u64) -> Result<Shape> {
     let known = if info.is_always_defined() { info.shape.clone() } else { None };
     if let Some(shape) = known.or_else(|| cells.same_shape(&rows.hull().unwrap_or(0..all))) {
@@ -79,7 +75,6 @@ impl<'a> Rows<'a> {
         range.into_iter().chain(runs.filter_map(|run| Some(*run.first()?..run.last()? + 1)))
     }
 
-    /// Pieces of `step` rows; the last may have fewer.
     fn pieces(&self, step: usize) -> Vec<Piece<'a>> {
         let piece = |rows| Piece { rows, tiles: None };
         match self {
@@ -103,15 +98,11 @@ pub(super) struct Wanted<'a> {
 
 struct Piece<'a> {
     rows: Rows<'a>,
-    /// The hypercube with the rows, and their positions on its last axis; `None` if they are read
-    /// cell by cell.
+    /// Hypercube and positions of the rows on its last axis; `None` to read cell by cell.
     tiles: Option<(usize, Range<u64>)>,
 }
 
 impl<'a> Wanted<'a> {
-    /// Shape that is read of each cell.
-    ///
-    /// # Errors
     /// `Usage` if the region leaves the cell.
     pub(super) fn part(&self) -> Result<Shape> {
         match self.region {
@@ -120,10 +111,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Fills `out` row after row, the first axis fastest.
-    ///
-    /// # Errors
-    /// `Usage` if `out` has another length; those of reading.
+    /// Fills `out` row after row, the first axis fastest; `Usage` if `out` has another length.
     pub(super) fn read<T: Element>(&self, out: &mut [T]) -> Result<()> {
         let count = self.rows.len();
         let part = self.part()?;
@@ -179,8 +167,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Pieces that end where tiles end; `None` if neighbouring rows are in different hypercubes, so
-    /// that tiles would be read several times, or rows are in none.
+    /// Pieces ending where tiles end; `None` if neighbours are in different cubes or in none.
     fn pieces_of_tiles(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let mut pieces = Vec::new();
         let mut rows_of_cubes = vec![0; tiling.cubes.len()];
@@ -235,8 +222,7 @@ impl<'a> Wanted<'a> {
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
     }
 
-    /// Reads whole cells from the file of a hypercube where each is contiguous. False if they are
-    /// not, or reading failed: there are other ways.
+    /// Whole cells, each contiguous in the file; false otherwise or after errors: other ways exist.
     fn gather<T: Element>(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [T]) -> bool {
         let Some(bytes) = T::bytes_mut(out).filter(|_| self.region.is_none()) else { return false };
         let Some(order) = self.gather_bytes(rows, tiling, bytes, size_of::<T>() as u64) else { return false };
@@ -246,8 +232,7 @@ impl<'a> Wanted<'a> {
         true
     }
 
-    /// As [`gather`](Self::gather) from the only hypercube, with elements of `size` bytes; returns
-    /// their byte order.
+    /// As [`gather`](Self::gather) from the only hypercube; returns the elements' byte order.
     fn gather_bytes(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [u8], size: u64) -> Option<ByteOrder> {
         // one cube: rows in turn from several files are not near each other
         let [cube] = &tiling.cubes[..] else { return None };
@@ -355,8 +340,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether `part` is a whole chunk, contiguous in an array of shape `region`, so that it is copied
-/// in one piece.
+/// Whether `part` is a whole chunk and contiguous in `region`, so that it is copied at once.
 fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
     let cell = region.len().saturating_sub(1);
     part.extent == *chunk && part.extent[..cell] == region[..cell]

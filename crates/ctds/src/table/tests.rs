@@ -168,7 +168,6 @@ fn cells_that_contradict_their_shapes() {
         .fails(ErrorKind::Usage, "the elements are of type int, not float");
 }
 
-/// A copy of a folder of testdata/ with a table in it.
 fn folder(name: &str) -> Copy {
     Copy::of_path(&testdata().join(name))
 }

@@ -20,11 +20,9 @@ use crate::value::{Region, Shape, Value, Values};
 /// Row numbers read from `table.dat` at a time.
 const BLOCK_ROWS: u64 = 4096;
 
-/// A column of a view, in the form of a data manager with that one column.
 #[derive(Debug)]
 struct View {
-    /// For each concatenated table, or for the root table: its first row among the rows of all of
-    /// them, and its column.
+    /// The first row of each concatenated table among all rows, or of the root table; its column.
     parts: Vec<(u64, OtherColumn)>,
     /// `None` for a concatenation, which has all rows of its tables.
     selection: Option<Selection>,
@@ -78,7 +76,6 @@ impl Manager for View {
 }
 
 impl View {
-    /// The column of the table that stores a row, and the row in that table.
     fn locate(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let row = match &self.selection {
             Some(selection) => selection.row_numbers(row..row + 1)?[0],
@@ -198,8 +195,7 @@ pub(super) fn open_concatenation(
     Ok(table)
 }
 
-/// A table whose rows are those of `parts`, with equal columns; keywords are those of the first.
-/// `path` is where it claims to be. Writes nothing.
+/// Rows of `parts`, with equal columns, as if at `path`; keywords of the first. Writes nothing.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
     let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();

@@ -26,12 +26,10 @@ use crate::schema::Sync;
 /// Time of prevented reads after which a writer is asked to release its lock.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Time after which a write certainly changes a modification time: the kernel's clock ticks at
-/// least 100 times a second.
+/// Time until a write surely changes a modification time: clocks tick 100 times a second or more.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Assumed longest pause in a flush: if a file changed at the same time as the sync record, the
-/// flush is taken as complete only after this.
+/// Assumed longest pause in a flush: a file as new as the sync record may change until then.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Byte of the sync record in `table.lock`, which begins with its length. formats/table.md 4.2.
@@ -53,10 +51,8 @@ pub struct Watch {
     writable: bool,
     /// Asks a writer to release its lock for a moment; withdrawn when dropped.
     request: Option<Request>,
-    /// Time since which a writer has prevented reads.
     hindered: Option<Instant>,
-    /// The newest sync record, and the modification time of `table.lock` when it was first seen:
-    /// later lock requests change the time, but not the record.
+    /// The newest record, and the time of `table.lock` when first seen: requests change the time.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
@@ -71,8 +67,7 @@ struct TableState {
 }
 
 impl TableState {
-    /// Whether a file changed less than a tick of the clock before `now`, or in the future, so that
-    /// another change would not show.
+    /// Whether a file changed within a tick before `now`, or later: another change would not show.
     fn is_recent(&self, now: SystemTime) -> bool {
         self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK, now))
     }
@@ -90,11 +85,9 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
 #[derive(Debug, PartialEq)]
 enum Writer {
     Idle,
-    /// The write lock is held, but no file changed since the flush that wrote the last sync record.
-    /// This is not certain: lock requests also change the time of `table.lock`.
+    /// Write lock held, nothing newer than the sync record; not certain: requests change times.
     Flushed,
-    /// The write lock is held, and times of files are too close to tell whether they changed after
-    /// the sync record was written.
+    /// Write lock held; times cannot tell whether files changed after the sync record was written.
     Uncertain,
     /// A flush has begun and not yet written the sync record, with which every flush ends.
     Writing,
@@ -225,8 +218,7 @@ impl Watch {
         })
     }
 
-    /// Modification time of `table.lock` when its sync record was first seen: that of the record,
-    /// or a later one.
+    /// Modification time of `table.lock` when its record was first seen: at or after the record's.
     fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
@@ -273,8 +265,7 @@ impl Watch {
         Ok(record)
     }
 
-    /// Requests a pause of a writer that has prevented reads for `LOCK_REQUEST_DELAY`. Casacore
-    /// checks for requests now and then.
+    /// Asks only after `LOCK_REQUEST_DELAY`; casacore checks for requests now and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
@@ -314,7 +305,6 @@ mod tests {
     use super::*;
     use crate::os::{LockKind, try_lock, unlock};
 
-    /// A table, and another process that may write to it.
     struct Scene {
         directory: tempfile::TempDir,
         writer: File,

@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::{Complex64, Element, Shape, Values};
 
-/// Cells of a block of rows, one after the other. One cell may stand for all rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Block {
     pub(crate) shapes: Shapes,
@@ -15,10 +14,8 @@ pub(crate) struct Block {
     pub(crate) values: Values,
 }
 
-/// Shapes of the cells of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shapes {
-    /// One for each value.
     Scalars,
     /// Cells of one shape: their number, the shape and its elements.
     Same(usize, Shape, usize),
@@ -27,7 +24,6 @@ pub(crate) enum Shapes {
 }
 
 impl Shapes {
-    /// # Errors
     /// `Limit` if a cell has more elements than memory should hold.
     pub(crate) fn same(cells: usize, shape: Shape) -> Result<Self> {
         let elements = elements(&shape)?;
@@ -43,10 +39,7 @@ impl Shapes {
         }
     }
 
-    /// Cells with the shapes `shapes`, of which `None` is an undefined cell.
-    ///
-    /// # Errors
-    /// As [`same`](Self::same).
+    /// `None` is an undefined cell. Fails as [`same`](Self::same).
     pub(crate) fn each(shapes: Vec<Option<Shape>>) -> Result<Self> {
         let mut end = 0;
         let mut cell = |shape: Option<Shape>| {
@@ -62,7 +55,6 @@ impl Shapes {
     }
 }
 
-/// # Errors
 /// `Limit` if that is more than memory should hold.
 pub(super) fn elements(shape: &Shape) -> Result<usize> {
     let elements = shape.elements()?;
@@ -115,7 +107,6 @@ impl Block {
         T::slice(&self.values).expect("compiling has compared the types")
     }
 
-    /// A cell for each of `rows`.
     pub(crate) fn expanded(&self, rows: usize) -> Cow<'_, Block> {
         if rows <= 1 || self.cells() != 1 {
             return Cow::Borrowed(self);
@@ -143,7 +134,6 @@ impl Block {
     }
 }
 
-/// The values as Bool, Int64, Double, DComplex or String.
 pub(super) fn widened(values: Values) -> Values {
     match values {
         Values::Float(v) => Values::Double(v.into_iter().map(f64::from).collect()),
@@ -155,16 +145,11 @@ pub(super) fn widened(values: Values) -> Values {
     }
 }
 
-/// `f` of each element.
 pub(super) fn map<A: Element, R: Element>(block: &Block, f: impl Fn(&A) -> R) -> Block {
     block.with(block.slice::<A>().iter().map(f).collect())
 }
 
-/// `f` of the elements of two blocks with cells of equal shapes, or scalars in place of one of
-/// them.
-///
-/// # Errors
-/// `Format` if the shapes of two cells differ; those of `f`.
+/// Cells of equal shapes, or scalars in place of one; `Format` if two shapes differ.
 pub(super) fn zip<A: Element, B: Element, R: Element>(
     left: &Block,
     right: &Block,

@@ -14,7 +14,6 @@ use super::unit::Unit;
 use crate::error::{Error, Result};
 use crate::value::{BString, Complex64, DataType, Record, Value};
 
-/// A column that an expression may use.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnType {
     pub(crate) data_type: DataType,
@@ -23,25 +22,17 @@ pub(crate) struct ColumnType {
     pub(crate) axes: Option<usize>,
 }
 
-/// The table of an expression.
 pub(crate) trait Table {
     /// `None` if the table has no such column.
-    ///
-    /// # Errors
-    /// Those of opening the column.
     fn column(&mut self, name: &str) -> Result<Option<ColumnType>>;
 
-    /// Keywords of the table, or of a column.
-    ///
-    /// # Errors
-    /// `Unsupported` if the column does not exist.
+    /// Keywords of the table, or of a column; `Unsupported` if that does not exist.
     fn keywords(&self, column: Option<&str>) -> Result<&Record>;
 }
 
 pub(super) struct Compiler<'a> {
     pub(super) table: &'a mut dyn Table,
     pub(super) style: Style,
-    /// Columns found so far.
     pub(super) columns: Vec<(String, ColumnType)>,
 }
 
@@ -149,7 +140,6 @@ impl Compiler<'_> {
         function::call(name, arguments, self.style)
     }
 
-    /// Members of a set, with values of one type and unit.
     fn members(&mut self, elements: &[Element]) -> Result<(Vec<Member>, Kind, Unit)> {
         let mut members = elements.iter().map(|element| self.member(element)).collect::<Result<Vec<_>>>()?;
         let unit = share_unit(members.iter_mut().flat_map(Member::nodes))?;

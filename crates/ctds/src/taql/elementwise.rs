@@ -9,8 +9,7 @@ use super::text;
 use crate::error::{Error, Result};
 use crate::value::{BString, Shape, Values};
 
-/// The nearest integer towards zero; of numbers beyond the range and NaN the least, as processors
-/// give it.
+/// Towards zero; numbers out of range and NaN give the least integer, as in processors.
 pub(super) fn truncated(value: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
     if (-END..END).contains(&value) { value as i64 } else { i64::MIN }
@@ -129,11 +128,8 @@ fn is_true(value: &BString) -> bool {
     !["", "f", "false", "0", "-", "n", "no"].iter().any(|no| value == *no)
 }
 
-/// Both blocks have values of `kind`.
-///
-/// # Errors
-/// `Format` if the shapes of cells differ, or an integer is divided by 0; `Limit` if a text gets
-/// too long.
+/// Both blocks have values of `kind`. `Format` for different shapes, or an integer divided by 0;
+/// `Limit` if a text gets too long.
 pub(super) fn combine(function: Zip, kind: Kind, left: &Block, right: &Block) -> Result<Block> {
     match kind {
         Kind::Bool => zip(left, right, |a: &bool, b: &bool| Ok((function == Zip::Equal) == (a == b))),
@@ -270,11 +266,7 @@ fn is_near_complex(a: Complex64, b: Complex64, tolerance: f64) -> bool {
     complex::abs(a - b) <= tolerance * if one < other { other } else { one }
 }
 
-/// The value of `yes` where `condition` is true, else that of `no`; scalars stand for all elements
-/// of an array.
-///
-/// # Errors
-/// `Format` if the shapes of cells differ.
+/// Scalars stand for all elements of an array. `Format` if the shapes of cells differ.
 pub(super) fn choose(condition: &Block, yes: &Block, no: &Block, rows: usize) -> Result<Block> {
     let rows = if [condition, yes, no].iter().all(|block| block.cells() == 1) { 1 } else { rows };
     let is_scalar = |block: &Block| block.shapes == Shapes::Scalars;

@@ -32,20 +32,13 @@ pub(crate) trait Columns {
     fn values(&self, column: usize, rows: Range<u64>) -> Result<Values>;
 }
 
-/// Values in `rows`, which are not empty: a cell for each row, or one for all.
-///
-/// # Errors
-/// `Format` if the expression has no value in a row; `Limit` if that needs too much memory; those
-/// of reading columns.
+/// A cell per row, or one for all; `Format` for a row without value, `Limit` for too much memory.
 pub(super) fn evaluate(node: &Node, columns: &dyn Columns, count: usize, rows: Range<u64>) -> Result<Rc<Block>> {
     let known = RefCell::new(vec![None; count]);
     Evaluation { columns, known, kept: Cell::new(0), elements: Cell::new(0), rows }.of(node)
 }
 
-/// The value of a constant expression.
-///
-/// # Errors
-/// As [`evaluate`].
+/// Value of a constant expression; errors of [`evaluate`].
 pub(super) fn constant(node: &Node) -> Result<Rc<Block>> {
     struct NoColumns;
     impl Columns for NoColumns {
@@ -62,7 +55,6 @@ pub(super) fn constant(node: &Node) -> Result<Rc<Block>> {
 
 struct Evaluation<'a> {
     columns: &'a dyn Columns,
-    /// Columns that have been read.
     known: RefCell<Vec<Option<Rc<Block>>>>,
     /// Elements in memory: of those columns, and of operands.
     kept: Cell<usize>,
@@ -91,7 +83,6 @@ impl Evaluation<'_> {
         Ok(block)
     }
 
-    /// Adds to one of the two sums.
     fn hold(&self, sum: &Cell<usize>, elements: usize) -> Result<()> {
         sum.set(sum.get().saturating_add(elements));
         let held = self.kept.get().saturating_add(self.elements.get());

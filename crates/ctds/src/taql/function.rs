@@ -14,7 +14,6 @@ const MAX_WIDTH: i64 = 1000;
 /// Speed of light in metres per second.
 const LIGHT: f64 = 299_792_458.0;
 
-/// Types that a function accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Numbers,
@@ -28,7 +27,6 @@ enum Takes {
     All,
 }
 
-/// Type that a function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gives {
     /// That of its operand.
@@ -38,7 +36,6 @@ enum Gives {
     Kind(Kind),
 }
 
-/// Unit that a function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measures {
     Nothing,
@@ -159,8 +156,7 @@ impl Measures {
     }
 }
 
-/// # Errors
-/// `Unsupported`, with the name, if the function is not supported, or not for these arguments.
+/// `Unsupported`, with the name, if the function is unknown or cannot have these arguments.
 pub(super) fn call(name: &str, arguments: Vec<Node>, style: Style) -> Result<Node> {
     let lower = name.to_ascii_lowercase();
     let found = known(&lower, arguments, style)
@@ -172,7 +168,6 @@ fn wrong_count(expected: &str, found: usize) -> Error {
     Error::unsupported(format!("{found} arguments are given, expected {expected}"))
 }
 
-/// The arguments, as many as the array has elements.
 fn exactly<const N: usize>(arguments: Vec<Node>) -> Result<[Node; N]> {
     <[Node; N]>::try_from(arguments).map_err(|arguments| wrong_count(&N.to_string(), arguments.len()))
 }
@@ -195,7 +190,6 @@ fn known(name: &str, arguments: Vec<Node>, style: Style) -> Result<Option<Node>>
     of_scalars(name, arguments, style)
 }
 
-/// A function of its own kind of arguments. `None` if it is unknown.
 fn of_scalars(name: &str, arguments: Vec<Node>, style: Style) -> Result<Option<Node>> {
     Ok(Some(match name {
         "pi" | "e" | "c" => {
@@ -257,7 +251,6 @@ fn of_scalars(name: &str, arguments: Vec<Node>, style: Style) -> Result<Option<N
     }))
 }
 
-/// A function that makes an array. `None` if it is unknown.
 fn of_arrays(name: &str, mut arguments: Vec<Node>, style: Style) -> Result<Option<Node>> {
     let count = arguments.len();
     Ok(Some(match name {
@@ -304,7 +297,6 @@ fn map(function: Map, operand: Node, takes: Takes, gives: Gives, measures: Measu
     Ok(operand.map(function, kind).in_unit(unit))
 }
 
-/// Exponentiation; also of the operator `**`.
 pub(super) fn power(base: Node, exponent: Node) -> Result<Node> {
     let (base, exponent) = (Takes::RealFloats.take(base)?, Takes::RealFloats.take(exponent)?);
     Ok(Node::zip(Zip::Power, base, exponent, Kind::Double))
@@ -411,7 +403,6 @@ fn from_zero(axes: Node, style: Style) -> Node {
     Node::zip(Zip::Minus, axes, origin, Kind::Int)
 }
 
-/// The reduction of all elements.
 fn whole(reduced: &Reduced, mut arguments: Vec<Node>) -> Result<Node> {
     let &(_, mut reduction, takes, gives, measures) = reduced;
     if let Reduction::Fractile(part) = &mut reduction {
@@ -434,7 +425,6 @@ fn whole(reduced: &Reduced, mut arguments: Vec<Node>) -> Result<Node> {
     .in_unit(unit))
 }
 
-/// Along axes.
 fn along(reduced: &Reduced, mut arguments: Vec<Node>, style: Style) -> Result<Node> {
     let &(_, mut reduction, takes, gives, measures) = reduced;
     if let Reduction::Fractile(part) = &mut reduction {

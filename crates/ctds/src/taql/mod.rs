@@ -48,21 +48,15 @@ pub(crate) use compile::{ColumnType, Table};
 pub(crate) use evaluate::Columns;
 pub(crate) use node::Kind;
 
-/// An expression whose columns have been found.
 #[derive(Debug)]
 pub(crate) struct Expression {
     root: node::Node,
-    /// Columns that it uses.
     columns: usize,
 }
 
 impl Expression {
-    /// `style`: names of TaQL's styles, separated by commas; empty for TaQL's own. Columns have
-    /// numbers in the order in which `table` finds them.
-    ///
-    /// # Errors
-    /// `Unsupported`, with the place or the function, if the expression has a word that is not
-    /// supported; those of opening columns.
+    /// Styles are separated by commas, none is TaQL's own; columns are numbered as `table` finds
+    /// them. `Unsupported`, with the place or the function, for a word that is not supported.
     pub(crate) fn new(text: &str, style: &str, table: &mut dyn Table) -> Result<Self> {
         let style = style::Style::new(style)?;
         let tree = parse::parse(text)?;
@@ -79,11 +73,8 @@ impl Expression {
         self.root.is_array
     }
 
-    /// A cell for each of `rows`; empty vectors where cells that it is made of are undefined.
-    ///
-    /// # Errors
-    /// `Format` if the expression has no value in a row; `Limit` if it needs too much memory for
-    /// one row, or for all of `rows`: then fewer rows may succeed; those of reading columns.
+    /// A cell for each of `rows`, an empty vector for undefined operands. `Format` if a row has no
+    /// value; `Limit` for too much memory: fewer rows may succeed.
     pub(crate) fn evaluate(&self, columns: &dyn Columns, rows: Range<u64>) -> Result<Block> {
         let count = (rows.end - rows.start) as usize;
         let block = evaluate::evaluate(&self.root, columns, self.columns, rows)?;

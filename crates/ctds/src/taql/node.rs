@@ -8,7 +8,6 @@ use super::style::Style;
 use super::unit::Unit;
 use crate::value::DataType;
 
-/// Types of values in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Bool,
@@ -115,7 +114,6 @@ pub(super) enum Op {
     Matches(Pattern, Box<Node>),
 }
 
-/// Index or range of an axis.
 #[derive(Debug, Clone)]
 pub(super) enum Subscript {
     One(Node),
@@ -123,7 +121,6 @@ pub(super) enum Subscript {
     Range(Box<[Option<Node>; 3]>),
 }
 
-/// Member of a set.
 #[derive(Debug, Clone)]
 pub(super) enum Member {
     /// A scalar or an array.
@@ -136,7 +133,6 @@ pub(super) enum Member {
     Around(Box<[Node; 2]>),
 }
 
-/// Functions of each element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Map {
     Negative,
@@ -182,7 +178,6 @@ pub(super) enum Map {
     Length,
 }
 
-/// Functions of two elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Zip {
     Plus,
@@ -211,7 +206,6 @@ pub(super) enum Zip {
     NearAbs(f64),
 }
 
-/// Functions of all elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Reduction {
     Sum,
@@ -237,15 +231,12 @@ pub(super) enum Reduction {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rearrangement {
-    /// An array of the shape that the second operand gives, filled with the elements of the first
-    /// again and again.
+    /// The second operand is the shape; elements of the first are repeated.
     Fill,
-    /// The second operand gives for each axis, from 0, the one that it was. `c_order`: the slowest
-    /// is 0.
+    /// The second operand gives each axis its old number, from 0; `c_order`: the slowest is 0.
     Transpose { c_order: bool },
     /// The second operand gives the axes, from 0; all, if none. `c_order`: the slowest is 0.
     Reverse { c_order: bool },
-    /// A vector of all elements.
     Flatten,
 }
 

@@ -25,7 +25,6 @@ pub(super) enum Expr {
     Name(String),
     Sign(Sign, Box<Expr>),
     Binary(Operator, Box<Expr>, Box<Expr>),
-    /// A number in a unit.
     Unit(Box<Expr>, String),
     Call(String, Vec<Element>),
     /// A set, or an array, of its elements.
@@ -76,7 +75,6 @@ pub(super) enum Operator {
     GreaterEqual,
 }
 
-/// Member of a set, or argument of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Element {
     One(Expr),
@@ -98,7 +96,6 @@ impl Element {
     }
 }
 
-/// End of an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bound {
     pub(super) value: Expr,
@@ -108,10 +105,8 @@ pub(super) struct Bound {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subscript {
-    /// The whole axis.
     All,
     One(Expr),
-    /// `start:end:step`; all are optional.
     Range([Option<Expr>; 3]),
 }
 
@@ -493,8 +488,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `<1, 2}`: the bracket tells whether the value belongs to the interval; a value may be
-    /// missing.
+    /// Brackets tell, as in `<1, 2}`, whether a value belongs; a value may be missing.
     fn interval(&mut self) -> Result<(Element, usize)> {
         let left_closed = self.take() == Token::Sign("{");
         let start = if self.is_next(",") { None } else { Some(self.sum(0)?) };

@@ -26,8 +26,7 @@ impl Pattern {
         Pattern { parts: pattern.iter().map(part).collect(), ignores_case }
     }
 
-    /// `*` is any number of characters, `?` is one. `None` if the pattern has brackets, braces or
-    /// backslashes.
+    /// `*` is any number of characters, `?` one; `None` for brackets, braces and backslashes.
     pub(super) fn shell(pattern: &[u8], ignores_case: bool) -> Option<Self> {
         let part = |&byte: &u8| match byte {
             b'*' => Some(Part::Many),

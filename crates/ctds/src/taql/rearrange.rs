@@ -38,7 +38,6 @@ impl Walk {
         self.axes.iter().map(|(extent, _)| *extent).collect()
     }
 
-    /// # Errors
     /// `Limit` if the result has more elements than memory should hold.
     fn positions(&self) -> Result<Vec<usize>> {
         let count = elements(&self.shape())?;
@@ -64,8 +63,7 @@ impl Walk {
 /// Shape of a cell of the result, and positions of its elements in the cell of the operand.
 type Plan = (Shape, Vec<usize>);
 
-/// Calls `plan` for each cell, with the arguments of the row, but once for equal ones that follow
-/// each other.
+/// Calls `plan` for each cell, but once for successive cells with equal arguments.
 fn gather(
     block: &Block,
     rows: usize,
@@ -101,8 +99,7 @@ fn picked<T: Element + Clone>(elements: &[T], positions: &[usize]) -> Values {
     T::values(positions.iter().map(|&position| elements[position].clone()).collect())
 }
 
-/// # Errors
-/// `Format` if an axis does not exist, or an array to be filled has no elements to fill it with.
+/// `Format` if an axis does not exist, or a filled array gets no elements.
 pub(super) fn rearrange(
     rearrangement: Rearrangement,
     block: &Block,
@@ -175,11 +172,8 @@ fn transpose(shape: &Shape, axes: &Arguments, c_order: bool) -> Result<Plan> {
     Ok((walk.shape(), walk.positions()?))
 }
 
-/// `arguments` are start, end and step of each axis, which are missing for the first element, the
-/// last one, and 1. Negative ones count from the end.
-///
-/// # Errors
-/// `Format` if a cell has another number of axes, or a range leaves it.
+/// `arguments` are start, end and step of each axis, by default first, last and 1; negative ones
+/// count from the end. `Format` if a cell has another number of axes, or a range leaves it.
 pub(super) fn slice(
     block: &Block,
     rows: usize,
@@ -215,10 +209,7 @@ pub(super) fn slice(
     }
 }
 
-/// Arrays along a new last axis.
-///
-/// # Errors
-/// `Format` if their shapes differ.
+/// Arrays along a new last axis; `Format` if their shapes differ.
 pub(super) fn stack(blocks: &[&Block], rows: usize, kind: Kind) -> Result<Block> {
     let mut shapes = Vec::with_capacity(rows);
     let mut values = empty(kind);
@@ -249,10 +240,7 @@ pub(super) fn empty(kind: Kind) -> Values {
     }
 }
 
-/// Values of type `kind` for each cell; not even all elements of an undefined cell are true.
-///
-/// # Errors
-/// `Format` if elements are missing.
+/// `All` of an undefined cell is false. `Format` if elements are missing.
 pub(super) fn reduce(reduction: Reduction, block: &Block, kind: Kind) -> Result<Block> {
     let mut values = empty(kind);
     for cell in 0..block.cells() {
@@ -263,10 +251,7 @@ pub(super) fn reduce(reduction: Reduction, block: &Block, kind: Kind) -> Result<
     Ok(Block { shapes: Shapes::Scalars, values })
 }
 
-/// Values of type `kind` for each place on the axes other than those that `arguments` give.
-///
-/// # Errors
-/// As [`reduce`]; `Format` if an axis is negative.
+/// Keeps the axes that `arguments` do not give. Fails as [`reduce`]; `Format` for negative axes.
 pub(super) fn reduce_axes(
     reduction: Reduction,
     block: &Block,
@@ -302,9 +287,7 @@ pub(super) fn reduce_axes(
 
 /// Elements that become one.
 enum Lane<'a> {
-    /// All of an array.
     All(Range<usize>),
-    /// Those along some of its axes.
     Along(&'a [usize]),
 }
 
@@ -324,7 +307,6 @@ impl Lane<'_> {
     }
 }
 
-/// Appends the reduction of the elements at `lane`.
 fn add(out: &mut Values, reduction: Reduction, values: &Values, lane: &Lane<'_>) -> Result<()> {
     match (out, values) {
         (Values::Bool(out), Values::Bool(v)) => out.push(reduce::bools(reduction, &lane.of(v))),

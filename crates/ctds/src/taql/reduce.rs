@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 /// Largest number of elements whose median, if it is even, is the mean of the middle two.
 const MEAN_MEDIAN: usize = 100;
 
-/// Whether the elements are all of an array, or those along some of its axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
@@ -35,7 +34,6 @@ pub(super) fn count(reduction: Reduction, values: &[bool]) -> i64 {
     values.iter().filter(|&&value| value == counted).count() as i64
 }
 
-/// # Errors
 /// `Format` if an array without elements has no such value.
 pub(super) fn ints(reduction: Reduction, values: &[i64]) -> Result<i64> {
     Ok(match reduction {
@@ -48,8 +46,7 @@ pub(super) fn ints(reduction: Reduction, values: &[i64]) -> Result<i64> {
     })
 }
 
-/// # Errors
-/// As [`ints`].
+/// Fails as [`ints`].
 pub(super) fn doubles(reduction: Reduction, values: &[f64], extent: Extent) -> Result<f64> {
     let count = values.len() as f64;
     let sum = || values.iter().fold(0.0, |sum, value| sum + value);

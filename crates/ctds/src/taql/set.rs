@@ -14,18 +14,13 @@ const NEAR: f64 = 1e-13;
 
 /// Member of a set in a block of rows. All blocks of a set have values of one type.
 pub(super) enum Member {
-    /// A scalar or an array.
     One(Rc<Block>),
-    /// Start, end and step, and whether the end does not belong to the range. Without a start it
-    /// begins at 0, without an end it is infinite.
+    /// Start, end, step, and whether the end is excluded; by default from 0 to infinity.
     Range([Option<Rc<Block>>; 3], bool),
-    /// Start and end, and whether each belongs to the interval.
     Interval([Option<Rc<Block>>; 2], [bool; 2]),
-    /// Centre and width.
     Around([Rc<Block>; 2]),
 }
 
-/// A value of a scalar in a row.
 fn of_row<T: Element>(block: &Block, row: usize) -> &T {
     &block.slice::<T>()[block.cell_of(row)]
 }
@@ -39,10 +34,7 @@ fn step<T: PartialEq + From<u8>>(step: Option<T>) -> Result<T> {
     if step == T::from(0) { Err(Error::format("the step of a range is 0")) } else { Ok(step) }
 }
 
-/// A vector of scalars and ranges.
-///
-/// # Errors
-/// `Format` if a range has the step 0; `Limit` if it has more values than memory should hold.
+/// Scalars and ranges; `Format` for the step 0, `Limit` for more than memory should hold.
 pub(super) fn vector(members: &[Member], rows: usize, kind: Kind) -> Result<Block> {
     let mut values = empty(kind);
     let mut shapes = Vec::with_capacity(rows);
@@ -100,10 +92,7 @@ fn double_range([start, end, by]: [Option<f64>; 3], excludes_end: bool, out: &mu
     Ok(())
 }
 
-/// Undefined cells become empty ones, as in casacore.
-///
-/// # Errors
-/// `Format` if a range has the step 0.
+/// Undefined cells become empty ones, as in casacore. `Format` if a range has the step 0.
 pub(super) fn contains(members: &[Member], block: &Block, rows: usize) -> Result<Block> {
     let is_same = |block: &Rc<Block>| block.cells() == 1;
     let is_constant = members.iter().all(|member| match member {
@@ -133,7 +122,6 @@ pub(super) fn contains(members: &[Member], block: &Block, rows: usize) -> Result
     Ok(block.with(found))
 }
 
-/// Sets those of `found` whose value satisfies `is_in`.
 fn add<T>(values: &[T], found: &mut [bool], is_in: impl Fn(&T) -> bool) {
     found.iter_mut().zip(values).for_each(|(found, value)| *found |= is_in(value));
 }

@@ -7,17 +7,13 @@ use crate::error::{Error, Result};
 pub(super) struct Style {
     /// First index, axis and row number.
     pub(super) origin: i64,
-    /// Whether the end of a range does not belong to it.
     pub(super) excludes_end: bool,
     /// Whether the slowest axis comes first.
     pub(super) c_order: bool,
 }
 
 impl Style {
-    /// The styles in `text`, separated by commas, one after the other; `time` and `trace`, which
-    /// change nothing in values, are ignored.
-    ///
-    /// # Errors
+    /// Styles are separated by commas; `time` and `trace`, without effect on values, are ignored.
     /// `Unsupported` if a style is unknown.
     pub(super) fn new(text: &str) -> Result<Self> {
         let glish = Style { origin: 1, excludes_end: false, c_order: false };

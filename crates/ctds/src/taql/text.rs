@@ -49,10 +49,7 @@ pub(super) fn substring(text: &BString, start: i64, length: Option<i64>) -> BStr
     text[start as usize..end as usize].into()
 }
 
-/// All occurrences; an empty `old` occurs nowhere.
-///
-/// # Errors
-/// `Limit` if the text gets too long.
+/// All occurrences; an empty `old` occurs nowhere. `Limit` if the text gets too long.
 pub(super) fn replace(text: &BString, old: &BString, new: &BString) -> Result<BString> {
     if old.is_empty() {
         return Ok(text.clone());

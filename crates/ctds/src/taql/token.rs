@@ -189,8 +189,7 @@ fn number(text: &str) -> Result<(Token, usize), String> {
     Ok((token, end + unit))
 }
 
-/// Dates and sky positions: `9` is a digit, `#` some digits, `a` some letters; other letters stand
-/// for themselves in either case.
+/// Dates and sky positions: `9` a digit, `#` digits, `a` letters; other letters in either case.
 const DATES: [&str; 9] = ["99-99-9999", "9999-99-99", "9999/99/99", "#a#", "#-a-#", "#h#m", "#d#m", "#.#.#", "#.#..#"];
 
 /// Length of a date or time at the start of the text; 0 without one.

@@ -49,10 +49,7 @@ impl Node {
         Node { kind, ..self }
     }
 
-    /// A value without a unit gets this one, another is converted; integers then become floats.
-    ///
-    /// # Errors
-    /// `Unsupported` if the value cannot be converted.
+    /// Adds a missing unit, or converts to `unit`, integers to floats; `Unsupported` if impossible.
     pub(super) fn adapted(self, unit: &Unit) -> Result<Node> {
         let factor = self.unit.factor(unit)?;
         if factor == 1.0 {
@@ -76,10 +73,7 @@ impl Node {
     }
 }
 
-/// The type in which two values are compared or added.
-///
-/// # Errors
-/// `Unsupported` if they have none.
+/// Type in which two values are compared or added; `Unsupported` without one.
 pub(super) fn common(left: Kind, right: Kind) -> Result<Kind> {
     if left == right {
         Ok(left)
@@ -90,10 +84,7 @@ pub(super) fn common(left: Kind, right: Kind) -> Result<Kind> {
     }
 }
 
-/// The unit of the first operand that has one; the others are converted to it.
-///
-/// # Errors
-/// `Unsupported` if one cannot be converted.
+/// The unit of the first operand that has one, for all; `Unsupported` if one cannot be converted.
 pub(super) fn share_unit<'a>(nodes: impl Iterator<Item = &'a mut Node>) -> Result<Unit> {
     let mut nodes: Vec<&mut Node> = nodes.collect();
     let Some(unit) = nodes.iter().map(|node| &node.unit).find(|unit| !unit.is_none()).cloned() else {
@@ -116,7 +107,6 @@ impl Member {
     }
 }
 
-/// An array of members with values of one type: a vector, or arrays along a new axis.
 pub(super) fn stack(mut members: Vec<Member>, kind: Kind) -> Node {
     let is_constant = members.iter_mut().flat_map(Member::nodes).all(|node| node.is_constant);
     Node::new(Op::Stack(members), kind, true, is_constant)

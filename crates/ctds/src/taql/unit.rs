@@ -74,7 +74,6 @@ impl Unit {
         &self.name
     }
 
-    /// Whether values in both can be added.
     pub(super) fn conforms(&self, other: &Unit) -> bool {
         match (self.scale, other.scale) {
             (Some(one), Some(other)) => one.powers == other.powers,
@@ -82,10 +81,7 @@ impl Unit {
         }
     }
 
-    /// Factor for values in this unit to be values in `other`; 1 if one of them is none.
-    ///
-    /// # Errors
-    /// `Unsupported` if one of the units cannot be converted, or they measure different things.
+    /// Factor from this unit to `other`; 1 if one is none; `Unsupported` if they do not conform.
     pub(super) fn factor(&self, other: &Unit) -> Result<f64> {
         if self.is_none() || other.is_none() || self.name == other.name {
             return Ok(1.0);
@@ -131,7 +127,6 @@ impl Unit {
         self.scale.filter(|scale| scale.factor == 1.0).map(|scale| scale.powers)
     }
 
-    /// # Errors
     /// `Unsupported` unless the unit is a square of basic units.
     pub(super) fn root(&self) -> Result<Unit> {
         if self.is_none() {

@@ -34,8 +34,7 @@ pub enum DataType {
     Record,
 }
 
-/// Casacore's type code of a scalar, name (in python-casacore and in CTFP-1), bytes; in the order
-/// of the enum.
+/// Casacore's code of a scalar, name in python-casacore and in CTFP-1, bytes; ordered as the enum.
 const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Bool, 0, "boolean", 1),
     (DataType::UChar, 2, "uchar", 1),

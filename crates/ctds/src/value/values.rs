@@ -373,8 +373,7 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// `None` if the memory cannot be allocated. The operating system zeroes each page of a large
-/// vector when it is first used.
+/// `None` if memory cannot be allocated; the system zeroes each page at its first use.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
 }

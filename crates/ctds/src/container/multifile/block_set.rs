@@ -41,8 +41,7 @@ impl BlockSet {
         }
     }
 
-    /// Whether the first number of `range` is in the set, and the longest part from its start with
-    /// the same answer.
+    /// Whether the set has the start of `range`, and the longest part from there with that answer.
     pub(super) fn split(&self, range: Range<u64>) -> (bool, Range<u64>) {
         if let Some((_, &end)) = self.ranges.range(..=range.start).next_back()
             && end > range.start

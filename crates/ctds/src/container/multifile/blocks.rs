@@ -17,9 +17,8 @@ pub(super) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Fills `out` with bytes from `within` of `block` on. Each block is compared as a whole with
-    /// its CRC, unless `known` is true for its number; `checked` is called for each that matches,
-    /// and a mismatch is an error.
+    /// Compares each block as a whole with its CRC, unless `known` is true for its number, and
+    /// calls `checked` for each that matches. `out` begins at byte `within` of `block`.
     pub(super) fn read(
         &self,
         block: u64,

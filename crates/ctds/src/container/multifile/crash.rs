@@ -114,8 +114,7 @@ fn history() -> impl Strategy<Value = History> {
 }
 
 impl History {
-    /// Whether the write `number` is lost if the power fails at event `moment`; an attempt is one
-    /// of several random choices.
+    /// Whether a power failure at `moment` loses write `number`, in one of several random choices.
     fn is_lost(&self, moment: usize, attempt: usize, number: usize) -> bool {
         let word = self.lost[(moment * 7 + attempt * 13 + number / 64) % self.lost.len()];
         attempt > 0 && word.rotate_left((number + moment) as u32) & 1 == 0
@@ -149,8 +148,7 @@ fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<u8> {
     file.bytes()
 }
 
-/// Counts the states that a stop may leave at any event and that are neither the last commit's nor
-/// the next one's.
+/// Counts states after a stop at any event that are neither the last commit's nor the next one's.
 fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], history: &History) -> usize {
     let mut wrong = 0;
     for moment in 0..=events.len() {

@@ -1,7 +1,6 @@
 //! The checksum of a MultiFile's blocks and header, CRC-32/BZIP2. formats/table.md 5.6.
 
-/// CRC-32/BZIP2: polynomial 0x04C11DB7, most significant bit first, all ones at the start, inverted
-/// at the end.
+/// Polynomial 0x04C11DB7, most significant bit first, all ones at the start, inverted at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crc(u32);
 

@@ -16,21 +16,15 @@ const PLACE: &str = "MultiFile header";
 const OBJECT: &str = "MultiFile";
 /// Offset of the AipsIO object.
 const START_V1: u64 = 24;
-/// Offset of the AipsIO object.
 const START_V2: u64 = 64;
-/// Version 2: offset of the number of the first continuation block.
 const FIRST_LINK_AT: u64 = 8;
-/// Version 2.
 const CRC_AT: u64 = 28;
 /// Block 0 must hold the fields of fixed size and the beginning of the AipsIO object.
 pub(super) const MIN_BLOCK_BYTES: u64 = 128;
 /// Of files that this program writes: casacore's integers must hold the size.
 pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
-/// A continuation block begins with the number of the next one.
 const LINK_BYTES: u64 = 8;
 
-/// The header of a MultiFile: the files in it, and which blocks hold their bytes.
-///
 /// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in
 /// continuation blocks, of which each begins with the number of the next one (0: none) and holds B
 /// - 8 bytes of the header:
@@ -69,13 +63,11 @@ pub(super) struct Header {
     /// A removed file leaves an unused slot, without a name and without blocks.
     pub(super) files: Vec<Entry>,
     pub(super) free: Index,
-    /// CRC of each block, without meaning for block 0, continuation and free blocks; may be shorter
-    /// than the number of blocks.
+    /// Meaningless for block 0, continuation and free blocks; may be shorter than `blocks`.
     pub(super) checksums: Option<Vec<u32>>,
     /// Two sets of continuation blocks that commits use in turn; unused ones are included.
     pub(super) continuation: [Vec<u64>; 2],
-    /// Number in use of each set: one holds bytes of this header, the other those of an earlier
-    /// one.
+    /// Blocks in use of each set: one holds bytes of this header, the other of an earlier one.
     pub(super) used: [u32; 2],
     /// The set that holds the bytes of this header after block 0; 0 if all fit there.
     pub(super) current: usize,
@@ -93,8 +85,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Fails if a block of the file lies beyond the end of `container`: every writer writes whole
-    /// blocks.
+    /// Fails if a block of the file lies beyond the end of `container`: writers write whole blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
         match self.index.ranges().map(|range| range.end).max() {
@@ -110,7 +101,6 @@ impl Entry {
     }
 }
 
-/// An encoded header, as the bytes of the blocks that hold it.
 pub(super) struct Encoded {
     /// Bytes of block 0.
     pub(super) head: Vec<u8>,
@@ -132,7 +122,6 @@ pub(super) fn recognise(head: &[u8]) -> bool {
 }
 
 impl Header {
-    /// A header that was never written.
     pub(super) fn empty(block_bytes: u64, checksums: bool, marked: bool) -> Self {
         Header {
             version: 2,
@@ -280,8 +269,7 @@ impl Header {
         })
     }
 
-    /// Checks that each block belongs to at most one file, the header or the free list, and that
-    /// each file has as many blocks as its length needs.
+    /// Checks that no block has two owners, and that each file has the blocks its length needs.
     fn check(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for file in &self.files {
@@ -346,12 +334,10 @@ impl Header {
         }
     }
 
-    /// Encodes the header: version 1 as [`encode_v1`](Self::encode_v1), else version 2. Bytes after
-    /// block 0 are for the continuation blocks of the set `target` (0 or 1), which must have
-    /// enough: the sets are used in turn so that the last header stays whole.
-    ///
-    /// With checksums it takes all bytes of its blocks, so that there are none without: what
-    /// follows the fields is zeros, and casacore does not mind.
+    /// Version 1 as [`encode_v1`](Self::encode_v1), else version 2, with the bytes after block 0 in
+    /// the set `target`, which must have enough blocks: the sets alternate, so that the last header
+    /// stays whole. With checksums, zeros fill the blocks: every byte has a checksum, and casacore
+    /// ignores them.
     pub(super) fn encode(&mut self, target: usize) -> Encoded {
         if self.version == 1 {
             let (head, rest) = self.encode_v1();
@@ -423,8 +409,7 @@ impl Header {
         (head, rest)
     }
 
-    /// The header up to and including the CRCs of the blocks; fields that depend on where it is
-    /// stored are zero.
+    /// The header with the CRCs of the blocks as its end; fields that depend on its place are zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -496,8 +481,7 @@ fn numbers<'a, T>(
     (0..count(d, what, bytes)?).map(|_| read(d, what)).collect()
 }
 
-/// Numbers of the continuation blocks of a header of `len` bytes, from `first` on, in order of
-/// their links.
+/// Continuation blocks of a header of `len` bytes, from `first` on, by their links.
 fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
     let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
     let file_len = file.len()?;
@@ -535,7 +519,6 @@ struct Logical<'a> {
     rest: Rest<'a>,
 }
 
-/// Where the bytes of a header after block 0 are.
 #[derive(Debug)]
 enum Rest<'a> {
     None,

@@ -5,20 +5,15 @@ use std::ops::Range;
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 
-/// Numbers of the blocks that hold a file of a MultiFile, in the order of the file's bytes: with
-/// blocks of B bytes, the block in entry i (from 0) holds bytes [i·B, (i+1)·B) of the file.
-/// formats/table.md 5.4.
-///
-/// In version 2 it is stored as the number of items, then the items, i64 each: a block number, or
-/// -k for the k numbers that follow the last one. Kept as runs, so that a damaged file which claims
-/// 2^60 blocks takes no memory.
+/// Entry i (from 0) is the block with the bytes [i·B, (i+1)·B) of the file, for blocks of B bytes.
+/// Version 2 stores the number of items, then i64 items: a block number, or -k for the k numbers
+/// after the last. Runs, because a damaged file may claim 2^60 blocks. formats/table.md 5.4.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
     /// Ordered as the file's bytes; none is empty.
     runs: Vec<Run>,
 }
 
-/// Blocks of a file with consecutive numbers in the MultiFile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
     /// Position of the first block among the file's blocks.
@@ -104,13 +99,11 @@ impl Index {
         }
     }
 
-    /// Number of blocks of the file.
     pub(super) fn len(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Block numbers from the file's block `entry` to the end of its run; `None` after the file's
-    /// last block.
+    /// Block numbers from `entry` to the end of its run; `None` after the file's last block.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);

@@ -81,7 +81,6 @@ fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(recognise(&head))
 }
 
-/// Bytes from which a file is recognised.
 const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
 
 #[cfg(any(test, feature = "internals"))]
@@ -114,7 +113,6 @@ fn extension_name(name: &str) -> String {
 #[derive(Debug)]
 pub struct MultiFile {
     opened: Arc<Opened>,
-    /// Number of enclosing containers.
     depth: usize,
 }
 
@@ -152,7 +150,6 @@ impl MultiFile {
     }
 }
 
-/// Index in the header's list of files, by name, without removed files.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()
@@ -162,15 +159,13 @@ fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<
     Header::read(file, || inside.open(&extension_name(name))).context(Context::member(name))
 }
 
-/// Names of the files that are containers if `nested`, else of the others. `marks` has what the
-/// header says; where that is `None`, the file itself is looked at.
+/// Names of the containers if `nested`, else of the others; a file whose mark is `None` is read.
 fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested: bool) -> Vec<String> {
     let wanted = |name: &str, mark: Option<bool>| mark.unwrap_or_else(|| looks_nested(inside, name)) == nested;
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file is a MultiFile. One that cannot be read counts as an ordinary file, whose error
-/// comes when it is opened.
+/// A file that cannot be read counts as an ordinary one, whose error comes when it is opened.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
@@ -296,8 +291,7 @@ impl ReadAt for VirtualFile {
 }
 
 impl Entry {
-    /// Calls `read` for each part of `out` in consecutive blocks, with the first block, the offset
-    /// in it, and the part.
+    /// Calls `read` for each part of `out`, with the first block, the offset in it, and the part.
     fn runs(
         &self,
         block_bytes: u64,

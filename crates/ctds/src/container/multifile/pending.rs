@@ -14,21 +14,16 @@ use super::slots;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{FileTarget, Raw, RawCopy, WriteAt, past_end};
 
-/// Bytes that are copied or zeroed at a time.
 const PIECE_BYTES: u64 = 1 << 18;
 
-/// State as it will be after the next commit. A "fresh" block was allocated since the last commit
-/// and may be overwritten in place; a committed block is not written until the commit after the one
-/// that releases it.
+/// A "fresh" block was allocated since the last commit and may be overwritten in place; a committed
+/// one is not written until the commit after the one that releases it.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// As the next commit writes it, except that its free list is that of the last commit: `free`
-    /// has the current one.
+    /// As the next commit writes it, but with the free list of the last commit: see `free`.
     pub(super) header: Header,
-    /// Index in the header's list of files, by name.
     pub(super) slots: BTreeMap<String, usize>,
-    /// How often the file in each slot was removed. A handle keeps the number of its opening:
-    /// another one now means that its file was removed.
+    /// Removals of the file in each slot: a handle keeps the number, and so notices a removal.
     pub(super) generations: Vec<u64>,
     /// Blocks that neither the committed header nor the next one refers to.
     pub(super) free: BlockSet,
@@ -42,8 +37,7 @@ pub(super) struct Pending {
     /// Fresh blocks to be read again for their CRC.
     stale: BlockSet,
     pub(super) changed: bool,
-    /// Bytes of block 0 after the header, which the first commit clears; `None` for a new MultiFile
-    /// and after that.
+    /// Bytes of block 0 after the header, cleared by the first commit; `None` afterwards or if new.
     slack: Option<Range<u64>>,
     /// A commit failed half way: which header is in the file is then unknown.
     failed: bool,
@@ -52,7 +46,6 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// `slack`: see the field.
     pub(super) fn new(header: Header, slack: Option<Range<u64>>) -> Self {
         let mut free = BlockSet::default();
         header.free.ranges().for_each(|range| free.insert(range));
@@ -144,9 +137,8 @@ impl Pending {
         written
     }
 
-    /// Copies bytes of an ordinary file to byte `offset` of the file `slot` within the operating
-    /// system, and returns their number: 0 if that is not possible, and with checksums, for which
-    /// the bytes have to be read.
+    /// Copies within the operating system, and returns the number of bytes: 0 if that is not
+    /// possible, and with checksums, for which the bytes have to be read.
     pub(super) fn copy_raw(
         &mut self,
         file: &dyn WriteAt,
@@ -192,8 +184,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Preallocates the space for the blocks that the file `slot` lacks for `len` bytes, less the
-    /// free blocks.
+    /// Preallocates space for the blocks that the file lacks for `len` bytes, less the free blocks.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
@@ -228,8 +219,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Makes the bytes `range` of the file `slot` writable without a change of committed blocks. A
-    /// shorter file is extended to the end of `range`, with zeros in the gap.
+    /// Makes `range` writable without changing committed blocks; extends a shorter file with zeros.
     fn prepare(&mut self, file: &dyn WriteAt, slot: usize, range: Range<u64>) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let old_len = self.header.files[slot].len;
@@ -284,8 +274,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Allocates consecutive blocks, at most `count`; returns their numbers, and whether they hold
-    /// only zeros.
+    /// Allocates consecutive blocks, at most `count`; the flag tells whether they hold only zeros.
     fn take(&mut self, count: u64) -> Result<(Range<u64>, bool)> {
         let (taken, clean) = match self.free.take(count) {
             Some(taken) => (taken, false),
@@ -373,8 +362,7 @@ impl Pending {
         }
     }
 
-    /// Copies from byte `within` of a committed block to byte `target` of the MultiFile, in a fresh
-    /// one.
+    /// Copies from a committed block to byte `target` of the MultiFile, in a fresh one.
     fn copy(&mut self, file: &dyn WriteAt, block: u64, within: u64, target: u64, count: u64) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let mut piece = vec![0; count.min(PIECE_BYTES) as usize];
@@ -467,7 +455,6 @@ impl Pending {
         Ok((next, free, encoded))
     }
 
-    /// Computes the CRC of every fresh block.
     fn finish_checksums(&mut self, file: &dyn WriteAt) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         lengthen(file, self.header.blocks * block_bytes)?;

@@ -12,8 +12,7 @@ use crate::container::{ContainerMut, Memory};
 use crate::error::ErrorKind;
 use crate::io::{MemoryFile, WriteAt, read_all};
 
-/// A MultiFile for tests, the sample of formats/table.md 5.9: blocks of 512 bytes, file `top` of
-/// 100 bytes, `SUB` of 1024.
+/// Sample of formats/table.md 5.9: blocks of 512 bytes, file `top` of 100 bytes, `SUB` of 1024.
 fn sample() -> Vec<u8> {
     let hex = "00000000000000000000000000000000000000000000000100000002\
                0000000000000000000000de00000000000002000000000000000004\
@@ -85,8 +84,7 @@ fn writes_the_sample_of_the_format() {
     assert_eq!(file.bytes(), expected);
 }
 
-/// A MultiFile of version 1 with five blocks, and its `_hdrext`: a file `a`, which ends with the
-/// first byte of the last of its blocks, and a removed file.
+/// Five blocks, and `_hdrext`: a removed file, and `a`, which ends in byte 0 of its last block.
 fn version_1(block_bytes: u64, blocks_of_a: &[u64], free: &[u64]) -> (Vec<u8>, Vec<u8>) {
     let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
     let put_blocks = |e: &mut crate::aipsio::Encoder, blocks: &[u64]| {
@@ -432,8 +430,7 @@ fn sha256(content: &[u8]) -> String {
     crate::hex::Hex(&sha2::Sha256::digest(content)).to_string()
 }
 
-/// The files in testdata/multifile give the values that casacore read from them when they were in
-/// another container.
+/// Values in testdata/multifile are those casacore read from the files in another container.
 #[test]
 fn containers_that_casacore_wrote() {
     let folder = ctds_hdf5_testing::testdata().join("multifile");
@@ -591,7 +588,6 @@ fn damage_at_random_is_an_error_or_can_be_changed() {
     });
 }
 
-/// A random change, whatever is in the container.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     /// An existing file, or a new one.
@@ -645,7 +641,6 @@ pub(super) fn change() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    /// Also applies the change to the expected files.
     pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files, block_bytes: u64) {
         let number = self.file.index(files.len() + 1);
         let Some(name) = files.keys().nth(number).cloned() else {
@@ -695,7 +690,6 @@ impl Change {
 enum After {
     Nothing,
     Commit,
-    /// Uncommitted changes are lost.
     Abandon,
 }
 

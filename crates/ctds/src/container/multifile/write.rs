@@ -77,15 +77,13 @@ impl MultiFileMut {
         Self::create_with(file, block_bytes, checksums, false)
     }
 
-    /// `marked` if the header is to record which files are nested containers.
     pub(super) fn create_with(file: Arc<dyn WriteAt>, block_bytes: u64, checksums: bool, marked: bool) -> Result<Self> {
         check_block_bytes(block_bytes)?;
         file.set_len(0)?;
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Readable by casacore 2.0 and later; a header longer than a block continues in
-    /// `<path>_hdrext`.
+    /// Readable by casacore 2.0 and later; a header beyond block 0 continues in `<path>_hdrext`.
     pub(super) fn create_version_1(path: &Path, block_bytes: u64) -> Result<Self> {
         check_block_bytes(block_bytes)?;
         let mut extension = path.as_os_str().to_owned();

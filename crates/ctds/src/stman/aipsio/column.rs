@@ -23,7 +23,6 @@ pub(super) struct AipsIoColumn {
 
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// Elements of the cell, fastest axis first.
     Elements { shape: Shape, count: u64 },
     /// Byte offset of the array in the array file; 0 if the cell is undefined.
     Array(ArrayFile),
@@ -61,8 +60,7 @@ impl Cursor<'_> {
 }
 
 impl AipsIoColumn {
-    /// Calls `each` for cells of varying length up to the end of `rows`, with a cursor to move past
-    /// the cell, and `true` for a cell before `rows`.
+    /// Cells of varying length: `each` moves the cursor past a cell, and gets `true` before `rows`.
     fn for_cells(&self, rows: Range<u64>, mut each: impl FnMut(&mut Cursor<'_>, bool) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -156,7 +154,6 @@ impl AipsIoColumn {
 }
 
 impl AipsIoColumn {
-    /// Fails if the array file of the column cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),

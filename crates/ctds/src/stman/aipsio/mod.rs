@@ -31,8 +31,6 @@ pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&
 /// Byte order of the files, whatever that of the table is.
 const ORDER: ByteOrder = ByteOrder::Big;
 
-/// A StManAipsIO that is open for reading.
-///
 /// AipsIO object `StManAipsIO`:
 ///
 /// | field | type | since | meaning |
@@ -106,8 +104,7 @@ impl AipsIoManager {
     }
 }
 
-/// The start of a column's object, which tells whether its cells are elements or arrays in another
-/// file.
+/// Tells whether the cells of a column are elements or arrays in another file.
 ///
 /// A scalar column is just its [`Segments`]; the others precede them:
 ///

@@ -21,8 +21,6 @@ pub(super) enum Layout {
     Offsets,
 }
 
-/// Where a column's rows are in the file.
-///
 /// AipsIO object `StManColumnAipsIO`, whose chunks show how the writer's memory was allocated:
 ///
 /// | field | type | meaning |
@@ -39,7 +37,6 @@ pub(super) struct Segments {
     rows: u64,
 }
 
-/// Rows whose cells follow each other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
@@ -49,9 +46,8 @@ pub(super) struct Segment {
 }
 
 impl Segments {
-    /// Finds the rows of a column, skipping their cells. `elements` is the number in a cell, `None`
-    /// for offsets of arrays; `layout` gives the layout of rows by the version of the column's
-    /// object.
+    /// Skips the cells. `elements` is the number in a cell, `None` for offsets of arrays; `layout`
+    /// gives the layout of rows by the version of the column's object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,
@@ -89,7 +85,6 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Records where the `count` rows of a chunk are, from `first_row` on, and skips it.
     fn chunk(&mut self, d: &mut Decoder<'_>, first_row: u64, count: u64) -> Result<()> {
         self.starts.push((first_row, d.position()));
         match self.layout {

@@ -23,9 +23,8 @@ const FILE: &str = "
 
 const ARRAYS: &str = "00000000 0000000000000020 00000000 00000001 00000002 00000007 fffffff8";
 
-/// Written by the format, not by casacore: strings in two chunks and numbers in one of unknown
-/// length, each cell with its number of elements; a column with an array file of its own and an
-/// offset of 64 bits.
+/// Made from the format, not by casacore: strings in two chunks, numbers in one of unknown length,
+/// each cell with its count; a column with its own array file and an offset of 64 bits.
 const EARLY: &str = "
     bebebebe 00000170 0000000b 'StManAipsIO' 00000001
     00000000 00000001 00000002 00000003

@@ -36,7 +36,6 @@ struct AipsIoMut {
     sequence: u32,
     files: Arc<dyn ContainerMut>,
     file: Arc<dyn WriteAt>,
-    /// The array file `table.f<n>i`, once a column needs it.
     arrays: Option<ArraysMut>,
     /// Columns in the array file ever added, removed ones included.
     unique: u32,
@@ -55,8 +54,7 @@ struct ColumnMut {
 
 #[derive(Debug)]
 enum Cells {
-    /// Scratch file of elements as the file stores them, except that a scalar Bool takes a byte;
-    /// the shape of a cell.
+    /// Scratch file of the stored elements, a scalar Bool in a byte; shape of a cell.
     Elements(Shape),
     /// Shape of a cell, scratch file with the texts, and end of the last text in it.
     Strings(Shape, PagedMut, u64),
@@ -224,7 +222,6 @@ impl ColumnMut {
         ElementsMut { file: &self.cells, order: ORDER, offset: row * self.cell_bytes, first: 0 }
     }
 
-    /// Replaces strings of a cell, from its string number `first` on.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
             return Err(Error::usage("the values are strings, which the column does not hold"));
@@ -393,8 +390,7 @@ impl ManagerMut for AipsIoMut {
     }
 }
 
-/// Writes AipsIO objects that are too long for memory: the counterpart of
-/// [`Encoder`](crate::aipsio::Encoder).
+/// Counterpart of [`Encoder`](crate::aipsio::Encoder) for objects too long for memory.
 struct Stream {
     file: Arc<dyn WriteAt>,
     /// Offset at which the buffer is written next.

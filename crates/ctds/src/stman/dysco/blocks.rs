@@ -12,9 +12,6 @@ use crate::io::{ReadAt, Recent};
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// The stored data of one column: scale factors and symbols (quantised values) in each block (group
-/// of rows).
-///
 /// ```text
 /// header_bytes + offset + block_bytes
 /// | column A | column B: f32 scales | packed symbols | column A |...
@@ -23,13 +20,11 @@ const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 #[derive(Debug)]
 pub(super) struct Blocks {
     file: Arc<dyn ReadAt>,
-    /// Rows in a block, at least 1.
     pub(super) rows: u64,
     /// Blocks whole enough to contain the data of this column.
     pub(super) count: u64,
     /// Byte of this column's data in the first block.
     start: u64,
-    /// Bytes from the start of a block to that of the next.
     stride: u64,
     /// Scale factors per block.
     scales: u64,
@@ -44,7 +39,6 @@ pub(super) struct Scales {
     pub(super) finite: bool,
 }
 
-/// Numbers of scale factors and symbols of one column in a block.
 pub(super) struct Part {
     pub(super) symbols_per_row: u64,
     pub(super) scales: Option<u64>,
@@ -77,8 +71,7 @@ impl Part {
 }
 
 impl Blocks {
-    /// Checks the sizes that the header states. `bits_at` is the offset in the header, for errors,
-    /// of the number of bits per value.
+    /// Checks the header's sizes; `bits_at` is the offset of the bits per value, for errors.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
@@ -121,7 +114,6 @@ impl Blocks {
         })
     }
 
-    /// Reads `count` symbols of a block, from number `first` on, in the bits of the file.
     pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
         let width = u64::from(self.width);
         let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
@@ -147,7 +139,6 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Passes symbols to `decoder`, from index `first` on, as many as it wants.
     pub(super) fn decode(&self, first: usize, decoder: impl Decode) {
         let bit = self.first_bit + first * usize::from(self.width);
         symbols::decode(self.width, &self.bytes[bit / 8..], bit % 8, decoder);

@@ -21,7 +21,6 @@ use crate::value::{DataType, Region, Shape, Values, extend_default};
 /// Elements that a thread decodes at a time.
 const TASK_ELEMENTS: usize = 1 << 15;
 
-/// Visibilities or weights, all cells of one shape.
 #[derive(Debug)]
 pub(super) struct DyscoColumn {
     /// Column, then file and manager.

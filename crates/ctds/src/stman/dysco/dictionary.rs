@@ -5,8 +5,7 @@ use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// Values before scaling, indexed by the symbol; 65536 even if symbols have fewer than 16 bits.
-/// They are f32, kept as f64 since that is what they are multiplied as.
+/// Values before scaling, by symbol, always 65536: f32s kept as f64, since multiplied as f64.
 pub(super) type Dictionary = [f64; 1 << 16];
 
 /// Symbols up to 2^bits - 2 are quantiles of `distribution`, ascending; the last one is NaN.

@@ -11,8 +11,7 @@ const FIXED_BYTES: u64 = 52;
 /// Bytes of the known fields of a column record; a stored record may be longer.
 const RECORD_BYTES: u32 = 12;
 
-/// Numbers are little-endian whichever byte order the table has, and
-/// not aligned.
+/// Little-endian whichever byte order the table has, and not aligned.
 ///
 /// | field | type | meaning |
 /// |----------------|------|----------------------------------------------------------------------|
@@ -55,14 +54,11 @@ pub(super) enum Distribution {
     TruncatedGaussian { truncation: f64 },
 }
 
-/// Which scale factors each block stores.
+/// Scale factors of each block; `DataScale` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// One for each channel and polarisation, and one for each antenna and polarisation.
     AntennaFrequency,
-    /// One for each channel and polarisation, and one for each row and polarisation.
     RowFrequency,
-    /// One for each row.
     Row,
 }
 

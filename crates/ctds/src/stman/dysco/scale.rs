@@ -7,8 +7,6 @@ use super::dictionary::Dictionary;
 use super::header::Normalization;
 use super::symbols::Decode;
 
-/// Normalisation, cell extents and number of antennas, which give the scale factor of each value.
-///
 /// | normalization | scales of a block, first axis fastest |
 /// |-----------------------|-----------------------------------------------------------------|
 /// | antenna and frequency | `[polarisations, channels]`, then `[antennas, polarisations]` |
@@ -31,8 +29,7 @@ pub(super) struct RowScale {
 }
 
 impl DataScale {
-    /// Factors of a row's values from `channel` on; `scales` are those of the block, `product` is a
-    /// buffer.
+    /// Factors from `channel` on; `scales` are those of the block, `product` is a buffer.
     pub(super) fn factors<'a>(
         &self,
         scales: &'a [f64],
@@ -63,10 +60,8 @@ impl DataScale {
     }
 }
 
-/// Scale factors of a row: one, or one for each visibility.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Factors<'a> {
-    /// One factor for all visibilities.
     Equal(f64),
     /// Visibility i (polarisations fastest) has `of_channels[i] * of_row[i % 4]`. The order of the
     /// products is the writer's: f64 products are not associative to the last bit.
@@ -82,8 +77,7 @@ impl Factors<'_> {
     }
 }
 
-/// Decodes symbols to complex numbers: real and imaginary part in turn, both times the scale
-/// factor.
+/// Real and imaginary part in turn, both times the scale factor.
 pub(super) struct Visibilities<'a> {
     pub(super) dictionary: &'a Dictionary,
     pub(super) factors: Factors<'a>,
@@ -132,8 +126,7 @@ impl Visibilities<'_> {
     }
 }
 
-/// Decodes weights, each stored once for all `polarisations`; `maximum` is that of the largest
-/// symbol.
+/// Each weight stands for all `polarisations`; `maximum` is that of the largest symbol.
 pub(super) struct Weights<'a> {
     pub(super) maximum: f64,
     pub(super) width: u8,

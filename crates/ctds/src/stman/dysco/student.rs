@@ -7,11 +7,9 @@ use super::normal;
 
 /// Degrees of freedom from which on a short series from the normal quantile suffices.
 const SERIES_FROM: f64 = 1000.0;
-/// Newton steps per quantile; a few suffice if it starts at the quantile of a neighbouring
-/// probability.
+/// Newton steps per quantile; a few suffice from that of a neighbouring probability.
 const STEPS: usize = 60;
-/// Terms of the continued fraction; the square root of the degrees of freedom is about what it
-/// needs.
+/// Terms of the continued fraction, which needs about the square root of `nu`.
 const TERMS: usize = 500;
 
 pub(super) struct Student {
@@ -72,8 +70,7 @@ impl Student {
         t
     }
 
-    /// Solves for t where the probability above t is `p`, by Newton's method on logarithms from
-    /// `near` on, or from 1 if that is 0.
+    /// Solves for t with the probability `p` above it: Newton on logarithms from `near`, or 1 if 0.
     fn solve_tail(&self, p: f64, near: f64) -> f64 {
         let mut t = if near > 0.0 { near } else { 1.0 };
         for _ in 0..STEPS {

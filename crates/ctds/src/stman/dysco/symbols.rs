@@ -1,16 +1,13 @@
 //! Unpacks the symbols (quantised values) of DyscoStMan, which are stored in 2 to 16 bits each,
 //! without gaps between them. formats/engines.md 2.3.
 
-/// Possible widths of symbols in bits.
 pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
 
 /// Bytes that must follow packed symbols in memory, since eight symbols are unpacked at a time.
 pub(super) const PADDING: usize = 16;
 
-/// Decodes symbols while they are unpacked.
 pub(super) trait Decode {
-    /// Decodes as many symbols as `self` has output for. Each call of `next` returns eight; those
-    /// after the last needed one are unspecified.
+    /// Fills the output of `self`; `next` returns eight symbols, unspecified after the last one.
     fn decode(self, next: impl FnMut() -> [u16; 8]);
 }
 
@@ -31,7 +28,6 @@ pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl D
     }
 }
 
-/// Each call unpacks the next eight symbols of `WIDTH` bits, from bit `first_bit` on.
 fn eights<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 8] {
     // eight symbols take whole bytes, so that each eight begin at the same bit of a byte
     let (mut at, bit) = (first_bit / 8, first_bit % 8);

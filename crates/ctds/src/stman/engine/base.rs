@@ -15,24 +15,20 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Column keyword with the name of the stored column.
 pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
 
 /// Keywords inherited from casacore's BaseMappedArrayEngine.
 pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
-/// Computes the elements of a column from those of a stored one.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
     /// Parameters of a row, such as scale and offset.
     type Row: Copy;
 
-    /// Stored elements for each computed one; if 2, stored cells have an additional first axis of
-    /// that length.
+    /// If 2, stored cells have an additional first axis of that length.
     const STORED: usize = 1;
 
     fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
 
-    /// Computes values from the elements `range` of `stored`, and appends them to `out`.
     fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()>;
 }
 
@@ -43,7 +39,6 @@ pub(super) enum Rows<R> {
     Each(Vec<R>),
 }
 
-/// The computed column and the stored one.
 pub(super) struct Mapping<'a> {
     pub(super) args: &'a OpenArgs<'a>,
     pub(super) spec: &'a ColumnSpec,
@@ -53,7 +48,6 @@ pub(super) struct Mapping<'a> {
     pub(super) parameter_reads: Cell<u64>,
 }
 
-/// An engine with one column.
 #[derive(Debug)]
 struct Engine<C> {
     /// Without template arguments, for errors.
@@ -97,7 +91,6 @@ pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) ->
 }
 
 impl Mapping<'_> {
-    /// The engine does not support this pair of element types.
     pub(super) fn wrong_types(&self) -> Error {
         Error::format(format!(
             "a column of {} values cannot be stored as {} in column {}",

@@ -34,8 +34,7 @@ struct BitFlags {
     mask: u32,
 }
 
-/// Bits of the flags that `ReadMaskKeys` names, if the stored column has a keyword `FLAGSETS` with
-/// the bits of each name; otherwise the number `ReadMask`.
+/// Bits of the flags in `ReadMaskKeys`, by the stored column's `FLAGSETS` if any, else `ReadMask`.
 fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
     let keys = match mapping.keywords.get(format!("{PREFIX}ReadMaskKeys")) {
         Some(Value::Array(_, Values::String(keys)) | Value::Scalar(Values::String(keys))) => keys.as_slice(),

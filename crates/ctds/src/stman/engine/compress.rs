@@ -119,8 +119,7 @@ fn float(stored: i16, (scale, offset): (f32, f32)) -> f32 {
     if stored == i16::MIN { NAN } else { f32::from(stored) * scale + offset }
 }
 
-/// Parts of `re * 65536 + im`, from -32768 to 32767 (`re` may be 32768); `None` for values that are
-/// not finite.
+/// Parts of `re * 65536 + im`, -32768 to 32767 (`re` also 32768); `None` unless both are finite.
 fn split(stored: i32) -> Option<(i32, i32)> {
     let re = stored / 65536;
     if re == -32768 {
@@ -135,8 +134,7 @@ fn split(stored: i32) -> Option<(i32, i32)> {
     })
 }
 
-/// Each 16-bit part times scale plus offset; `i32::MIN` stands for values that are not finite, and
-/// gives NaN.
+/// Each 16-bit part times scale plus offset; `i32::MIN` gives NaN.
 fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     match split(stored) {
         Some((re, im)) => Complex32::new(re as f32 * scale + offset, im as f32 * scale + offset),
@@ -144,13 +142,10 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     }
 }
 
-/// Decodes a 32-bit integer of CompressComplexSD to a complex number. If it is even, the result is
-/// real: `(stored / 2) * (scale / 32768) + offset`. If it is odd, it is split into
-/// `re * 65536 + im`, each from -32768 to 32768: the real part is `(re * scale) + offset`, the
-/// imaginary part `(h * 2 * scale) + offset`, where `h` is half of `im`, rounded down.
-///
-/// Casacore writes i32::MIN for a number that is not finite and reads it as the smallest real
-/// number; so do we.
+/// An even integer is real: `(stored / 2) * (scale / 32768) + offset`. An odd one is split into `re
+/// * 65536 + im`, each from -32768 to 32768, for the real part `(re * scale) + offset` and the
+/// imaginary part `(h * 2 * scale) + offset`, `h` half of `im`, rounded down. Casacore writes
+/// i32::MIN for a number that is not finite, but reads it as the smallest real one, as we do.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     if stored & 1 == 0 {
         return Complex32::new((stored >> 1) as f32 * (scale / 32768.) + offset, 0.);

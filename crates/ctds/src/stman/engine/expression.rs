@@ -234,10 +234,8 @@ impl ColumnCells for Engine {
     }
 }
 
-/// The columns of the table, of which an expression finds its own.
 struct TableColumns<'a> {
     table: &'a dyn TableContext,
-    /// Ordered as the expression names them.
     found: Vec<OtherColumn>,
 }
 

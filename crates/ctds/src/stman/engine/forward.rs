@@ -20,7 +20,6 @@ use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
 
 const PREFIX: &str = "_ForwardColumn_";
 
-/// Keyword with the name of the table that has the cells.
 const TABLE: &str = "_ForwardColumn_TableName";
 
 const TABLE_OF_ROWS: &str = "_ForwardColumn_TableName_Row";
@@ -64,7 +63,6 @@ struct Forward<C> {
     columns: Vec<Result<C>>,
 }
 
-/// Cells are those of another table, in the row of the same number.
 #[derive(Debug)]
 struct ForwardColumn {
     name: BString,
@@ -73,7 +71,6 @@ struct ForwardColumn {
     same_rows: bool,
 }
 
-/// Cells are those of another table, in rows whose numbers a third column gives.
 #[derive(Debug)]
 struct IndexedColumn {
     name: BString,
@@ -165,7 +162,6 @@ fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     Ok(column)
 }
 
-/// Cells of a column of another table.
 trait Forwarded: ColumnCells + std::fmt::Debug {
     fn other(&self) -> &OtherColumn;
 }

@@ -30,8 +30,7 @@ pub(crate) static KIND: Kind = Kind::engine(
 #[derive(Debug)]
 struct Mapped;
 
-/// 0 for real numbers, 1 for complex ones, an error for others. Numbers convert to types of the
-/// same or a higher rank.
+/// 0 for real numbers, 1 for complex ones; numbers convert to the same or a higher rank.
 fn rank(data_type: DataType) -> Result<u8> {
     match data_type {
         DataType::Complex | DataType::DComplex => Ok(1),

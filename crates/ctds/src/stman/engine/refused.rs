@@ -9,8 +9,7 @@ use crate::value::{Value, Values};
 
 const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
 
-/// Elements are objects of a C++ class, each made from elements of another column, which can be
-/// read.
+/// Elements are objects of a C++ class made from those of another column, which can be read.
 pub(crate) static RETYPED: Kind = Kind::engine(
     &["RetypedArrayEngine"],
     &[STORED_COLUMN_PREFIX, RETYPED_PREFIX],

@@ -31,7 +31,6 @@ pub(crate) static COMPLEX: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// Computes real numbers of type `V` from stored real numbers of any type.
 #[derive(Debug)]
 struct Scaled<V>(Scaling<V>);
 
@@ -104,8 +103,7 @@ trait With<S>: Real {
     fn narrow(common: Self::Common) -> Self;
 }
 
-/// Arithmetic as compiled C++ does it: integers wrap on overflow, as on the machines that casacore
-/// runs on.
+/// Arithmetic of compiled C++: integers wrap on overflow.
 trait Arithmetic: Copy {
     fn times(self, other: Self) -> Self;
     fn plus(self, other: Self) -> Self;

@@ -8,7 +8,6 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
-/// Scale and offset: each a fixed number from a keyword, or a scalar column.
 #[derive(Debug)]
 pub(super) struct Scaling<T> {
     scale: Source<T>,
@@ -22,8 +21,7 @@ enum Source<T> {
 }
 
 impl<T: Number> Scaling<T> {
-    /// The Bool keywords `<prefix><fixed_scale>` and `<prefix><fixed_offset>` tell a fixed number
-    /// from a column.
+    /// Bool keywords `<prefix><fixed_scale>` and `<prefix><fixed_offset>` tell number from column.
     pub(super) fn open(mapping: &Mapping<'_>, prefix: &str, fixed_scale: &str, fixed_offset: &str) -> Result<Self> {
         let source = |what: &str, fixed: &str| {
             let is_fixed = flag(mapping.keywords, &format!("{prefix}{fixed}"))?;
@@ -75,7 +73,6 @@ impl<T: Number> Source<T> {
     }
 }
 
-/// An error if the keyword is missing or not a Bool.
 pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     match keywords.get(key) {
         Some(Value::Scalar(Values::Bool(value))) if value.len() == 1 => Ok(value[0]),

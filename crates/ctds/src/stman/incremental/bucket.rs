@@ -38,7 +38,6 @@ pub(super) struct Bucket {
     columns: Vec<Entries>,
 }
 
-/// Row numbers and value offsets of one column in the index part.
 #[derive(Debug, Clone, Copy)]
 struct Entries {
     /// Byte offset of the row numbers; the value offsets follow them.
@@ -46,11 +45,9 @@ struct Entries {
     count: usize,
 }
 
-/// A value, and where the rows end for which it holds.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    /// Bytes from the beginning of the value to the end of the data part; where the value ends is
-    /// not stored.
+    /// Bytes of the value and of the data part after it: the end of a value is not stored.
     pub(super) value: &'a [u8],
     /// `None` if the value holds to the end of the bucket.
     pub(super) end: Option<u64>,
@@ -100,9 +97,8 @@ impl Bucket {
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
     }
 
-    /// Fills `out` with the values of `rows`, `bytes` bytes each. The search starts at `entry`, the
-    /// value read last, and updates it. `None` if a value is outside the data part or `out` is too
-    /// short.
+    /// Starts at `entry`, the value read last, and updates it. `None` if a value is outside the
+    /// data part, or `out` too short for `bytes` bytes per row.
     pub(super) fn fill(
         &self,
         column: usize,
@@ -192,7 +188,6 @@ fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u6
     rows.first().is_some_and(|first| row(first) == 0) && ascends
 }
 
-/// Values of one column, from the first one on that a read needs.
 struct Values<'a> {
     data: &'a [u8],
     /// First row of each value, 4 or 8 bytes each.
@@ -266,8 +261,7 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with `bytes` bytes per row. Returns the index of the last value; `None` if one
-    /// is outside the data part or `out` is too short.
+    /// Returns the last value's index; `None` if one is outside the data part, or `out` too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;

@@ -16,14 +16,11 @@ pub(super) type Stored = SmallVec<[u8; 16]>;
 /// Stored form of a column's values; `A` is the type of the array file.
 #[derive(Debug)]
 pub(super) enum Cell<A> {
-    /// The `count` elements of a cell, fastest axis first; Bools are packed as bits, each value
-    /// from a whole byte on.
+    /// `count` elements, fastest axis first; Bools are bits, each value from a whole byte on.
     Elements { shape: Shape, count: u64, bytes: u64 },
-    /// A u32 length, which counts its own 4 bytes, and the string. `shape` has no axes for a
-    /// scalar, else extents of 1.
+    /// A u32 length, its own 4 bytes included, and the string; extents of `shape`, if any, are 1.
     String { shape: Shape },
-    /// A u32 length, which counts its own 4 bytes, then `count` strings, each after its own u32
-    /// length.
+    /// A u32 length, its own 4 bytes included, then `count` strings, each after a u32 length.
     Strings { shape: Shape, count: u64 },
     /// Byte offset of an array in the array file, i64; 0 if the cell is undefined.
     Array(A),

@@ -27,8 +27,7 @@ pub(super) struct IncrementalColumn {
 }
 
 impl IncrementalColumn {
-    /// Calls `each` for every value in `rows`, with its bytes and the number of these rows for
-    /// which it holds.
+    /// `each` gets the bytes of a value, and the number of `rows` for which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -60,7 +59,6 @@ impl IncrementalColumn {
             .with_context(|| &self.shared.place)
     }
 
-    /// Fails if the array file of the column cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),
@@ -72,8 +70,7 @@ impl IncrementalColumn {
         self.with_value(row, |value| array_offset(value, self.shared.order))
     }
 
-    /// Offsets in the array file (0: undefined), each with the number of consecutive rows that have
-    /// the same array.
+    /// Array offsets (0: undefined), each with the number of consecutive rows that share the array.
     fn array_runs(&self, rows: Range<u64>) -> Result<Vec<(i64, u64)>> {
         // arrays are read after `for_runs`, which names the bucket in every error
         let mut runs: Vec<(i64, u64)> = Vec::new();

@@ -7,23 +7,19 @@ use super::cell::{Cell, Stored};
 use crate::error::Result;
 use crate::io::ByteOrder;
 
-/// Casacore's accounting of the row number and offset of a value, also where row numbers have 32
-/// bits.
+/// Casacore's accounting for row number and offset of a value, also for 32-bit row numbers.
 const ENTRY_BYTES: usize = 12;
 
-/// Number of values of a column, in the index.
 const COUNT_BYTES: usize = 4;
 
-/// A value, and the first row for which it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) row: u64,
     pub(super) value: Stored,
 }
 
-/// A bucket in memory, which may be larger than in the file until it is split. Rows count from 0 at
-/// its first row; a column's first value holds from row 0 on, and successive values differ. Sizes
-/// are by casacore's accounting, in which row number and offset of each value are 12 bytes.
+/// May be larger than in the file until it is split. Rows count from 0 at its first; a column's
+/// first value holds from row 0 on, and successive values differ. Sizes: casacore's accounting.
 #[derive(Debug, Clone)]
 pub(super) struct BucketMut {
     /// Values in row order.
@@ -162,8 +158,7 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// Rows at which to cut the bucket into parts of about `wanted` bytes, each of at least one
-    /// row, and at most `limit` bytes unless one row needs more.
+    /// Cuts into parts of about `wanted` bytes, each at least a row, at most `limit` or one row.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
         let mut entries: Vec<_> = (0..self.columns.len())
             .flat_map(|column| self.columns[column].iter().map(move |entry| (entry.row, column, entry.bytes())))
@@ -187,8 +182,7 @@ impl BucketMut {
         cuts
     }
 
-    /// Moves the rows from `row` on to a new bucket. A value that holds on both sides of the cut
-    /// gets one reference more.
+    /// New bucket from `row` on. A value on both sides of the cut gets another reference.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();

@@ -6,10 +6,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// AipsIO object `IncrementalStMan`, in the byte order of the table.
-///
-/// formats/stman.md 2.1. Big-endian tables are written as version 4, little-endian ones as version
-/// 5.
+/// AipsIO object `IncrementalStMan`, in the byte order of the table. formats/stman.md 2.1.
 ///
 /// | field | type | since | meaning |
 /// |--------------|------|-------|----------------------------------------------------------|
@@ -76,10 +73,8 @@ impl Header {
     }
 }
 
-/// The bytes that IncrementalStMan keeps in `table.dat`: AipsIO object `ISM`, always big-endian.
+/// AipsIO object `ISM` in `table.dat`, always big-endian; its version is that of the manager.
 /// formats/stman.md 2.7.
-///
-/// Its version is that of the manager: since version 3 all columns share one array file.
 ///
 /// | field | type   | meaning        |
 /// |-------|--------|----------------|

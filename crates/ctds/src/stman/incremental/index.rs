@@ -5,9 +5,8 @@ use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
 
-/// Which bucket holds which rows; stored after the last bucket, in the byte order of the table.
-///
-/// formats/stman.md 2.2. AipsIO object `ISMIndex`; an older, longer index leaves bytes after it.
+/// AipsIO object `ISMIndex` after the last bucket, in the byte order of the table; an older, longer
+/// index leaves bytes after it. formats/stman.md 2.2.
 ///
 /// | field | v1 | v2 | meaning |
 /// |---------|-----------|-----------|-------------------------------------------------|
@@ -18,12 +17,10 @@ use crate::stman::bucket::Buckets;
 pub(super) struct Index {
     /// Byte offset in the file.
     offset: u64,
-    /// First row of each bucket, ascending; then the number of all rows.
     pub(super) rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// The bucket of a row, and all rows of this bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bucket: u32,
@@ -66,8 +63,7 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// Index of the bucket after the one that holds `row`; the number of buckets if that is the
-    /// last.
+    /// Index of the bucket after the one that holds `row`; the number of buckets after the last.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }

@@ -38,8 +38,7 @@ pub(super) static KIND: Kind =
 /// Decoded buckets kept in memory while reading.
 const CACHE_BYTES: u64 = 1 << 21;
 
-/// Version from which on one array file holds the arrays of all columns; before, each column has
-/// its own.
+/// Since this version one array file holds the arrays of all columns, before each has its own.
 const SHARED_ARRAYS: u32 = 3;
 
 #[derive(Debug)]
@@ -76,7 +75,6 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Incremental { name: info.name, parameters, columns }))
 }
 
-/// Opens the array files of columns with indirect arrays.
 fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<ArrayFile>>>> {
     let open = |suffix: &str| Arc::new(ArrayFile::open(args, suffix, args.order, "IncrementalStMan"));
     let mut shared_arrays: Option<Arc<ArrayFile>> = None;

@@ -140,8 +140,7 @@ fn strings(range: std::ops::Range<u64>) -> Values {
     Values::String(range.map(|row| format!("{row:030}").into()).collect())
 }
 
-/// Arrays are counted as often as entries of buckets have them; buckets that lose their rows are
-/// free.
+/// Arrays are counted once for each entry of a bucket; buckets that lose their rows are free.
 #[test]
 fn references_and_free_buckets_are_counted() {
     let columns = [

@@ -44,8 +44,7 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// Offset of the array of zeros that new cells of fixed shape share; `None` until it is made,
-    /// and once a cell is written into it.
+    /// Array of zeros that new cells of fixed shape share; `None` until it is made or once changed.
     zeros: Option<i64>,
 }
 
@@ -200,8 +199,7 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Splits `bucket` until all parts fit; returns them, the last one first, with their first rows
-    /// in the original bucket.
+    /// Splits `bucket` until all parts fit; returns the last one first, each with its first row.
     fn split(
         &self,
         bucket: &mut BucketMut,
@@ -276,8 +274,7 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// Offset of the array of a cell, 0 if it is undefined, and the rows of the bucket that share
-    /// it.
+    /// Offset of a cell's array, 0 if undefined, and the rows of the bucket that share it.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
         Ok((array_offset(&value, self.order)?, rows))
@@ -318,8 +315,7 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Equal arrays are stored once for each row: casacore would change all rows that share an
-    /// array when it writes one of them.
+    /// Equal arrays are stored for each row: casacore changes an array for all rows that share it.
     fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         for row in rows.clone() {

@@ -35,11 +35,9 @@ struct AntennaColumn {
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Rows of a time step, after which the pairs repeat; 0 if the file stores a pair for every
-    /// row.
+    /// Rows of a time step, after which pairs repeat; 0 if the file stores a pair for every row.
     pattern: u64,
-    /// Pairs of one time step, 8 bytes each: `pattern` rows, or fewer if the table ends before.
-    /// Empty if `pattern` is 0.
+    /// Pairs of one time step, 8 bytes each, or of a shorter table; empty if `pattern` is 0.
     repeated: Vec<u8>,
 }
 

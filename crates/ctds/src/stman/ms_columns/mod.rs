@@ -30,7 +30,6 @@ pub(super) use sisco::KIND as SISCO;
 pub(super) use stokes_i::KIND as STOKES_I;
 pub(super) use uvw::KIND as UVW;
 
-/// Storage managers of other programs.
 pub(super) static THIRD_PARTY: Kind = Kind::new(&["LofarStMan", "AsdmStMan", "Adios2StMan"], |args| {
     Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
         "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",

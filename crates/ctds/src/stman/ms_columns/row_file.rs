@@ -22,7 +22,6 @@ use crate::stman::OpenArgs;
 const MAGIC: &[u8; 4] = b"Crbf";
 const HEADER_BYTES: u64 = 28;
 
-/// A header, and rows of equal size.
 #[derive(Debug)]
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
@@ -38,7 +37,6 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// The manager's own header has the bytes `tag` and then `fields` numbers.
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let place = Context::managed(args.file_name(""), manager);
         let file = args.file("")?;
@@ -80,7 +78,6 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A number of the second header.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }

@@ -157,7 +157,6 @@ fn the_header_is_checked() {
     assert_eq!(error(Vec::new()), format!("{place}28 bytes expected at byte 0, but the file has 0 bytes"));
 }
 
-/// Columns, files and buffers that do not belong to each manager.
 #[test]
 fn columns_that_managers_cannot_have() {
     use crate::ErrorKind::{Format, Unsupported, Usage};

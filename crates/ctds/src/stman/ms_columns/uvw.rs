@@ -69,8 +69,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Uvw {
-    /// Calls `each` with every row and its UVW, `None` where the file lacks the position of an
-    /// antenna.
+    /// Calls `each` with a row and its UVW, `None` if the file lacks the position of an antenna.
     fn for_rows(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<Position>) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -92,8 +91,7 @@ impl Uvw {
         Ok(())
     }
 
-    /// Positions of all antennas in a time step. Empty for one wanted row, for which two single
-    /// reads are faster, or if the file lacks the time step.
+    /// All antennas; empty if the file lacks the time step, or for one row: two reads are faster.
     fn positions(&self, block: u64, wanted_rows: u64) -> Result<Vec<Position>> {
         let stored = self.antennas.saturating_sub(1);
         let first = block.checked_mul(stored).filter(|&first| first < self.file.rows);
@@ -102,8 +100,7 @@ impl Uvw {
         Ok(bytes.as_chunks().0.iter().map(position).collect())
     }
 
-    /// Position from the list, or else from the file; `None` if it lacks it, or it was never
-    /// written.
+    /// Taken from the list, or else the file; `None` if it is missing or was never written.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);
@@ -198,8 +195,7 @@ impl ColumnCells for Uvw {
         .context(&self.file.place)
     }
 
-    /// Computes the UVW of all rows, which is faster than a query for each; `None` if one is not
-    /// known.
+    /// Computes all UVWs, which is faster than a query for each; `None` if one is unknown.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let defined = self.for_rows(rows.clone(), |row, value| value.map(drop).ok_or_else(|| undefined(row)));
         defined.ok().map(|()| Shape::from([3]))

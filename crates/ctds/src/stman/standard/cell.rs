@@ -6,11 +6,9 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape};
 
-/// The offset of an array in `table.f<n>i`.
 const OFFSET_BYTES: u64 = 8;
 
-/// The form of a column's cells in a bucket, which follow each other; Bools are packed without
-/// padding between cells.
+/// Cells follow each other in a bucket; Bools are packed without padding between cells.
 #[derive(Debug)]
 pub(super) enum Cell {
     /// Scalar or array of `shape`, `bits` bits in all.
@@ -19,8 +17,7 @@ pub(super) enum Cell {
     FixedString { len_bytes: u32 },
     /// Up to 8 bytes, or else the [`Item`] in the string heap.
     String,
-    /// The [`Item`] in the string heap; without a fixed `shape`, the heap has it before the
-    /// strings.
+    /// The [`Item`] in the heap, where the shape precedes the strings unless `shape` is fixed.
     StringArray { shape: Option<Shape> },
     /// Byte offset (i64) of an array in `table.f<n>i`; 0 if the cell is undefined.
     Array,

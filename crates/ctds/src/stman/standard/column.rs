@@ -24,7 +24,6 @@ pub(super) struct StandardColumn {
     cell: Cell,
 }
 
-/// Consecutive rows in one bucket.
 struct Stretch {
     /// Byte in the file of the cell of the bucket's first row.
     offset: u64,
@@ -40,7 +39,6 @@ impl StandardColumn {
         Ok(StandardColumn { shared, set: set as usize, offset, cell: Cell::new(spec)? })
     }
 
-    /// Fails if the array file of the column cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         if matches!(self.cell, Cell::Array) { self.shared.arrays().map(|_| ()) } else { Ok(()) }
     }
@@ -54,7 +52,6 @@ impl StandardColumn {
         self.place_of(row, self.index().find(row, end)?)
     }
 
-    /// Fails if the cells exceed the bucket.
     fn place_of(&self, row: u64, found: index::Stretch) -> Result<Stretch> {
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
         // fewer than 2^32 rows, but a damaged shape may be of any size
@@ -71,7 +68,6 @@ impl StandardColumn {
         Ok(Stretch { offset: offset + u64::from(self.offset), first: found.first, count: found.count })
     }
 
-    /// Calls `each` with the `N` bytes of each cell.
     fn for_cells<const N: usize>(&self, rows: Range<u64>, mut each: impl FnMut(&[u8; N]) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -113,7 +109,6 @@ impl StandardColumn {
         (!item.is_absent()).then(|| strings::read_shape(item, &self.shared.buckets)).transpose()
     }
 
-    /// `None` for an undefined cell.
     fn array_shape(&self, offset: i64) -> Result<Option<Shape>> {
         (offset != 0).then(|| self.shared.arrays()?.shape(offset)).transpose()
     }
@@ -180,8 +175,7 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// `None` for an undefined cell. Of arrays of strings, the cells of all rows in a bucket are
-    /// read at once.
+    /// `None`: undefined. Arrays of strings are read at once for all rows of a bucket.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {
@@ -254,8 +248,7 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Small neighbouring buckets are read with one system call, and of large buckets only the
-    /// column is read.
+    /// One system call reads small neighbouring buckets; of large ones only the column is read.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bits, .. } = self.cell else { return None };
         let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;

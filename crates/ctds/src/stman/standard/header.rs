@@ -6,10 +6,8 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// AipsIO object `StandardStMan`, in the byte order of the table.
-///
-/// formats/stman.md 1.1. Big-endian tables are written as version 2, little-endian ones as version
-/// 3.
+/// AipsIO object `StandardStMan`, in the byte order of the table; version 2 in big-endian tables, 3
+/// in little-endian ones. formats/stman.md 1.1.
 ///
 /// | field | type | since | meaning |
 /// |---------------|------|-------|---------------------------------------------------------------------|
@@ -100,10 +98,8 @@ impl Header {
     }
 }
 
-/// The bytes that StandardStMan keeps in `table.dat`: AipsIO object `SSM`, always big-endian.
-///
-/// formats/stman.md 1.7. The blocks may be longer than there are columns: entries of removed
-/// columns remain.
+/// AipsIO object `SSM` in `table.dat`, always big-endian. Blocks may be longer than there are
+/// columns: entries of removed columns remain. formats/stman.md 1.7.
 ///
 /// | field   | type      | meaning                                              |
 /// |---------|-----------|------------------------------------------------------|

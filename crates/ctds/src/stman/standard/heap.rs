@@ -14,8 +14,7 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Stores `bytes` over the item `old` if they fit there, else at the end, and frees the rest of
-    /// `old`.
+    /// Overwrites `old` if `bytes` fit there, else appends; frees the rest of `old`.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -30,8 +29,7 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores a string that is too long for a cell; if it is empty, only frees `old`, the present
-    /// content of the cell.
+    /// Stores a string too long for a cell; an empty one only frees `old`, the cell's content.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)
@@ -100,8 +98,7 @@ impl Heap {
     }
 }
 
-/// Overwrites the first bytes of an item; returns the bucket in which they end, and the offset of
-/// their end in its data.
+/// Overwrites the first bytes; returns the bucket with their end, and the offset there in its data.
 fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32)> {
     let Item { mut bucket, mut offset, .. } = item;
     let mut rest = bytes;

@@ -21,9 +21,8 @@ use crate::stman::checks::more_rows;
 /// The number of the next index bucket, twice, each a big-endian i32. Casacore reads the second.
 const LINK_BYTES: u64 = 8;
 
-/// Which bucket holds which rows of a column set. An entry is a position in the index.
-///
-/// formats/stman.md 1.4. AipsIO object `SSMIndex`, with a magic before each.
+/// An entry is a position in the index. formats/stman.md 1.4. AipsIO object `SSMIndex`, with a
+/// magic before each.
 ///
 /// | field | v1 | v2 | meaning |
 /// |-----------------|-------------|-------------|----------------------------------------------------|
@@ -45,7 +44,6 @@ pub(super) struct Index {
     pub(super) buckets: Vec<u32>,
 }
 
-/// Consecutive rows in one bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) bucket: u32,
@@ -132,8 +130,7 @@ impl Index {
 }
 
 impl Index {
-    /// An index without rows; columns have the first `used_bytes` of a bucket, the next
-    /// `free_bytes` are unused.
+    /// Columns have the first `used_bytes` of a bucket, the next `free_bytes` are unused.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
@@ -223,8 +220,7 @@ pub(super) struct IndexBuckets {
 }
 
 impl IndexBuckets {
-    /// Writes to another place than before, the other half of the bucket or other buckets; the old
-    /// place can be reused afterwards. formats/stman.md 1.4.
+    /// Writes elsewhere than before; the old place can be reused afterwards. formats/stman.md 1.4.
     pub(super) fn write(&mut self, bytes: &[u8], buckets: &mut BucketsMut) -> Result<()> {
         let capacity = buckets.bytes() as usize - LINK_BYTES as usize;
         let half = (LINK_BYTES as usize + capacity / 2) as u32;

@@ -18,12 +18,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Chooses as casacore does; `bits` are those of a cell of each column.
-    ///
-    /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
-    ///
-    /// # Errors
-    /// `Usage` for sizes beyond 31 bits, `Limit` if a row does not fit them.
+    /// Chooses as casacore does, for cells of `bits`. `BUCKETSIZE`: bytes, or rows if negative;
+    /// `BUCKETROWS`: rows. `Usage` for sizes beyond 31 bits, `Limit` if a row does not fit them.
     pub(super) fn choose(parameters: &Record, bits: &[u64]) -> Result<Self> {
         let most = i64::from(i32::MAX);
         let size = parameter(parameters, "BUCKETSIZE", 0, -most..=most)?;

@@ -14,8 +14,6 @@ use crate::value::{Region, Shape, Values};
 
 pub(super) const HEADER_BYTES: u64 = 16;
 
-/// Header of a heap bucket.
-///
 /// | field | type | meaning |
 /// |---------|------|----------------------------------------------------------------|
 /// | free | i32 | next free bucket, when this one is free |
@@ -131,8 +129,7 @@ impl Item {
     }
 }
 
-/// Heap bytes that a read of many cells may still use, at first all of the file. More shows damage:
-/// cells do not share bytes.
+/// Heap bytes that a read of many cells may still use: cells of a sound file do not share bytes.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {
@@ -224,10 +221,7 @@ pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     bytes
 }
 
-/// `None`: all strings are empty.
-///
-/// # Errors
-/// `Limit` for extents beyond 31 bits, which the format cannot store.
+/// `None`: all strings are empty. `Limit` for extents beyond 31 bits.
 pub(super) fn encode_variable(shape: &Shape, strings: Option<&[BString]>) -> Result<Vec<u8>> {
     let mut bytes = Vec::from((shape.len() as u32).to_be_bytes());
     for &extent in shape.iter() {

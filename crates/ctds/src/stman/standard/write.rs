@@ -37,7 +37,6 @@ struct StandardMut {
     cache: u32,
     rows: u64,
     buckets: BucketsMut,
-    /// One for each column set: columns that share buckets.
     indices: Vec<Index>,
     index_buckets: IndexBuckets,
     columns: Vec<ColumnMut>,
@@ -49,17 +48,13 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Byte of the column's data in each data bucket.
     offset: u32,
     set: usize,
-    /// Leading rows whose arrays of fixed shape are all in the array file; later ones may lack
-    /// theirs until the next flush.
+    /// Leading rows with all fixed-shape arrays in the array file; others wait for the next flush.
     made: u64,
 }
 
-/// Consecutive rows in one bucket.
 struct Stretch {
-    /// Byte in the file of the cell of the bucket's first row.
     offset: u64,
     first: u64,
     count: u64,
@@ -92,7 +87,6 @@ impl StandardMut {
         Ok(standard)
     }
 
-    /// Adds columns that share buckets of `rows` rows.
     fn add_set<'a>(&mut self, rows: u32, columns: impl Iterator<Item = (&'a ColumnSpec, Cell)>) -> Result<()> {
         let set = self.indices.len();
         let mut offset = 0;
@@ -129,7 +123,6 @@ impl StandardMut {
         Ok(Stretch { offset, first: found.first, count: found.count })
     }
 
-    /// Calls `update` with the `N` bytes of each cell, and writes them back.
     fn update_cells<const N: usize>(
         &mut self,
         column: usize,
@@ -266,8 +259,7 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// Offset of a cell's array. An undefined `cell` (offset 0) gets an array of zeros; fails if
-    /// the shape is not fixed.
+    /// Offset of a cell's array; an undefined one gets zeros, or fails if the shape is not fixed.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {

@@ -14,8 +14,6 @@ use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width
 /// Packed Bools read at a time.
 const BITS_BYTES: usize = 16 << 10;
 
-/// The tiles that one data column of a tiled manager has in one hypercube.
-///
 /// ```text
 /// offset                      + stride
 /// | column A | column B | ... | column A | column B | ...      axis 0 fastest
@@ -32,9 +30,7 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     file: Option<Arc<F>>,
     /// Byte of this column's part in the first tile.
     offset: u64,
-    /// Bytes from the start of a tile to that of the next.
     stride: u64,
-    /// Bytes of this column's part in each tile.
     bytes: u64,
 }
 
@@ -71,9 +67,8 @@ pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> R
 }
 
 impl<F: ReadAt + ?Sized> CubeColumn<F> {
-    /// The column's part begins at byte `start` of each tile, which has `stride` bytes.
-    ///
-    /// `row_axis`: add a last axis of one position, for cubes that are a single cell.
+    /// The part begins at byte `start` of each tile of `stride` bytes. `row_axis` adds a last axis
+    /// of one position, for a cube that is a single cell.
     pub(super) fn new(
         cube: &CubeEntry,
         file: Option<Arc<F>>,
@@ -94,7 +89,6 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         Ok((self.offset, self.stride, self.grid.counts().elements()?))
     }
 
-    /// Offset of the first part, distance to the next, and size of a part, all in bytes.
     pub(super) fn place(&self) -> (u64, u64, u64) {
         (self.offset, self.stride, self.bytes)
     }
@@ -115,7 +109,6 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         (self.data_type != DataType::Bool).then_some(self.order)
     }
 
-    /// Writes `values`, from index `first` on, into the box `region` of the hypercube.
     pub(super) fn write_region(&self, file: &PagedMut, region: &Region, values: &Values, first: usize) -> Result<()> {
         let chunk = &self.grid.chunk;
         let pixels = chunk.elements()? as usize;

@@ -12,8 +12,6 @@ use crate::value::{DataType, Record, Shape};
 /// Largest number in the older, 32-bit versions of the objects.
 const MAX_NARROW: u64 = i32::MAX as u64;
 
-/// The part of `table.f<number>` that all tiled managers have.
-///
 /// | field | v1, v2 | v3 | meaning |
 /// |---------|------------------|------------------|------------------------------------------|
 /// | big | v2: Bool | Bool | byte order of the tiles; v1: big |
@@ -37,8 +35,6 @@ pub(super) struct Header {
     pub(super) lacking: Option<(u64, Error)>,
 }
 
-/// A file of tiles.
-///
 /// | field | v1 | v2 | meaning |
 /// |----------|-----|-----|--------------------------------------------|
 /// | version | u32 | u32 | |
@@ -50,8 +46,6 @@ pub(super) struct FileEntry {
     pub(super) len: u64,
 }
 
-/// A hypercube.
-///
 /// | field | v1 | v2 | meaning |
 /// |------------|-------------|-------------|------------------------------------------------|
 /// | version | i32 | i32 | |
@@ -64,7 +58,6 @@ pub(super) struct FileEntry {
 /// | offset | u32 | i64 | bytes, of the first tile |
 #[derive(Debug, Clone)]
 pub(super) struct CubeEntry {
-    /// Ids and coordinates by column name; usually none.
     pub(super) values: Option<Box<Record>>,
     /// The last axis can grow, to hold more rows.
     pub(super) extensible: bool,

@@ -88,8 +88,7 @@ struct Tiled {
     default_tile: Vec<i64>,
     cubes: Arc<Cubes>,
     columns: Vec<Box<dyn TiledColumn>>,
-    /// Why only a part of the cells can be read: the header describes fewer rows, or files of tiles
-    /// are too short.
+    /// Cells that cannot be read: the header has fewer rows, or files of tiles are too short.
     lacking: Option<Error>,
 }
 
@@ -117,8 +116,7 @@ struct DataColumn {
     cache: ChunkCache,
 }
 
-/// A column with values in the header of each hypercube: an id (one value for all its rows), or the
-/// coordinates of an axis.
+/// An id (one value for all rows of a hypercube), or the coordinates of an axis.
 #[derive(Debug)]
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
@@ -188,9 +186,7 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Number among the data columns.
     Data(usize),
-    /// Number of the axis, fastest first.
     Coordinate(usize),
     Id,
 }
@@ -261,10 +257,8 @@ fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> 
     }
 }
 
-/// Larger elements first, Bools last, equal sizes in reverse order.
-///
-/// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and
-/// casacore itself reads such files by today's rule.
+/// Larger elements first, Bools last, equal sizes in reverse order; before 2013 casacore kept equal
+/// sizes in order, but it reads such files by today's rule, since nothing in them tells.
 fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     let mut data: Vec<(usize, usize)> = roles
         .iter()
@@ -281,8 +275,7 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Only the first `rows` rows are described, or files of tiles are too short; cells go one by one,
-/// so that each can fail.
+/// Cells of a manager that lacks some are read one by one, so that each can fail.
 #[derive(Debug)]
 struct InPart {
     column: Box<dyn TiledColumn>,
@@ -316,8 +309,7 @@ impl ColumnCells for InPart {
 
 type Files = Vec<Option<Arc<dyn ReadAt>>>;
 
-/// `None` for files without tiles, with the error of a file that is too short for its hypercubes,
-/// if some of its tiles can be read.
+/// `None` for files without tiles; the error of a file too short, if some tiles can be read.
 fn open_files(
     args: &OpenArgs<'_>,
     header: &Header,
@@ -350,8 +342,7 @@ fn open_files(
     Ok((files, is_short))
 }
 
-/// Whether the file has the first tile, and is as long as a cell: only then cells are read from a
-/// file that is too short.
+/// Whether cells of a too short file are read: if it has the first tile and a cell's length.
 fn has_tiles(cube: &CubeEntry, data_types: &[DataType], len: u64, cell_axes: usize) -> bool {
     let Ok((stride, _)) = cube::layout(cube, data_types, u64::MAX) else { return false };
     let cell = cube.shape[..cell_axes].iter().try_fold(1u64, |size, &extent| size.checked_mul(extent));
@@ -404,8 +395,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
 
-    /// The part of a hypercube for `count` rows, or `region` of each, from `place` along the first
-    /// row axis.
+    /// `count` rows, or `region` of each, from `place` along the first row axis.
     fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
         let cell = self.cell_shape(place.cube);
         let region = match region {
@@ -424,8 +414,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// A scalar for an id and for a row axis; for an axis of the cells a list as long as the axis,
-    /// `None` without a hypercube.
+    /// Scalar for an id or a row axis; for a cell axis a list of its length, `None` without cube.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -436,8 +425,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index of the first value for a row: its position on a row axis; else 0, since all rows of
-    /// the hypercube share the values.
+    /// Position of a row on a row axis; else 0: all rows of the hypercube share the values.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
@@ -447,7 +435,6 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
 }
 
 impl DataColumn {
-    /// Reads `count` rows, or `region` of each, from `place` along the first row axis.
     fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let cube = self.cubes.column(place.cube, self.index)?;
         let region = self.cubes.region(place, count, region)?;

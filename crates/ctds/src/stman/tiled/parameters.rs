@@ -31,8 +31,7 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// Parameters for another manager with the same tile shapes: [`Wanted::new`] reads them, and
-/// [`restore`] the hypercubes of a TiledDataStMan.
+/// For another manager: [`Wanted::new`] reads tile shapes, [`restore`] cubes of a TiledDataStMan.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -96,13 +95,11 @@ fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
     Value::Array(count, narrow.map_or_else(|_| Values::Int64(values.collect()), Values::Int))
 }
 
-/// Requested tile shapes, fastest axis first.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Tile shapes by cell shape, in the order in which the hypercubes are created; the last one is
-    /// for all further ones.
+    /// Tile shapes by cell shape, in order of the hypercubes; the last is for all further ones.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 

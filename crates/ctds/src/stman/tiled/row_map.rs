@@ -11,9 +11,7 @@ use crate::value::Shape;
 
 #[derive(Debug)]
 pub(super) enum RowMap {
-    /// TiledColumnStMan: row r is at position r of the only hypercube.
     Column,
-    /// TiledCellStMan: row r is the only cell of hypercube r.
     Cell,
     /// TiledShapeStMan and TiledDataStMan.
     Intervals(Vec<Interval>),
@@ -148,7 +146,6 @@ impl RowMap {
         }
     }
 
-    /// Places `rows` at `position` and after of hypercube `cube`.
     pub(super) fn assign(&mut self, rows: Range<u64>, cube: usize, position: u64) {
         let RowMap::Intervals(intervals) = self else { return };
         let end = intervals.last().map_or(0, |last| last.end_row);
@@ -183,8 +180,7 @@ impl RowMap {
         intervals.splice(from..to, pieces);
     }
 
-    /// Checks that the hypercubes exist and, for TiledColumnStMan and TiledCellStMan, have
-    /// positions for all `rows`.
+    /// Cubes must exist, and have positions for `rows` in TiledColumnStMan and TiledCellStMan.
     pub(super) fn check(&self, cubes: &[CubeEntry], rows: u64) -> Result<()> {
         let damaged = |message: String| Err(Error::format(message));
         match self {

@@ -178,8 +178,7 @@ mod written {
         }
     }
 
-    /// Rows 0 to 5 are [row axis of 3] at positions 1 and 2 of cube 0, row 6 is position 0 of cube
-    /// 1, row 7 is undefined.
+    /// Rows 0 to 5: [row axis of 3] at positions 1, 2 of cube 0; row 6: 0 of cube 1; row 7: none.
     fn data_parameters() -> Record {
         let cube = |shape: &[i32], tile: &[i32], id: i32, extensible: bool| {
             Value::Record(record([

@@ -6,12 +6,8 @@ use crate::value::Shape;
 const TILE_PIXELS: f64 = 32768.;
 
 /// Extents in `wanted` are limited to the axis length if the axis cannot grow; missing and zero
-/// extents are chosen.
-///
-/// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly
-/// where they have more: then any choice will do, and only experiments say how casacore weighs axes
-/// that cannot be cut evenly.
-///
+/// extents are chosen: casacore's wherever those axes have fewer than 4 * 32768 pixels in all, and
+/// mostly beyond: there only experiments say how casacore weighs axes that cannot be cut evenly.
 /// The last axis of an extensible cube has no extent yet.
 pub(super) fn choose(cube: &Shape, wanted: &[u64], extensible: bool) -> Shape {
     let fixed = cube.len() - usize::from(extensible);
@@ -29,8 +25,7 @@ pub(super) fn choose(cube: &Shape, wanted: &[u64], extensible: bool) -> Shape {
     tile.into_iter().collect()
 }
 
-/// Chooses extents of the axes in `open`, so that their product is about `pixels` and tiles need
-/// little padding.
+/// Extents of the axes in `open`, with a product of about `pixels` and little padding.
 fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     let total: f64 = open.iter().map(|&axis| cube[axis] as f64).product();
     if total < 4. * pixels {
@@ -52,8 +47,7 @@ fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     }
 }
 
-/// The divisor of `axis` nearest to `ideal` (at most 50 % off), or else the extent that cuts the
-/// axis into nearly equal parts.
+/// The divisor of `axis` nearest to `ideal` (at most 50 % off), or else a nearly equal cut.
 fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few

@@ -140,8 +140,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube at the end of a file of tiles. Extents in `wanted_tile` that are 0 or
-    /// missing are chosen; `extensible` if the last axis can grow.
+    /// Appends to a file of tiles. Extents in `wanted_tile` that are 0 or missing are chosen.
     fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
         let tile = tile_shape::choose(shape, wanted_tile, extensible);
         let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
@@ -150,7 +149,6 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Places a new hypercube at the end of its file of tiles, which grows.
     fn allot(&mut self, cube: &mut CubeEntry) -> Result<()> {
         if let Some(Some(entry)) = cube.file.and_then(|file| self.cubes.header.files.get_mut(file)) {
             cube.offset = entry.len;
@@ -256,8 +254,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the cells of `count` rows, or `region` of each, from `place` on; returns the number
-    /// of elements written.
+    /// Writes `count` rows, or `region` of each, from `place` on; returns the elements written.
     fn write_at(
         &mut self,
         column: usize,
@@ -280,8 +277,7 @@ impl TiledMut {
         Ok(elements as usize)
     }
 
-    /// Writes an id (`axis` is `None`) or coordinates into the header record that all rows of the
-    /// hypercube share.
+    /// Writes into the header record that all rows share; `axis` is `None` for an id.
     fn write_coordinates(
         &mut self,
         column: usize,
@@ -399,8 +395,7 @@ impl TiledMut {
     }
 }
 
-/// `wanted` if the stored chunks are also valid as tiles of this shape, otherwise the shape of the
-/// chunks.
+/// `wanted` if the stored chunks are also valid as tiles of that shape, else the chunk shape.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -416,8 +411,7 @@ fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }
 
-/// All fixed shapes must be equal, and other columns need a fixed number of axes. Returns the fixed
-/// shape.
+/// Returns the fixed shape, which all must share; other columns need a fixed number of axes.
 fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
     let mut fixed: Option<&ColumnSpec> = None;
     for (spec, role) in columns.iter().zip(roles) {
@@ -635,8 +629,7 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// All `rows` have another shape or none yet; `shape` must have the number of axes of the
-    /// cells.
+    /// All `rows` have another shape or none yet; `shape` has the cells' number of axes.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.contains(&0) {

@@ -27,8 +27,7 @@ pub(super) struct Decoder {
     /// Visibilities of the last row; empty if its cell is undefined.
     pub(super) cell: Vec<Complex32>,
     chunk: usize,
-    /// The current chunk. Predictions from lower channels are added already, those from earlier
-    /// rows before index `next`.
+    /// The current chunk with predictions from lower channels, and before `next` from earlier rows.
     values: Vec<Value>,
     /// First value that is not decoded yet.
     next: usize,
@@ -40,8 +39,7 @@ pub(super) struct Decoder {
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
-/// Values of up to four last rows of a baseline, most recent first, for one part of one
-/// correlation.
+/// Up to four last rows of a baseline, most recent first, one part of one correlation.
 #[derive(Debug, Default)]
 struct History(VecDeque<Vec<Value>>);
 
@@ -92,8 +90,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the `len` values of stored correlation `index`, after loading the next chunk if
-    /// needed; returns the index of the first. Fails if one chunk does not hold them all.
+    /// Index of the first of the `len` values, in the next chunk if needed; fails across chunks.
     fn item(&mut self, sisco: &Sisco, index: usize, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < sisco.file.chunk_count() {
             self.values = sisco.file.read_chunk(self.chunk)?;
@@ -157,8 +154,7 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     }
 }
 
-/// Lengths of the items from row `first` on: the real parts of all channels, then the imaginary
-/// parts. Ends before a row whose shape `mode` does not allow.
+/// Real parts of all channels, then imaginary parts, from row `first` to the last valid shape.
 fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize> {
     let of_row = move |shape: [u64; 2]| {
         let (values, stored) = (cell_values(mode, shape).ok()?, stored_correlations(mode, shape[0]).ok()?);
@@ -169,8 +165,7 @@ fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize>
     (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten()
 }
 
-/// `values` are items of lengths `lens`, worked on by several threads: they do not depend on each
-/// other here.
+/// Works on several threads: items of lengths `lens` do not depend on each other here.
 fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Iterator<Item = usize>) {
     let mut rest = values;
     let mut items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
@@ -205,8 +200,7 @@ fn add_to_item(level: &Level, item: &mut [Value]) {
 }
 
 impl History {
-    /// Adds predictions from earlier rows to `row`, one part of one correlation by channel, and
-    /// keeps the sums for later rows.
+    /// One part of one correlation by channel; keeps the sums for later rows.
     fn add_to(&mut self, row: &mut [Value], level: &Level) -> Result<()> {
         if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
             return Err(Error::unsupported(format!(

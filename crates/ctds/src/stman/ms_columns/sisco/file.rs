@@ -13,8 +13,7 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Largest ratio of sizes of a DEFLATE stream; a chunk that declares more is refused before memory
-/// is allocated.
+/// Largest ratio of DEFLATE; a chunk that declares more is refused before memory is allocated.
 const MAX_INFLATED: u64 = 1032;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +75,6 @@ impl SiscoFile {
         Ok(file)
     }
 
-    /// 4 without prediction, 5 with.
     fn value_bytes(&self) -> u64 {
         if self.level == -1 { 4 } else { 5 }
     }

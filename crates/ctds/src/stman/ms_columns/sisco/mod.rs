@@ -27,8 +27,7 @@ use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 
-/// Rows in which all four are equal belong to one baseline, from whose earlier rows values are
-/// predicted.
+/// Equal in all rows of a baseline, from whose earlier rows values are predicted.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 
 #[derive(Debug)]
@@ -46,7 +45,6 @@ struct Sisco {
     state: Mutex<State>,
 }
 
-/// How far the column is decoded.
 #[derive(Debug, Default)]
 struct State {
     decoder: Decoder,
@@ -56,11 +54,9 @@ struct State {
 
 #[derive(Debug)]
 enum Shapes {
-    /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no
-    /// value.
+    /// Shape `[correlations, channels]` of the first `written` rows; later rows have no value.
     Fixed { shape: [u64; 2], written: u64 },
-    /// Shapes of rows from `table.f<n>-shapes`; rows with `None` and rows after the last have no
-    /// value. The file with values holds those of the first `held` rows.
+    /// Rows with `None` and rows after the last have no value; the file has the first `held` rows.
     Each { shapes: Vec<Option<[u64; 2]>>, held: u64 },
 }
 
@@ -100,9 +96,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Shapes {
-    /// Some versions of casacore write a file of shapes even for a column of fixed shape, and then
-    /// store nothing for skipped rows: the number of stored values tells which version wrote the
-    /// file.
+    /// Some versions of casacore write shapes even for a column of fixed shape, and then nothing
+    /// for skipped rows: the number of stored values tells which version wrote the file.
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {
@@ -167,7 +162,6 @@ impl Sisco {
         }
     }
 
-    /// Values of a row are missing or incomplete.
     fn too_short(&self, row: u64, shape: [u64; 2]) -> Error {
         match cell_values(self.file.mode, shape) {
             Ok(values) => Error::format(format!("row {row}: the file ends before its {values} values")),

@@ -10,8 +10,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
-    /// -127 for zeros and subnormal numbers, -128 for infinities and NaNs: both are stored without
-    /// prediction.
+    /// Stored without prediction: -127 for zeros and subnormals, -128 for infinities and NaNs.
     pub(super) exponent: i8,
     negative: bool,
 }
@@ -96,7 +95,6 @@ fn capped(prediction: i64) -> i64 {
     if prediction.unsigned_abs() as u32 & EXCESS != 0 { 0 } else { prediction }
 }
 
-/// Predicts a value from lower channels or earlier rows; the file stores the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Predictor {
     /// Earlier values used, 1 to 4.
@@ -121,8 +119,7 @@ impl Predictor {
         Predictor { values, weights, divisor }
     }
 
-    /// Returns the signed mantissa in units of `2^(exponent - 23)`; `exponent` is not -127 or -128.
-    /// `past` is most recent first; values that are not needed are not looked at.
+    /// Signed mantissa for `exponent`, which is not -127 or -128; `past` has the most recent first.
     #[inline]
     pub(super) fn predict(&self, past: &[Value; 4], exponent: i8) -> i64 {
         match self.values {
@@ -149,8 +146,7 @@ impl Predictor {
         }
     }
 
-    /// As [`predict`](Self::predict) from two or more values; unlike the plain sum, also with
-    /// zeros, subnormal numbers, infinities, NaNs, and mantissas out of range.
+    /// As [`predict`](Self::predict), also with special values and mantissas out of range.
     #[cold]
     fn predict_by_steps(&self, past: &[Value; 4], exponent: i8) -> i64 {
         let [p1, p2, p3, p4] = *past;
@@ -195,12 +191,10 @@ fn last(p1: Value, exponent: i8) -> i64 {
     Value { mantissa: if none { 0 } else { mantissa }, ..p1 }.signed()
 }
 
-/// Predictors along the channels of a row and along the rows of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
     /// By the number of values before: 1, 2, 3, and 4 or more.
     pub(super) frequency: [Predictor; 4],
-    /// By the number of values before: 1, 2, 3, and 4 or more.
     pub(super) time: [Predictor; 4],
 }
 
