@@ -170,7 +170,7 @@ pub(crate) struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// `target`: bytes of visibilities and flags in a block, as if all rows were like the newest one.
+    /// `target`: bytes of data and flags in a block, as if all rows were like the newest one.
     pub(crate) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);
@@ -258,7 +258,7 @@ struct Cells<T> {
 }
 
 impl<T> Cells<T> {
-    /// Cell as in `groups`; `row` counts from the start of the block. `None` if unread or undefined.
+    /// Cell as in `groups`; `row` counts from the block's start. `None` if unread or undefined.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;

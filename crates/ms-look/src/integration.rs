@@ -133,9 +133,9 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// Flags, 0 or 1, of the rows at the indices `chosen`: the elements of FLAG (none if
-    /// undefined), or a single number without FLAG. If FLAG_ROW is set, all are 1, and an undefined
-    /// cell has a single 1.
+    /// Flags, 0 or 1, of the rows at the indices `chosen`: the elements of FLAG, none for an
+    /// undefined cell, or a single number without FLAG. If FLAG_ROW is set, all are 1, and an
+    /// undefined cell has a single 1.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];
