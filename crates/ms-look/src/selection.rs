@@ -199,8 +199,8 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
 }
 
 /// `#5` is row 5; else `word` is a name of `names`, or a number where it cannot be mistaken for
-/// one. Without names (the subtable is missing or not written yet) any number is accepted. `what`,
-/// such as `antenna`, is for the error.
+/// one. Without names, while the subtable is missing or not written, any number is accepted.
+/// `what`, such as `antenna`, is for the error.
 pub(crate) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     let rows: Vec<(i64, &str)> = names.iter().enumerate().map(|(row, name)| (row as i64, name.as_str())).collect();
     find(what, word, &rows)
