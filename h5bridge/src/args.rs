@@ -16,7 +16,6 @@ use crate::interrupt::Caller;
 pub(crate) const SOURCE: &str = "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file, also at \
      an address (https://..., s3://BUCKET/KEY)";
 
-/// `blake3` and `sha256`.
 pub(crate) fn hash_kind() -> impl TypedValueParser<Value = HashKind> {
     PossibleValuesParser::new(HashKind::ALL.map(HashKind::name)).try_map(|name| name.parse())
 }
@@ -72,8 +71,7 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// Lock options are those of `global`; `--follow-external` decides whether elements in other
-    /// files are read.
+    /// `--follow-external` decides whether elements in other files are read.
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
@@ -99,8 +97,7 @@ impl Publishing {
     }
 }
 
-/// Gives the option `--overwrite` of [`Publishing`] another help text, in its place among the
-/// arguments of a verb.
+/// Replaces the help text of `--overwrite`, in its place among the arguments of a verb.
 pub(crate) fn overwrite_help(help: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| if arg.get_id() == "overwrite" { arg.help(help) } else { arg }
 }
@@ -118,8 +115,7 @@ impl Global {
         OpenOptions { locking, ..OpenOptions::default() }
     }
 
-    /// The options that concern tables, for the command line of a child process of
-    /// `h5bridge batch run`.
+    /// Options that concern tables, for the command line of a child of `h5bridge batch run`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["--lock-timeout".to_owned(), self.lock_timeout.to_string()];
         words.extend(self.no_lock.then(|| "--no-lock".to_owned()));

@@ -49,10 +49,7 @@ impl Cli {
         help::with_groups(help::with_words(Self::command()))
     }
 
-    /// The first word is the name of the program.
-    ///
-    /// # Errors
-    /// Usage errors; help and version are errors as well, which have the text to print.
+    /// The first word names the program. Help and version are errors, which have the text to print.
     pub(crate) fn parse_words(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words: Vec<_> = args.into_iter().collect();
         let matches = help::with_words(Self::command()).try_get_matches_from(&words).or_else(|error| {

@@ -87,7 +87,6 @@ impl Status {
         }
     }
 
-    /// Words for users.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Status::Done => "all that was asked for",

@@ -41,9 +41,8 @@ enum Phase {
     Working,
 }
 
-/// Handles SIGINT and SIGTERM. The first makes a conversion that is writing stop and clean up, or
-/// else ends the program. The second ends the program at once; the next run with the same target
-/// removes unfinished output.
+/// The first SIGINT or SIGTERM makes a conversion that is writing stop and clean up, or else ends
+/// the program. The second ends it at once; the next run with the same target cleans up.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -85,7 +84,6 @@ impl Interrupts {
         Ok(Interrupts { token, phase, caller: None })
     }
 
-    /// Wraps `progress` so that the first signal cancels the call.
     pub(crate) fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
         Stoppable { interrupts: self, progress, is_working: AtomicBool::new(false) }
     }
@@ -149,12 +147,10 @@ pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// A flag that signals set, for long-running verbs such as `serve`, which then finish and return;
-/// the second signal ends the program at once.
+/// A flag that signals set, for long-running verbs; the second signal ends the program at once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {
-    /// A `caller` that runs the verb in its own process handles the signals itself.
     pub(crate) fn new(caller: Option<&Caller>) -> Result<Self> {
         Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }

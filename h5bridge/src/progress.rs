@@ -48,15 +48,13 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Prints the lines that were held back, after the first second.
     fn print(lines: &mut Lines) {
         if lines.start.elapsed() >= SILENT {
             lines.waiting.drain(..).for_each(stderr::line);
         }
     }
 
-    /// Bytes done, bytes in all, speed and estimated time left; empty as long as these are not
-    /// known.
+    /// Bytes done and in all, speed and time left; empty as long as these are not known.
     fn so_far(&self) -> String {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if done == 0 || total == 0 {

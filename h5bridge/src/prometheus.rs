@@ -2,7 +2,6 @@
 
 use std::fmt::{Display, Write};
 
-/// Content type of the format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Metrics whose names begin with a common prefix.
@@ -11,7 +10,6 @@ pub(crate) struct Exposition {
     text: String,
 }
 
-/// Kind of a metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     /// Never falls while the process runs.
@@ -43,7 +41,6 @@ impl Exposition {
         }
     }
 
-    /// A metric with one sample.
     pub(crate) fn one(&mut self, kind: Kind, name: &str, help: &str, value: impl Display) {
         self.head(kind, name, help);
         let _ = writeln!(self.text, "{}{name} {value}", self.prefix);

@@ -27,10 +27,8 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     }
 }
 
-/// Hint for `to-hdf5` and `to-ms`.
 pub(crate) const SALVAGE: &str = "--salvage leaves out what is damaged";
 
-/// Hint for `pack` and `unpack`.
 pub(crate) const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
 /// Single quotes let shells leave the word as it is.
@@ -64,8 +62,7 @@ impl Salvaging {
     }
 }
 
-/// Hints at the `options` that leave out damage, or with `--salvage` says that nothing can be left
-/// out.
+/// Hints at the `options` that leave out damage, or says that no more can be left out.
 pub(crate) fn suggest(error: Error, salvaging: Salvaging, options: impl Into<String>) -> anyhow::Error {
     // a pointer of Git LFS is fetched, not salvaged
     if error.to_string().contains("`git lfs pull`") {
@@ -185,8 +182,7 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Prints everything, or with `--json` the document, to which `content` adds the verb's own
-    /// members.
+    /// `content` adds the verb's own members to the document of `--json`.
     pub(crate) fn print<T: Serialize>(
         self,
         global: &Global,
@@ -223,7 +219,6 @@ pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> 
     (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
 }
 
-/// Prints a document as indented JSON.
 pub(crate) fn write_document(document: &impl Serialize, out: &mut impl Write) -> Result<()> {
     Ok(writeln!(out, "{}", serde_json::to_string_pretty(document)?)?)
 }

@@ -4,8 +4,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes a line in one piece. It is lost if stderr cannot be written, for example after its
-/// terminal was closed.
+/// The line is lost if stderr cannot be written, for example after its terminal was closed.
 pub(crate) fn line(text: impl Display) {
     part(format_args!("{text}\n"));
 }

@@ -115,8 +115,7 @@ fn damaged_tables() {
     refuses(&copy.path(), 3, &["table.dat: ", "at byte ", "table kind \"PlainBabel\", known are"]);
 }
 
-/// Damage that shows only when rows are read that planning does not look at: the file is half
-/// written then.
+/// Damage in rows that planning does not look at: the file is half written then.
 #[test]
 fn damage_in_the_middle() {
     let copy = Copy::of("strings_boundaries/StandardStMan_128.tab");
@@ -232,7 +231,6 @@ fn changed_native_files() {
     println!("changes to 3 native files, exit codes and how often: {:?}", codes.borrow());
 }
 
-/// Paths that `generate` has written to `folder`.
 #[track_caller]
 fn generated(what: &str, folder: &Path) -> Vec<PathBuf> {
     let made = run(&["generate", what, text(folder)]);

@@ -36,7 +36,6 @@ impl Folder {
         text
     }
 
-    /// The document of a command that prints a `D`.
     #[track_caller]
     fn check<D: Serialize + DeserializeOwned>(&self, command: &str) -> D {
         let printed = self.printed(command);
@@ -49,7 +48,6 @@ impl Folder {
         }
     }
 
-    /// The document of a command that fails.
     #[track_caller]
     fn fails(&self, command: &str) -> Failure {
         let printed = self.printed(command);

@@ -88,7 +88,6 @@ impl std::fmt::Display for Case<'_> {
     }
 }
 
-/// Counts of outcomes.
 #[derive(Default, Debug)]
 struct Seen {
     /// The process was still at work when the signal came.
@@ -235,8 +234,7 @@ fn calls(folder: &Path, table: &Path) -> Vec<(&'static str, Call)> {
     calls.into_iter().chain(back).collect()
 }
 
-/// A token that is cancelled while a call of the library runs: the call ends with `Interrupted`,
-/// and leaves the target as it was; or it was done already.
+/// The call ends with `Interrupted` and leaves the target as it was; or it was done already.
 #[test]
 fn a_token_stops_every_call() {
     let (mut random, seed) = Random::seeded();

@@ -245,18 +245,15 @@ impl Scratch {
     }
 }
 
-/// Results of a command.
 struct Outcome {
     code: Option<i32>,
     /// One or, of `watch`, several.
     documents: Vec<Json>,
-    /// The output, if there is one.
     files: Option<PathBuf>,
     source: PathBuf,
 }
 
 impl Outcome {
-    /// The value of the case's line.
     fn line(&self) -> Json {
         let mut line = Map::new();
         let documented = self.documents.last().and_then(|document| document.get("code"));
@@ -309,8 +306,7 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
     documents
 }
 
-/// Hides the ids of items of `shard` in a value, at any depth: they depend on when the table was
-/// written.
+/// Ids of items of `shard` depend on when the table was written.
 fn hide_ids(value: &mut Json) {
     match value {
         Json::Object(fields) => fields.values_mut().for_each(hide_ids),
@@ -439,8 +435,7 @@ fn files_below(folder: &Path) -> BTreeMap<String, PathBuf> {
 /// Of the tables after the first of a folder, a run that is not long takes every eighth.
 const STEP: usize = 8;
 
-/// The tables that are converted by themselves, as paths below testdata, and whether each is the
-/// first of its folder.
+/// Paths below testdata of the tables that are converted, and if each is the first of its folder.
 fn tables() -> Vec<(String, bool)> {
     let root = testdata();
     let is_main = |path: &PathBuf| !path.parent().unwrap().join("table.dat").exists();
@@ -453,7 +448,6 @@ fn tables() -> Vec<(String, bool)> {
     all.enumerate().filter(|(number, (_, first))| is_taken(*number, *first)).map(|(_, table)| table).collect()
 }
 
-/// Whether the lines are written instead of compared.
 fn is_recording() -> bool {
     std::env::var("H5BRIDGE_NET").is_ok_and(|value| value == "write")
 }
@@ -492,7 +486,6 @@ fn label(command: &str) -> String {
     label.join(" ")
 }
 
-/// The lines of all cases, found by running `scratch`'s program.
 fn observe(scratch: &Scratch) -> BTreeMap<String, Json> {
     let work = tables();
     let next = AtomicUsize::new(0);
@@ -541,7 +534,6 @@ fn differences(path: &str, left: &Json, right: &Json, found: &mut Vec<String>) {
     }
 }
 
-/// The differences between two programs that run the command `name` for `table`, in full.
 fn in_full(now: &Scratch, before: &Scratch, table: &str, name: &str) -> Vec<String> {
     let outcome = |scratch: &Scratch| {
         let folder = scratch.folder.join("out").join(table);
@@ -627,8 +619,7 @@ fn parse(text: &str) -> BTreeMap<String, Json> {
     lines
 }
 
-/// The number of cases that changed, and a report of their differences; `in_full` shows those of a
-/// case in more detail.
+/// Number of cases that changed, and a report; `in_full` shows those of a case in detail.
 fn compare(
     known: &BTreeMap<String, Json>,
     found: &BTreeMap<String, Json>,

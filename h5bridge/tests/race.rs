@@ -26,7 +26,6 @@ fn rounds() -> usize {
     if is_long() { 50 } else { 4 }
 }
 
-/// How a process ended: its status and its messages.
 #[derive(Debug)]
 struct End {
     code: Option<i32>,
@@ -60,8 +59,7 @@ fn run_all(commands: Vec<Command>, mut look: impl FnMut() + Send) -> Vec<End> {
     })
 }
 
-/// One round: some processes with one new target. With `overwrite` each may replace what another
-/// one has written.
+/// `overwrite`: each process may replace the output of another one.
 fn round(writer: &Writer, processes: usize, overwrite: bool) {
     let folder = scratch();
     let target = folder.path().join(writer.target);
@@ -229,7 +227,6 @@ fn main_columns(document: &[u8]) -> Vec<(String, String)> {
     found
 }
 
-/// The file must hold what the digests in it say.
 fn verify(path: &Path) {
     let output = succeed(Command::new(program()).arg("verify").arg(path));
     assert!(output.status.success());

@@ -9,8 +9,7 @@ pub(crate) struct Accumulator {
     pub(crate) kind: &'static SumsKind,
     /// `None` before the first row.
     pub(crate) begun: Option<(Part, Box<dyn Sums>)>,
-    /// Frequencies of the channels in Hz; empty if they are unknown or the plot does not show uv
-    /// distances.
+    /// Channel frequencies in Hz; empty if unknown or not needed.
     frequencies: Vec<f64>,
     /// Rows that were left out because their cells have another shape than those of the first row.
     pub(crate) misfits: u64,
@@ -22,13 +21,10 @@ impl Accumulator {
         Accumulator { kind, begun: None, frequencies, misfits: 0 }
     }
 
-    /// Whether rows with this TIME can contribute to the plot.
     pub(crate) fn wants(&self, time: f64) -> bool {
         self.begun.as_ref().is_none_or(|(_, sums)| sums.wants(time))
     }
 
-    /// Number of antennas of rows that were left out because their numbers are negative, or 1024 or
-    /// more.
     pub(crate) fn unshown(&self) -> u64 {
         self.begun.as_ref().map_or(0, |(_, sums)| sums.unshown())
     }
@@ -59,7 +55,6 @@ impl Accumulator {
         sums.add(row, part);
     }
 
-    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.begun.as_ref().map_or(0, |(_, sums)| sums.bytes())
     }
@@ -90,8 +85,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Rows of two correlations and three channels: the value of element `i` of row `r` is 10 r +
-    /// i.
+    /// The value of element `i` of row `r` is 10 r + `i`.
     pub(crate) fn add(accumulator: &mut Accumulator, rows: std::ops::Range<usize>) {
         for row in rows {
             let data: Vec<Complex32> = (0..6).map(|i| Complex32::new((10 * row + i) as f32, 0.)).collect();

@@ -84,7 +84,6 @@ pub struct Alerts {
     history: History,
 }
 
-/// A rule, with the newest report about its alert.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
@@ -93,7 +92,6 @@ struct Watched {
     antennas: Vec<String>,
 }
 
-/// Values from earlier polls.
 #[derive(Debug, Clone, Default)]
 struct History {
     rates: Rates,
@@ -237,9 +235,8 @@ impl Watched {
     }
 }
 
-/// Whether missing rows can mean that a writer has stalled. False for an HDF5 file that its writer
-/// has closed; always true for a table directory, which does not record whether its writer has
-/// ended.
+/// False for an HDF5 file that its writer has closed; true for a table directory, which does not
+/// record whether its writer has ended.
 fn grows(look: &Look) -> bool {
     match look.kind {
         "live" => look.is_open,
@@ -247,8 +244,7 @@ fn grows(look: &Look) -> bool {
     }
 }
 
-/// Percentage of flagged visibilities in the newest integration, of the antenna with the name or
-/// number `wanted`, or of each antenna; `Unknown` if no such antenna has rows.
+/// Flagged percentages; `wanted` is a name or number. `Unknown` if no such antenna has rows.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
     let is_wanted = |flags: &&AntennaFlags| {
@@ -312,8 +308,7 @@ impl History {
         Some(look.taken.duration_since(since).unwrap_or_default().as_secs_f64())
     }
 
-    /// Ratio of the mean amplitude of the newest integration to the average of those before it;
-    /// `None` if it cannot be computed yet.
+    /// Newest mean amplitude, divided by the average of those before it; `None` if still unknown.
     fn step(&self) -> Option<f64> {
         let (_, newest) = self.newest?;
         let mean = self.before.iter().sum::<f64>() / self.before.len() as f64;

@@ -1,18 +1,15 @@
 //! Bins of limited number for the sums of plots: `Times` merges neighbouring times when they are
 //! too many, `Map` is a two-dimensional histogram whose extents double when points lie outside.
 
-/// A sum in one bin, so that two bins can be merged.
 pub(crate) trait Merge: Default + Clone {
     fn merge(&mut self, other: &Self);
 }
 
-/// Sums per time bin. When the number of bins reaches its limit, neighbours are merged in pairs.
 #[derive(Debug)]
 pub(crate) struct Times<T> {
     /// Maximum number of bins; even, so that all can be merged in pairs.
     capacity: usize,
-    /// Number of sums in a bin: one for each frequency bin or for each correlation, or a single
-    /// one.
+    /// Sums in a bin: one for each frequency bin or for each correlation, or a single one.
     width: usize,
     /// Bins in ascending order, without overlap.
     lines: Vec<Line>,
@@ -37,8 +34,7 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0 }
     }
 
-    /// The sums of the bin that contains `time`, finite and in seconds of MJD. A bin is added if
-    /// none contains `time`.
+    /// `time` is finite, in seconds of MJD. A bin is added if none contains it.
     pub(crate) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -69,7 +65,6 @@ impl<T: Merge> Times<T> {
         next
     }
 
-    /// Merges neighbours in pairs, so that further times can be added.
     fn halve(&mut self) {
         for pair in 0..self.lines.len() / 2 {
             let (line, other) = (self.lines[2 * pair], self.lines[2 * pair + 1]);
@@ -83,12 +78,10 @@ impl<T: Merge> Times<T> {
         self.lines.truncate(self.lines.len() / 2);
     }
 
-    /// The sums of each bin, in ascending order of time.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[T]> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }
 
-    /// First TIME of each bin, in seconds of MJD.
     pub(crate) fn starts(&self) -> Vec<f64> {
         self.lines.iter().map(|line| line.first).collect()
     }
@@ -151,8 +144,7 @@ impl Map {
         &self.counts[line * MAP..][..MAP]
     }
 
-    /// Doubles the horizontal extent: neighbouring columns are merged in pairs into the left half,
-    /// and the right half is empty.
+    /// Merges columns in pairs into the left half; the right half becomes empty.
     pub(crate) fn halve_columns(&mut self) {
         for line in self.counts.chunks_exact_mut(MAP) {
             for column in 0..MAP / 2 {
@@ -162,8 +154,7 @@ impl Map {
         }
     }
 
-    /// Doubles the extent on both axes: each square of 2 x 2 bins is merged into one. The merged
-    /// bins fill the central half of both axes, and the outer bins are empty.
+    /// Merges squares of 2 x 2 bins into the central half of both axes; the rest becomes empty.
     pub(crate) fn halve_to_centre(&mut self) {
         let old = std::mem::replace(&mut self.counts, vec![0; MAP * MAP]);
         for (number, count) in old.into_iter().enumerate() {
@@ -174,8 +165,7 @@ impl Map {
     }
 }
 
-/// The numbers from 0 to `count` - 1 in bit-reversed order: the first of them are already spread
-/// evenly over the range.
+/// Numbers below `count` in bit-reversed order: the first ones are already spread evenly.
 pub(crate) fn spread(count: u64) -> impl Iterator<Item = u64> {
     let bits = count.next_power_of_two().trailing_zeros();
     let reversed = move |number: u64| if bits == 0 { 0 } else { number.reverse_bits() >> (64 - bits) };

@@ -18,8 +18,7 @@ pub fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 
-/// A Gregorian date, to the tenth of a second. Times more than about 3,000 years before or 30,000
-/// years after 1970 are given in seconds.
+/// Precise to 0.1 s; times beyond about 3,000 years before or 30,000 after 1970 are in seconds.
 fn calendar(unix: f64) -> String {
     if !(-1e11..1e12).contains(&unix) {
         return format!("{unix} s");
@@ -28,11 +27,8 @@ fn calendar(unix: f64) -> String {
     format!("{}.{}Z", Moment::of_unix(tenths.div_euclid(10)), tenths.rem_euclid(10))
 }
 
-/// A time as a user gives it, in seconds of MJD: a number of seconds, or a date in UTC,
-/// `2026-11-20` or `2026-11-20T17:30:00.5Z`.
-///
-/// # Errors
-/// `Usage` if it is neither.
+/// Seconds of MJD of a number of seconds, or of a date in UTC, `2026-11-20` or
+/// `2026-11-20T17:30:00.5Z`. `Usage` if `text` is neither.
 pub(crate) fn mjd_of(text: &str) -> Result<f64> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Some(seconds).filter(|seconds| seconds.is_finite()).ok_or_else(|| wrong(text));

@@ -11,8 +11,7 @@ use ctds_hdf5::Source;
 use crate::rows::Rows;
 use crate::subtables::{MAX_CHANNELS, cells, doubles, integers, label, rows, strings};
 
-/// Columns with visibilities or calibration solutions; the first of them that a table has is
-/// plotted by default.
+/// The first of these columns that a table has is plotted by default.
 const VISIBILITIES: [&str; 10] = [
     "DATA",
     "FLOAT_DATA",
@@ -108,8 +107,7 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Correlations of two receptors of the same polarization, which plots show by default. If none of
-/// them is present, and the first correlation is Stokes I, that is shown.
+/// Parallel hands, shown by default; without any of them, Stokes I if that is the first.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
 
 /// Indices of the parallel hands, or of Stokes I, in cells of `count` correlations. If `names` has
@@ -185,8 +183,7 @@ impl Description {
         Ok(description)
     }
 
-    /// Adds the visibility columns, units, flags and kinds of plots; sets `missing` if the main
-    /// table cannot be plotted.
+    /// Sets `missing` if the main table cannot be plotted.
     fn describe_main(&mut self, rows: &Rows) {
         let columns = rows.columns();
         self.columns = visibilities(&columns);
@@ -249,7 +246,6 @@ impl Description {
         label(self.antennas.get(number).map_or("", |antenna| &antenna.name), number)
     }
 
-    /// The name of a field, or `#5`.
     pub(crate) fn field(&self, number: usize) -> String {
         label(self.fields.get(number).map_or("", |field| &field.name), number)
     }
@@ -263,7 +259,6 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// The antennas in the order of their numbers.
 pub(crate) fn antennas(source: &Source) -> Vec<Antenna> {
     let names = strings(source, "ANTENNA", "NAME");
     let stations = strings(source, "ANTENNA", "STATION");

@@ -19,13 +19,11 @@ use crate::selection::{RowKey, Selection, unknown};
 
 /// Approximate bytes of visibilities and flags in a block, by default.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Most rows of a block; this limits the memory for the scalar cells, which are read for every row,
-/// selected or not.
+/// Limits the memory for the scalar cells, which are read for every row, selected or not.
 const BLOCK_ROWS: u64 = 1 << 16;
 /// Most blocks of a table; longer tables have larger blocks.
 const MAX_BLOCKS: u64 = 1 << 17;
-/// Most rows that are searched for the end of an integration, to which the boundary of a block is
-/// moved.
+/// Rows searched for the end of an integration, to which the boundary of a block is moved.
 const SEARCHED_ROWS: u64 = 1 << 14;
 /// Approximate bytes of the scalar cells of one row.
 const SCALAR_BYTES: u64 = 64;
@@ -33,9 +31,8 @@ const SCALAR_BYTES: u64 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     rows: Range<u64>,
-    /// Row number, for blocks that are to have whole integrations: the start and the end of `rows`
-    /// are moved forward to the first row of an integration before the block is read, unless they
-    /// are at this row or after it. 0: neither is moved.
+    /// The start and the end of `rows`, if before this row, move forward to the first row of an
+    /// integration when the block is read, at most to this row. 0: neither moves.
     align: u64,
 }
 
@@ -46,7 +43,6 @@ pub(crate) struct Fold {
     pub(crate) sums: Accumulator,
     /// Names of the correlations in the plot's spectral window; empty if unknown.
     names: Vec<String>,
-    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
     spw_column: &'static str,
     pending: VecDeque<Block>,
     /// Rows that were divided into blocks so far, whether or not the blocks were read.
@@ -55,13 +51,11 @@ pub(crate) struct Fold {
     pub(crate) rows_used: u64,
     /// Bytes that were read; a block that was read for several plots counts as a whole for each.
     bytes: u64,
-    /// Number, from 1, of the newest request that used the sums; it shows which sums were not used
-    /// for the longest time.
+    /// Number of the newest request that used the sums, from 1, to find the least recently used.
     pub(crate) used: u64,
     scans: Scans,
 }
 
-/// The scan numbers in the rows read so far.
 #[derive(Debug)]
 struct Scans {
     /// Selected scans that were not found yet.
@@ -111,13 +105,11 @@ impl Fold {
         }
     }
 
-    /// Whether the sums are of this kind and selection.
     pub(crate) fn is_for(&self, selection: &Selection, kind: &SumsKind) -> bool {
         self.selection == *selection && self.sums.kind == kind
     }
 
-    /// Extends the blocks that are still to be read by the rows that were appended since the last
-    /// call.
+    /// Adds blocks of the rows that were appended since the last call.
     pub(crate) fn extend(&mut self, layout: &BlockLayout) {
         let rows = self.given..layout.rows;
         if rows.is_empty() {
@@ -134,16 +126,11 @@ impl Fold {
         }
     }
 
-    /// Whether all rows have been read.
     pub(crate) fn is_complete(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Checks that the selected scans exist, once all rows have been read; before that it always
-    /// succeeds.
-    ///
-    /// # Errors
-    /// `Usage` if no row is of a scan that is selected.
+    /// `Usage` if no row is of a selected scan; succeeds as long as rows are unread.
     pub(crate) fn check_scans(&self) -> Result<()> {
         match self.scans.missing.first() {
             Some(scan) if self.is_complete() && self.rows_used > 0 => {
@@ -154,8 +141,7 @@ impl Fold {
         }
     }
 
-    /// Whether reading must stop although rows are left: the bytes read so far have reached
-    /// `limit`, multiplied by 1 plus the parameter `more` of the request.
+    /// Whether reading stops with rows left: `limit`, times 1 + `more` of the request, is reached.
     pub(crate) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
@@ -176,7 +162,6 @@ impl Fold {
     }
 }
 
-/// How the rows of a table are divided into blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BlockLayout {
     pub(crate) rows: u64,
@@ -185,8 +170,7 @@ pub(crate) struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Blocks with about `target` bytes (default: 4 MiB) of visibilities and flags each, as if all
-    /// rows were as large as the newest one.
+    /// `target`: bytes of data and flags in a block, as if all rows were like the newest one.
     pub(crate) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);
@@ -234,19 +218,16 @@ fn keys(rows: &Rows, range: &Range<u64>, folds: &[&Fold]) -> Result<Vec<RowKey>>
     Ok((0..count).map(key).collect())
 }
 
-/// Reads cells, each column for the plots that need it.
 struct CellReader<'a> {
     rows: &'a Rows,
     range: &'a Range<u64>,
     /// Rows of each plot, as offsets from the start of `range`.
     selected: &'a [Vec<usize>],
-    /// Bytes that were read.
     bytes: u64,
 }
 
 impl CellReader<'_> {
-    /// Reads a column in the rows of the plots, given by their numbers, for which `is_wanted`
-    /// returns true.
+    /// Reads the rows of the plots for whose numbers `is_wanted` returns true.
     fn read<T>(
         &mut self,
         name: &str,
@@ -272,14 +253,12 @@ struct Cells<T> {
     /// Number of correlations, number of channels, and the elements of one cell after the other,
     /// the correlation as the fastest axis.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// For each row of the block: index of a group, and of the cell in it. `None` if the cell was
-    /// not read or is undefined.
+    /// Group of each row of the block, and cell in the group; `None` if not read or undefined.
     at: Vec<Option<(u32, u32)>>,
 }
 
 impl<T> Cells<T> {
-    /// Number of correlations, number of channels and elements of the cell of a row, counted from
-    /// the start of the block; `None` if the cell was not read or is undefined.
+    /// Cell as in `groups`; `row` counts from the block's start. `None` if unread or undefined.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -308,15 +287,13 @@ impl<T> Cells<T> {
     }
 }
 
-/// A block as it was read, with the scalars, flags and visibilities that the plots need.
 pub(crate) struct Read {
     keys: Vec<RowKey>,
     flag_rows: Vec<bool>,
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// Rows of each plot, as offsets from the start of the block, in the order of the plots for
-    /// which the block was read.
+    /// For each plot, in the order of the `folds` in [`Read::new`]: rows, as offsets in the block.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,
@@ -345,7 +322,6 @@ fn complex_of(values: Values) -> Result<Vec<Complex32>> {
 }
 
 impl Read {
-    /// Reads the columns and cells that the plots `folds` need.
     pub(crate) fn new(rows: &Rows, block: &Block, folds: &[&Fold]) -> Result<Self> {
         let range = actual(rows, block)?;
         let count = (range.end - range.start) as usize;
@@ -378,8 +354,7 @@ impl Read {
         Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
     }
 
-    /// Adds the block to the sums of one plot; `number` is its index in the list of plots for which
-    /// the block was read.
+    /// `number` is the index of the plot in the `folds` of [`Read::new`].
     pub(crate) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
         let needs_data = fold.sums.kind.needs_data || self.flags.is_none();
@@ -418,10 +393,9 @@ impl Read {
     }
 }
 
-/// Rows to read for `block`, so that an integration is in one block only. The start and the end of
-/// `block.rows`, if below row `block.align`, move forward to the first row of an integration, at
-/// most to row `block.align`. Either one stays where it is if the next 16384 rows have the same
-/// TIME.
+/// So that an integration is in one block only, start and end of `block.rows`, if below row
+/// `block.align`, move forward to the first row of an integration, at most to row `block.align`.
+/// Neither moves if the next `SEARCHED_ROWS` rows have the same TIME.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

@@ -180,9 +180,8 @@ pub struct Frame {
     pub plot: Plot,
     /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,
-    /// Unix time in milliseconds at which the [`Session`](crate::Session) that made the plot began,
-    /// to distinguish equal revisions of different sessions; 0 for plots of casacore images, which
-    /// are made without a session.
+    /// Unix time in milliseconds at which the session began, to tell equal revisions of different
+    /// sessions apart; 0 for casacore images, whose plots are made without a session.
     pub(crate) session: u64,
 }
 
@@ -406,7 +405,6 @@ impl Frame {
     }
 }
 
-/// The parts of a note.
 fn pieces(note: &str) -> Vec<&str> {
     note.split("; ").collect()
 }

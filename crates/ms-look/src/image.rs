@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::frame::{Array, Axis, Frame, Numbers, Plot};
 use crate::plots::with_ends;
 
-/// Most pixels along each axis of a plot; if a plane is larger, each pixel of the plot is the mean
-/// of a square of image pixels.
+/// Most pixels along an axis; those of a larger plane are means of squares of image pixels.
 const MAX_PIXELS: u64 = 1024;
 
 /// Approximate number of image pixels that are read at a time.
@@ -21,8 +20,7 @@ const STRIP: u64 = 1 << 20;
 /// Keyword with the name of the default mask, which is applied to the plot.
 const DEFAULT_MASK: &str = "Image_defaultmask";
 
-/// Kinds of coordinates. The fields of the keyword `coords` are named after them, with a number:
-/// `direction0`, `spectral1`.
+/// Kinds of coordinates: with a number, fields of the keyword `coords` (`direction0`, `spectral1`).
 const KINDS: [&str; 6] = ["direction", "spectral", "stokes", "linear", "tabular", "quality"];
 
 /// A casacore image (a table with the column `map`), or the native HDF5 file of one, opened to be
@@ -50,8 +48,7 @@ struct World {
     unit: String,
     /// Number of the reference pixel, from 0.
     pixel: f64,
-    /// World coordinate of the reference pixel, in the unit of the axis; 0 on an axis of a
-    /// direction, whose coordinates are offsets from the reference position.
+    /// World coordinate of the reference pixel; 0 for directions, which are shown as offsets.
     value: f64,
     increment: f64,
 }
@@ -131,9 +128,8 @@ impl Image {
         self.frame_of(plane, raster.collect(), (columns, lines), each)
     }
 
-    /// The default mask: its name, and the indices of the table and of the Bool column (true: the
-    /// pixel is valid) that hold it. Outer `None`: the image has no default mask; inner `None`: the
-    /// mask cannot be read, or has another shape than the image.
+    /// Name, and indices of the table and of the Bool column, true for valid pixels, with it. Outer
+    /// `None`: no default mask; inner `None`: unreadable, or of another shape than the image.
     fn mask(&self) -> Option<(String, Option<(usize, usize)>)> {
         let keywords = self.source.tables()[0].keywords().ok()?;
         let name = keywords.string(DEFAULT_MASK)?.to_string();
@@ -223,8 +219,7 @@ impl Image {
 /// Units of the axes of directions, with their arc seconds.
 const ANGLES: [(&str, f64); 3] = [("arcsec", 1.), ("arcmin", 60.), ("deg", 3600.)];
 
-/// Major and minor axis of a beam in arc seconds, and its position angle in degrees, from north to
-/// east.
+/// Major and minor axis in arc seconds, and position angle in degrees, from north to east.
 fn beam(beam: &Record) -> Option<[f64; 3]> {
     let degrees = |name: &str| -> Option<f64> {
         let quantity = beam.record(name)?;
@@ -265,8 +260,7 @@ fn strings(record: &Record, name: &str) -> Vec<String> {
     record.strings(name).unwrap_or_default().iter().map(|string| string.to_str_lossy().into_owned()).collect()
 }
 
-/// The coordinate of an image axis: its kind, its record, and the index of the image axis among the
-/// axes of this coordinate; `None` if no coordinate has this axis.
+/// Kind and record of the coordinate that has this axis, if any, and index of the axis in it.
 fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Record, usize)> {
     let coordinates = coordinates?;
     for field in &coordinates.fields {
@@ -329,8 +323,7 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     World { label, unit: unit.to_owned(), pixel, value: 0., increment: increment * degrees * factor }
 }
 
-/// The reference position on the sky in words, from which the plot counts its direction offsets;
-/// `None` if the first axis is not a direction.
+/// Position from which direction offsets count; `None` if the first axis is not a direction.
 fn centre(coordinates: Option<&Record>) -> Option<String> {
     let (_, record, _) = coordinate(coordinates, 0).filter(|(kind, ..)| *kind == "direction")?;
     let (values, units) = (doubles(record, "crval"), strings(record, "units"));

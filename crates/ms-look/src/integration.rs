@@ -7,8 +7,7 @@ use ctds::value::{DataType, Values};
 use crate::describe::Description;
 use crate::rows::Rows;
 
-/// Rows at the end of the table that are searched, one count after the other, for the first row of
-/// the integration: the next count is tried if all searched rows have the same TIME.
+/// Rows at the end to search for the first row; the next count if all have the same TIME.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
 /// Antennas with this number or a higher one are left out.
@@ -48,8 +47,7 @@ struct Baselines {
 }
 
 impl Integration {
-    /// Reads and summarizes the integration, from at most `bytes` of each column; `None` if the
-    /// main table has no rows, or lacks TIME, ANTENNA1 or ANTENNA2.
+    /// Reads at most `bytes` of each column; `None` without rows, TIME, ANTENNA1 or ANTENNA2.
     pub(crate) fn take(main: &Rows, known: &Description, bytes: u64) -> Result<Option<Self>> {
         let is = |name: &str, data_type: DataType| main.column(name).is_some_and(|info| info.data_type() == data_type);
         let has_antennas = ["ANTENNA1", "ANTENNA2"].iter().all(|name| main.column(name).is_some());
@@ -69,8 +67,7 @@ impl Integration {
     }
 }
 
-/// TIME of the last row in seconds of MJD, and the number of the first row of the run of rows with
-/// this TIME that ends the table.
+/// TIME of the last row in seconds of MJD, and first row of the run with this TIME at the end.
 fn beginning(main: &Rows) -> Result<(f64, u64)> {
     let rows = main.rows();
     let mut found = (f64::NAN, rows);
@@ -136,10 +133,9 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// The flags, 0 or 1, of some rows, given by their indices from the first row. The list of each
-    /// row has the elements of FLAG (none if the cell is undefined), or a single number if the
-    /// table has no FLAG. In a row whose FLAG_ROW is set all are 1; if its cell of FLAG is
-    /// undefined, the list has a single 1.
+    /// Flags, 0 or 1, of the rows at the indices `chosen`: the elements of FLAG, none for an
+    /// undefined cell, or a single number without FLAG. If FLAG_ROW is set, all are 1, and an
+    /// undefined cell has a single 1.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];

@@ -1,5 +1,6 @@
 //! The part of a row that a plot uses, and sums of its visibilities and flags. Selections of
-//! correlations and channels count from 0.
+//! correlations and channels count from 0. Callbacks `each` get every selected visibility, with
+//! its frequency bin first.
 
 use std::ops::Range;
 
@@ -11,8 +12,7 @@ use crate::selection::RowKey;
 /// Antennas with this number or a higher one are left out of plots by antenna or by baseline.
 const MAX_ANTENNAS: usize = 1024;
 
-/// One row to be added to the sums of a plot. In its arrays the correlation varies fastest, then
-/// the channel.
+/// Axes of the arrays: correlation, which varies fastest, then channel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
     pub(crate) key: RowKey,
@@ -27,7 +27,6 @@ pub(crate) struct Row<'a> {
     pub(crate) channels: usize,
 }
 
-/// Which correlations and channels of a cell a plot uses, and how many channels share a bin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
     /// Number of correlations and number of channels in the cell of each row.
@@ -45,8 +44,7 @@ impl Part {
         self.channels.len().div_ceil(self.each)
     }
 
-    /// Calls `each` for every selected visibility that is finite and not left out as flagged, with
-    /// its frequency bin, the index of its correlation in the selection, and its value.
+    /// Leaves out values that are flagged or not finite; numbers correlations as selected.
     #[inline]
     pub(crate) fn good(&self, row: &Row<'_>, mut each: impl FnMut(usize, usize, Complex32)) {
         if row.flag_row && !self.include_flagged {
@@ -67,8 +65,7 @@ impl Part {
         }
     }
 
-    /// Calls `each` for every selected visibility, with its frequency bin and its [`Flags`] by FLAG
-    /// and FLAG_ROW.
+    /// Flagged by FLAG or by FLAG_ROW.
     pub(crate) fn flags(&self, row: &Row<'_>, mut each: impl FnMut(usize, Flags)) {
         for (place, channels) in self.chunks() {
             for channel in channels {
@@ -81,13 +78,11 @@ impl Part {
         }
     }
 
-    /// Calls `each` for every selected visibility, with its frequency bin and whether it is left
-    /// out as flagged.
+    /// `each` gets whether the visibility is left out as flagged.
     pub(crate) fn seen(&self, row: &Row<'_>, mut each: impl FnMut(usize, bool)) {
         self.flags(row, |place, flags| each(place, flags.flagged > 0 && !self.include_flagged));
     }
 
-    /// The [`Flags`] of all selected visibilities of a row.
     pub(crate) fn all_flags(&self, row: &Row<'_>) -> Flags {
         let mut flagged = 0;
         self.flags(row, |_, flags| flagged += flags.flagged);
@@ -151,8 +146,7 @@ impl Merge for Flags {
     }
 }
 
-/// Sums of the amplitudes and of the complex visibilities in one bin, with their number and their
-/// extreme values.
+/// Sums over one bin, of amplitudes and of complex visibilities.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sum {
     pub(crate) amplitude: f64,

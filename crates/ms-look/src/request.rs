@@ -29,7 +29,6 @@ pub const PARAMETERS: [&str; 15] = [
 /// Most words in the value of a parameter that is a list.
 const MAX_WORDS: usize = 4096;
 
-/// Quantity of visibilities that a plot shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Amp,
@@ -52,14 +51,12 @@ impl Quantity {
     }
 }
 
-/// How several values in one bin are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Statistic {
     Mean,
     Max,
 }
 
-/// How visibilities are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Average {
     /// Mean of the amplitudes of the visibilities.
@@ -77,7 +74,6 @@ pub(crate) enum Measure {
     Flags,
 }
 
-/// The selected baselines, as the user named them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BaselineWords {
     Cross,
@@ -98,8 +94,7 @@ pub struct Request {
     pub(crate) corr: Vec<String>,
     pub(crate) baseline: BaselineWords,
     pub(crate) antenna: Vec<String>,
-    /// Times to plot, in seconds of MJD: from the first up to but without the second; `None`: no
-    /// limit.
+    /// Seconds of MJD, from the first up to but without the second; `None`: no limit.
     pub(crate) time: (Option<f64>, Option<f64>),
     /// Channels to plot, from 0: from the first up to but without the second; `None`: no limit.
     pub(crate) chan: (Option<u64>, Option<u64>),
@@ -110,8 +105,7 @@ pub struct Request {
     pub(crate) include_flagged: bool,
     /// Unit of u and v, instead of metres.
     pub(crate) kilowavelengths: bool,
-    /// How often reading may continue after it has stopped at the limit of bytes; at most (1 +
-    /// `more`) times the limit is read.
+    /// How often reading may continue at its limit of bytes: 1 + `more` times the limit is read.
     pub(crate) more: u32,
 }
 

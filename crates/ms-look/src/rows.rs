@@ -28,7 +28,6 @@ const SAMPLE_CELLS: u64 = 256;
 /// or table refers to it.
 pub type Served = Arc<dyn Fn(&Path) -> bool + Send + std::marker::Sync>;
 
-/// The main table, and how it is read.
 pub(crate) struct Rows {
     path: PathBuf,
     served: Served,
@@ -41,9 +40,8 @@ enum Place {
     Live(Reader),
     /// A native HDF5 file, or a container with a packed table.
     File(Source),
-    /// `watch` observes the lock file, which shows changes; `None` without a usable lock file.
-    /// `seen` has the number of rows and the counters of changes in the lock file when the table
-    /// was last read; `None` if unknown.
+    /// `watch` observes the lock file; `None` without a usable one. `seen`: number of rows and
+    /// counters of changes in it when the table was last read; `None` if unknown.
     Table {
         source: Source,
         watch: Option<Watch>,
@@ -54,10 +52,8 @@ enum Place {
 /// Changes since the last refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Change {
-    /// Whether rows were added.
     pub(crate) grew: bool,
-    /// Whether cells of a table directory were overwritten while its number of rows stayed the
-    /// same; false for files.
+    /// Cells of a table directory were overwritten without a new row; false for files.
     pub(crate) rewritten: bool,
 }
 
@@ -73,8 +69,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Elements as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for
-    /// strings and records.
+    /// Amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
     pub(crate) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -139,14 +134,12 @@ impl Rows {
         }
     }
 
-    /// Device and inode, which differ if another file or directory was put in the place of this
-    /// one.
+    /// Device and inode, which differ after the file or directory was replaced.
     pub(crate) fn identity(path: &Path) -> Result<(u64, u64)> {
         let found = path.metadata().with_context(|| Context::path(path))?;
         Ok((found.dev(), found.ino()))
     }
 
-    /// Number at the last refresh.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
@@ -193,8 +186,7 @@ impl Rows {
         }
     }
 
-    /// Modification time of the file, or of the lock file of the table directory, without one of
-    /// the directory.
+    /// Modification time of the file, or of the lock file of a table, without one of its directory.
     pub(crate) fn written(&self) -> Result<SystemTime> {
         let path = match &self.place {
             Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),
@@ -203,7 +195,6 @@ impl Rows {
         Ok(path.metadata().and_then(|metadata| metadata.modified())?)
     }
 
-    /// Reads how many rows the main table has now; returns the changes since the last call.
     pub(crate) fn refresh(&mut self) -> Result<Change> {
         let before = self.rows;
         let mut rewritten = false;
@@ -235,8 +226,7 @@ impl Rows {
         Ok(Change { grew: self.rows > before, rewritten })
     }
 
-    /// The result of `read`; `None` if the table may have been written to during the read, so that
-    /// the result may be inconsistent.
+    /// `None` if the table may have been written to during the read.
     pub(crate) fn at_one_moment<T>(&mut self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
         let Place::Table { watch: watch @ Some(_), .. } = &mut self.place else { return read(self).map(Some) };
         let Some(mut taken) = watch.take() else { return read(self).map(Some) };
@@ -268,7 +258,6 @@ impl Rows {
         }
     }
 
-    /// Calls `read` with all tables, from which it can read subtables.
     pub(crate) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {
         match &self.place {
             Place::Live(_) => Ok(read(&open_source(&self.path, &self.served)?)),
@@ -276,10 +265,7 @@ impl Rows {
         }
     }
 
-    /// Reads all elements of a column with scalars or arrays of one shape.
-    ///
-    /// # Errors
-    /// `NotFound` if a cell is undefined.
+    /// Scalars or arrays of one shape; `NotFound` if a cell is undefined.
     pub(crate) fn all(&self, name: &str, rows: Range<u64>) -> Result<Values> {
         match &self.place {
             Place::Live(reader) => {
@@ -313,8 +299,7 @@ impl Rows {
         info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
     }
 
-    /// Reads the cells in the listed rows (ascending), grouped by their shape; undefined cells are
-    /// in no group.
+    /// Rows ascend; undefined cells are left out.
     pub(crate) fn cells(&self, name: &str, rows: &[u64]) -> Result<Vec<Group>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -370,9 +355,8 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell of a column. A live file declares all shapes of a column's cells,
-    /// of which the largest counts. In other sources, the cell of the newest row is taken as the
-    /// largest, 0 without rows.
+    /// Largest of the shapes that a live file declares; elsewhere the cell of the newest row counts
+    /// as the largest, 0 without rows.
     pub(crate) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
@@ -387,8 +371,7 @@ impl Rows {
         })
     }
 
-    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most
-    /// 4096, or 256 if their shapes differ.
+    /// Newest rows whose cells fit in `bytes`: at least 1, at most 4096, or 256 if shapes differ.
     pub(crate) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))
@@ -401,8 +384,7 @@ impl Rows {
         }
     }
 
-    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the
-    /// main table only.
+    /// Approximate bytes of all cells: of all tables of a live file, otherwise of the main table.
     pub(crate) fn bytes(&self) -> Result<f64> {
         match &self.place {
             Place::Live(reader) => {
@@ -430,8 +412,7 @@ fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
 }
 
-/// Bytes of the cells in one row of a live table. An array column whose cells may have several
-/// shapes counts with its cell in the newest row.
+/// An array column of varying shapes counts with its cell in the newest row.
 fn row_bytes(table: &TableReader) -> Result<f64> {
     let mut bytes = 0;
     for info in table.columns() {
@@ -463,7 +444,6 @@ fn check_cell(data_type: DataType, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Cells grouped by their shape, while they are being read.
 struct Groups {
     data_type: DataType,
     groups: Vec<Group>,

@@ -13,12 +13,9 @@ use crate::selection::number;
 /// Most characters of a rule.
 const MAX_LENGTH: usize = 200;
 
-/// Largest file with rules, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Most rules in a file.
 const MAX_FILE_RULES: usize = 1000;
 
-/// Examples for error messages.
 const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 20 s, commit age > 1 min, rows/s < 100, \
                         no rows for 30 s, amplitude step > 3";
 
@@ -55,7 +52,6 @@ pub struct Rule {
     pub(crate) limit: f64,
 }
 
-/// Quantity that a rule compares with its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Flagged,
@@ -77,15 +73,12 @@ const QUANTITIES: [(&str, Quantity); 5] = [
     ("amplitude step", Quantity::AmplitudeStep),
 ];
 
-/// Words before the limit in a rule about a lack of rows.
 const SILENCE: &str = "no rows for";
 
-/// Words before the name of an antenna.
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {
-    /// Units in which a limit can be given, each with the factor that converts it to the first
-    /// unit; empty for quantities without a unit.
+    /// Each with the factor that converts to the first unit; empty for quantities without a unit.
     fn units(&self) -> &'static [(&'static str, f64)] {
         match self {
             Quantity::Flagged | Quantity::AntennaFlagged(_) => &[("%", 1.)],
@@ -136,7 +129,6 @@ impl Rule {
         Ok(())
     }
 
-    /// Name of the quantity in the text of the rule.
     pub(crate) fn name(&self) -> &'static str {
         let quantity = match &self.quantity {
             Quantity::AntennaFlagged(_) => &Quantity::Flagged,
@@ -194,8 +186,7 @@ fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(text[begin.len()..].trim_start())
 }
 
-/// Parses a rule in which single spaces separate the words. The error is a phrase that says what is
-/// expected.
+/// Single spaces separate the words. The error is a phrase that says what is expected.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;
@@ -224,8 +215,7 @@ fn parse(text: &str) -> std::result::Result<Rule, String> {
     Ok(Rule { quantity, is_above, limit })
 }
 
-/// Parses the limit at the beginning of `text`, with or without a unit, and converts times to
-/// seconds; also returns the rest of the text.
+/// Limit, times in seconds, at the beginning of `text`, and the rest of the text.
 fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'a str), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().map_err(|_| format!("a number instead of {text:?}"))?;

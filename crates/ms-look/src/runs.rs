@@ -59,7 +59,6 @@ impl Runs {
     }
 }
 
-/// Whether each of these steps from one point to the next is a gap.
 fn gaps(steps: &[f64]) -> Vec<bool> {
     let usual = median(steps).unwrap_or(f64::INFINITY);
     steps.iter().map(|&step| step > GAP * usual).collect()

@@ -153,7 +153,6 @@ impl serde::Serialize for Look {
     }
 }
 
-/// Limits and options of the data that a poll reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampleOptions {
     /// Most bytes of newest cells that are read of each column.
@@ -235,8 +234,7 @@ impl Sample {
         Ok(sample)
     }
 
-    /// The summary of this sample. `kind` is `live`, `hdf5` or `table`. Fields that the sample does
-    /// not determine, such as `rows`, are empty for the caller to set.
+    /// Fields that the sample does not determine, such as `rows`, are left to the caller.
     pub(crate) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),
@@ -260,8 +258,7 @@ impl Sample {
     }
 }
 
-/// Reads the newest `count` cells: their shapes, and their elements as numbers (amplitudes of
-/// complex ones, 1 for true). An undefined cell has no elements.
+/// Shapes and elements as numbers, as in `Group::numbers`; none for an undefined cell.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
     let end = main.rows();
     let rows: Vec<u64> = (end - count.min(end)..end).collect();
@@ -343,8 +340,7 @@ fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64
 pub(crate) mod tests {
     use super::*;
 
-    /// A look at an open live file with `rows`, seconds after 2001-09-09T01:46:40. Its newest TIME
-    /// is now.
+    /// An open live file, `second` after 2001-09-09T01:46:40; its newest TIME is now.
     pub(crate) fn look(second: f64, rows: u64) -> Look {
         let unix = 1e9 + second;
         let mut look = Sample::default().look(Path::new("live.h5"), "live");

@@ -22,8 +22,7 @@ pub(crate) enum Baselines {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Selection {
     pub(crate) column: String,
-    /// DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables; `None`, which selects all rows,
-    /// if the table has no rows or lacks the column.
+    /// Value of [`Description::spw_column`]; `None`, without rows or column, selects all rows.
     pub(crate) spw: Option<i64>,
     /// Empty for all.
     pub(crate) fields: Vec<i64>,
@@ -60,12 +59,7 @@ pub(crate) struct RowKey {
 }
 
 impl Selection {
-    /// Translates names to the numbers by which the table that `known` describes refers to them,
-    /// such as FIELD_ID.
-    ///
-    /// # Errors
-    /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a
-    /// name; `Unsupported` if it has nothing to plot.
+    /// `Usage` for a name that the source does not have; `Unsupported` if it has nothing to plot.
     pub(crate) fn new(request: &Request, known: &Description) -> Result<Self> {
         known.check()?;
         let column = match &request.column {
@@ -122,7 +116,6 @@ impl Selection {
         })
     }
 
-    /// Whether the selection includes a row.
     pub(crate) fn has(&self, row: &RowKey) -> bool {
         let pair = (row.antenna1.min(row.antenna2), row.antenna1.max(row.antenna2));
         let on_baseline = match &self.baselines {
@@ -142,8 +135,7 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices of the selected correlations, or else the `default` of the plot. `count` is the
-    /// number of correlations in a cell, `names` has their names.
+    /// Indices in a cell of `count` correlations with these `names`; else those of `default`.
     pub(crate) fn correlations(&self, default: Correlations, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, default) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
@@ -153,7 +145,6 @@ impl Selection {
         }
     }
 
-    /// The selected channels in cells with `count` channels.
     pub(crate) fn channels(&self, count: usize) -> std::ops::Range<usize> {
         let end = self.chan.1.map_or(count, |end| usize::try_from(end).map_or(count, |end| end.min(count)));
         let start = self.chan.0.map_or(0, |start| usize::try_from(start).map_or(end, |start| start.min(end)));
@@ -207,9 +198,9 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a user means by `word`: `#5` is row 5; else the word is a name of `names`, or,
-/// where it cannot be mistaken for one, a number. Without names, because the subtable is missing or
-/// not written yet, any number is accepted. `what` (`antenna`) is for the error.
+/// `#5` is row 5; else `word` is a name of `names`, or a number where it cannot be mistaken for
+/// one. Without names, while the subtable is missing or not written, any number is accepted.
+/// `what`, such as `antenna`, is for the error.
 pub(crate) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     let rows: Vec<(i64, &str)> = names.iter().enumerate().map(|(row, name)| (row as i64, name.as_str())).collect();
     find(what, word, &rows)
@@ -254,8 +245,7 @@ fn numbered(number: i64, name: &str) -> String {
     }
 }
 
-/// The error for a `word` that is not the name or number of any `what`; it suggests a similar name,
-/// or lists those that exist.
+/// Error for a `word` that means none of `known`; suggests a similar name, or lists all.
 pub(crate) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
     // a number is not misspelt; names follow their numbers: `0 (m000)`

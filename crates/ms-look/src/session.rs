@@ -20,27 +20,21 @@ use crate::rows::{Rows, Served};
 use crate::sample::{Look, Sample, SampleOptions};
 use crate::selection::Selection;
 
-/// Most selections whose sums are kept, unless a larger number is set; the least recently used sums
-/// are discarded.
+/// Most selections whose sums are kept, by default; the least recently used are discarded.
 const SELECTIONS: usize = 8;
-/// Average bytes of the sums of one selection: all sums together are limited to this size times the
-/// number of selections.
+/// Average bytes of the sums of a selection: all sums share this size times the selections.
 const SUMS_BYTES: usize = 12 << 20;
-/// Number of recent requests: rows that are read for one plot are added to the sums of other plots
-/// only if one of these requests has used those sums.
+/// Rows read for one plot are added to other sums only if one of this many last requests used them.
 const RECENT: u64 = 32;
-/// Default limit of the bytes that are read for a plot; the parameter `more` of a request
-/// multiplies the limit by 1 + `more`.
+/// Bytes read for a plot by default; the parameter `more` multiplies the limit by 1 + `more`.
 const READ_LIMIT: u64 = 8 << 30;
 /// Rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
 /// Default time limit for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
-/// Maximum time from a write to the commit of the rows that it appends: if no new row is committed
-/// within this time, the write has overwritten cells.
+/// A write that no committed row follows within this time has overwritten cells.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
-/// Time without a write after which sums that contain overwritten cells are discarded, so that
-/// plots are made again.
+/// Sums with overwritten cells are discarded after this time without a write, and made again.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Why a file or table is no longer polled.
@@ -73,10 +67,8 @@ pub struct Session {
     folds: Vec<Fold>,
     /// `None` before the first plot.
     layout: Option<BlockLayout>,
-    /// Number of requests so far.
     requests: u64,
-    /// Unix time in milliseconds at which the session began, by which equal revisions of different
-    /// sessions are told apart.
+    /// Unix time in milliseconds at which the session began, as in `Frame::session`.
     session: u64,
     revision: u64,
     state: WrittenState,
@@ -104,14 +96,12 @@ struct Before {
     options: SampleOptions,
 }
 
-/// Times of writes, by which writes that add no rows, and have thus overwritten cells, are
-/// detected.
+/// Times of writes, to detect those without new rows, which have overwritten cells.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
     /// Time at which a write was seen that no new row has followed so far.
     suspect: Option<Instant>,
-    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums
-    /// are up to date.
+    /// Newest write that overwrote cells after they were read; `None` if the sums are up to date.
     stale: Option<Instant>,
 }
 
@@ -340,9 +330,8 @@ impl Session {
         Ok(look)
     }
 
-    /// Detects that cells were overwritten, and discards the sums of all plots ten seconds after
-    /// the last such write. Since the previous poll, `grew`: rows were added; `written`: the file
-    /// was modified; `rewritten`: cells of a table directory were overwritten.
+    /// Discards all sums `QUIET` after the last write that overwrote cells. `written`: the file was
+    /// modified since the previous poll; `grew`, `rewritten`: as in `Change`.
     fn watch_writes(&mut self, grew: bool, written: bool, rewritten: bool) -> Result<()> {
         let now = self.clock.now();
         let is_file = self.rows.kind() == "hdf5";
@@ -368,11 +357,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the source again, after another one was put at its path or its cells were overwritten.
-    /// Discards the sums of all plots, for which the rows are then read again.
-    ///
-    /// # Errors
-    /// Those of opening it; `Unsupported` if it is of another kind.
+    /// Used after another source was put at the path, or cells were overwritten: discards all sums.
+    /// `Unsupported` if the source is of another kind now.
     fn reopen(&mut self) -> Result<()> {
         let rows = match self.rows.kind() {
             "live" => Rows::open_live(&self.path)?,
@@ -456,9 +442,8 @@ impl Session {
         Ok(plots::frame(request, plot, &self.folds[index], &self.known, &progress))
     }
 
-    /// Discards sums, the least recently used first, until they are of at most `self.selections`
-    /// selections and take at most 12 MiB times this number. The sums at index `kept` always stay;
-    /// returns their new index.
+    /// Discards sums, the least recently used first, down to `self.selections` selections and
+    /// `SUMS_BYTES` for each. The sums at `kept` always stay; returns their new index.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {
@@ -531,8 +516,7 @@ mod tests {
         writer
     }
 
-    /// Appends integrations and commits; the amplitude of element `i` of row `r` is `r + i`, a
-    /// small integer.
+    /// The amplitude of element `i` of row `r` is `r + i`, a small integer.
     fn append(writer: &mut Writer, integrations: u64) {
         let first = writer.table("MAIN").unwrap().rows();
         let count = integrations * PAIRS.len() as u64;

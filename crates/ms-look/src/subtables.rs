@@ -5,7 +5,6 @@ use bstr::ByteSlice;
 use ctds::value::Values;
 use ctds_hdf5::{Source, internals};
 
-/// Most rows that are read of a subtable.
 pub(crate) const MAX_ROWS: u64 = 10_000;
 
 /// Most channels that are read, of all spectral windows together.
@@ -22,8 +21,7 @@ pub(crate) fn rows(source: &Source, table: &str) -> usize {
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// The result of `reduce` for each cell of a column; `reduce` is called with `None` if the cell is
-/// undefined or unreadable. Empty if the subtable or its column is missing.
+/// `reduce` gets `None` for an undefined or unreadable cell. Empty if the column is missing.
 pub(crate) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
     let columns = source.tables()[number].columns().unwrap_or_default();

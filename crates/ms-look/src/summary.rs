@@ -17,8 +17,7 @@ use ctds_hdf5::internals::{self, RowBlocks};
 use crate::describe::{Antenna, antennas};
 use crate::subtables::{cells, doubles, each, integers, rows, strings};
 
-/// Most rows of the main table that are read for its scans. A longer table is sampled: blocks at
-/// equal distances, with this number of rows together.
+/// Most rows read for the scans; of a longer table, blocks at equal distances are read.
 const MAX_ROWS: u64 = 1 << 20;
 
 /// Blocks that are read of a sampled table.
@@ -33,7 +32,6 @@ const MAX_FLAGS: u64 = 4 << 20;
 /// Bytes of flags that are read at a time.
 const FLAG_BYTES: u64 = 1 << 20;
 
-/// Most scans that are listed; further ones are left out.
 const MAX_SCANS: usize = 100_000;
 
 const COLUMNS: [&str; 7] =
@@ -200,7 +198,6 @@ impl Summary {
         Some(summary)
     }
 
-    /// Adds the times, scans, row counts and flags of the main table.
     fn read_main(&mut self, main: &Main<'_>) {
         let blocks = row_blocks(self.rows);
         self.rows_read = blocks.iter().map(|block| block.end - block.start).sum();
@@ -253,8 +250,7 @@ impl Main<'_> {
         self.columns().iter().position(|info| info.desc.name == name)
     }
 
-    /// The first element of a column of doubles; `None` if the column is missing or the element
-    /// cannot be read.
+    /// `None` if the column is missing or the element cannot be read.
     fn first(&self, name: &str) -> Option<f64> {
         let cells = internals::cells(self.source, 0, self.column(name)?).ok()?;
         let mut values = Values::new(DataType::Double);
@@ -262,9 +258,8 @@ impl Main<'_> {
         doubles(&Some(values))?.first().copied()
     }
 
-    /// Fraction of the elements of FLAG that are flagged, themselves or by `flag_row`, which may be
-    /// empty. `None` if FLAG is missing, unreadable, empty or too large to be read, or if
-    /// `flag_row` has only some of the `rows` rows.
+    /// Fraction flagged by FLAG or by `flag_row`, which may be empty. `None` if FLAG is missing,
+    /// unreadable, empty or too large, or if `flag_row` has only some of the `rows` rows.
     fn flagged(&self, rows: u64, flag_row: &[bool]) -> Option<Flagged> {
         let index = self.column("FLAG")?;
         let cells = internals::cells(self.source, 0, index).ok()?;
@@ -317,7 +312,6 @@ fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     (0..SAMPLES).map(|block| start(block)..start(block) + length).collect()
 }
 
-/// Results of reading the main table block by block.
 #[derive(Debug, Default)]
 struct MainRows {
     /// Smallest and largest finite TIME so far, in seconds of MJD.
@@ -336,18 +330,13 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// Elements of a column of integers. Each element of DATA_DESC_ID is replaced by the
-    /// SPECTRAL_WINDOW_ID to which it leads, -1 if unknown.
+    /// Integers; DATA_DESC_ID is replaced by its SPECTRAL_WINDOW_ID, -1 if unknown.
     ids: Vec<i64>,
 }
 
 impl MainRows {
-    /// Reads the columns `names`, as far as they exist, in some blocks of rows. `windows` has the
-    /// spectral window of each row of DATA_DESCRIPTION, or is `None` if the main table itself
-    /// refers to windows.
-    ///
-    /// # Errors
-    /// The name of the column that cannot be read, and the error.
+    /// Reads those of the columns `names` that exist. `windows`: spectral window of each row of
+    /// DATA_DESCRIPTION; `None` if the main table itself refers to windows. Errors name the column.
     fn read(
         main: &Main<'_>,
         names: &[&'static str],
@@ -377,8 +366,6 @@ impl MainRows {
         Ok(found)
     }
 
-    /// Adds the block in memory. In `columns`, the elements of DATA_DESC_ID are already replaced by
-    /// numbers of spectral windows.
     fn add(&mut self, columns: &[BlockColumn<'_>]) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let ids = |name: &str| column(name).map_or(&[][..], |column| &column.ids);
@@ -513,8 +500,7 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
 struct Frames {
     /// The frame of all rows; empty if it is not recorded, or if each row has a frame of its own.
     all: String,
-    /// The frame of each row, empty if it is unknown; the list is empty if all rows have the same
-    /// frame.
+    /// Empty where unknown; the list is empty if all rows have the same frame.
     each: Vec<String>,
 }
 

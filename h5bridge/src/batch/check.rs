@@ -20,7 +20,6 @@ pub(crate) enum Trust {
     Digest,
 }
 
-/// Whether an item is done, judged by its target and receipt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The receipt is missing, unreadable or of another item, or the target is missing or has

@@ -34,7 +34,6 @@ pub(crate) enum Checksum {
 /// Hexadecimal digits by kind.
 pub(crate) type Checksums = BTreeMap<Checksum, String>;
 
-/// Updated while the file is read.
 enum Running {
     Adler32(Adler32),
     Md5(Md5),
@@ -77,10 +76,7 @@ impl Running {
     }
 }
 
-/// Reads a file once for its size in bytes and all the checksums `kinds`.
-///
-/// # Errors
-/// `NotFound`, `Io`.
+/// Reads the file once; also returns its size in bytes.
 pub(super) fn of_file(path: &Path, kinds: &[Checksum]) -> Result<(u64, Checksums)> {
     let read = || -> std::io::Result<(u64, Checksums)> {
         let mut file = File::open(path)?;
@@ -105,10 +101,7 @@ pub(super) fn of_file(path: &Path, kinds: &[Checksum]) -> Result<(u64, Checksums
     read().map_err(|error| Error::from(error).context(path))
 }
 
-/// Files, or directories of the same files (by relative path), with the same bytes.
-///
-/// # Errors
-/// `NotFound`, `Io`.
+/// Files, or directories of the same files by relative path, with the same bytes.
 pub(super) fn same_content(left: &Path, right: &Path) -> Result<bool> {
     let (lefts, rights) = (files_below(left)?, files_below(right)?);
     if lefts.len() != rights.len() || left.is_dir() != right.is_dir() {

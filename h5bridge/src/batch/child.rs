@@ -49,18 +49,12 @@ impl Ended {
 }
 
 impl Program {
-    /// Without `words`, the executable of the running process.
-    ///
-    /// # Errors
-    /// `Io` if the path of the running program is unknown.
+    /// Without `words`, the executable of the running process; `Io` if its path is unknown.
     pub(crate) fn new(words: &[OsString]) -> Result<Self> {
         if words.is_empty() { Ok(Program(vec![std::env::current_exe()?.into()])) } else { Ok(Program(words.to_vec())) }
     }
 
-    /// Waits until the child ends; sends SIGTERM when `stop` becomes true.
-    ///
-    /// # Errors
-    /// `Io` if it cannot be started.
+    /// Sends SIGTERM when `stop` becomes true, and SIGKILL after `GRACE`.
     pub(super) fn run(&self, words: &[OsString], stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut command = Command::new(&self.0[0]);
         command.args(&self.0[1..]).arg(END_WITH).arg(std::process::id().to_string()).args(words);
@@ -79,7 +73,6 @@ impl Program {
     }
 }
 
-/// Sends SIGTERM when `stop` becomes true, and SIGKILL after `GRACE`.
 fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     let (mut pause, mut told) = (Duration::from_millis(1), None::<Instant>);
     loop {
@@ -110,10 +103,7 @@ fn read_all(from: Option<impl Read>) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Makes this process receive SIGTERM when the parent ends.
-///
-/// # Errors
-/// `Interrupted` if the parent has ended already; `Io`.
+/// Makes this process receive SIGTERM when the parent ends; `Interrupted` if it has already.
 pub(crate) fn end_with(parent: i32) -> Result<()> {
     let check = || match getppid() == Pid::from_raw(parent) {
         true => Ok(()),
@@ -137,7 +127,6 @@ pub(super) fn message(ended: &Ended) -> String {
     line.unwrap_or_else(|| format!("the process ended with status {}", ended.code()))
 }
 
-/// Whether another attempt may succeed.
 pub(super) fn is_transient(code: i32) -> bool {
     let is = |status: Status| code == i32::from(status.code());
     !(is(Status::Done)

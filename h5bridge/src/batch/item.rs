@@ -61,7 +61,6 @@ pub(crate) enum Effect {
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
     pub(crate) effect: Effect,
-    /// Accepts `--threads`.
     pub(crate) has_threads: bool,
     /// `verify TARGET` can check a target by digests stored in it.
     pub(crate) stores_digests: bool,
@@ -86,10 +85,7 @@ const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 const LONGEST_NAME: usize = 240;
 
 impl Verb {
-    /// `none`, or a subcommand that a batch can run.
-    ///
-    /// # Errors
-    /// `Usage` for any other name.
+    /// `none`, or a subcommand that a batch can run; `Usage` for any other name.
     pub(crate) fn find(name: &str) -> Result<Self> {
         VERBS.iter().find(|verb| verb.name == name).copied().ok_or_else(|| {
             let names: Vec<&str> = VERBS.iter().map(|verb| verb.name).filter(|name| *name != "none").collect();
@@ -108,7 +104,6 @@ pub(crate) struct Item {
     /// Second path on the command line: written, or compared by `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// Words of the command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
     /// Size of the source; 0 if it is not known.
@@ -117,7 +112,6 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The id is computed; `bytes` is the size of the source, 0 if it is not known.
     pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
         let mut item = Item { id: Id(0), verb, source, target, options, bytes };
         item.id = item.computed_id();
@@ -132,10 +126,7 @@ impl Item {
         Id(u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes")))
     }
 
-    /// Whether verb, target and options are allowed in a batch.
-    ///
-    /// # Errors
-    /// `Usage`.
+    /// `Usage` if verb, target or options are not allowed in a batch.
     pub(crate) fn check(&self) -> Result<Verb> {
         let verb = Verb::find(&self.verb)?;
         if verb.effect == Effect::Writes && self.target.is_none() {

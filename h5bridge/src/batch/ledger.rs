@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use super::item::Id;
 use super::manifest::{LONGEST_LINE, Manifest, each_line};
 
-/// State of an item after the last attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -22,11 +21,9 @@ pub(crate) enum State {
     Waiting,
     /// The reason may pass, such as a lock: another attempt follows, now or in the next run.
     Retry,
-    /// The reason does not pass by itself, such as a damaged source: no attempt unless told to
-    /// (`--again`).
+    /// The reason, such as a damaged source, stays: no attempt unless told to (`--again`).
     Failed,
-    /// A signal ended the child process in the last attempt of the run: no attempt unless told to
-    /// (`--again`).
+    /// A signal ended the child process in the last attempt of the run: repeated only if told to.
     Killed,
     /// The existing target is not the output of this item, or of a source that has changed since.
     Conflict,
@@ -58,7 +55,6 @@ impl State {
         matches!(self, State::Done | State::Skipped)
     }
 
-    /// No attempt unless told to (`--again`).
     pub(crate) fn is_final_failure(self) -> bool {
         matches!(self, State::Failed | State::Killed | State::Conflict)
     }
@@ -69,8 +65,7 @@ impl State {
 pub(crate) struct Record {
     pub(crate) id: Id,
     pub(crate) state: State,
-    /// From 1: in `batch run` among the attempts of the run, in `h5bridge shard` one more than in
-    /// the item's latest record that the process had read.
+    /// Counts from 1 in each `batch run`; `shard` continues from the item's latest known record.
     pub(crate) attempt: u32,
     /// Exit code; 128 plus the number of a signal.
     #[serde(default)]
@@ -113,9 +108,6 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Makes the directory if it is missing.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`.
     pub(crate) fn create(directory: &Path) -> Result<Self> {
         let at = |error: std::io::Error| Error::from(error).context(Context::Path(directory.to_owned()));
         fs::create_dir_all(directory).map_err(at)?;
@@ -126,10 +118,7 @@ impl Ledger {
         Ok(Ledger { path, file: Mutex::new(file) })
     }
 
-    /// Appends a line with one call of the operating system.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`: nothing may be written after that.
+    /// Appends a line with one call of the system; after an error nothing may be written any more.
     pub(crate) fn append(&self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).expect("a record is valid JSON");
         line.push(b'\n');
@@ -188,7 +177,6 @@ pub(crate) struct Folded {
 }
 
 impl Folded {
-    /// No item has a record.
     pub(crate) fn empty(manifest: &Manifest) -> Self {
         let none = Last {
             state: State::Waiting,
@@ -204,10 +192,7 @@ impl Folded {
         Folded { files: Vec::new(), items: vec![none; manifest.len()], unreadable: 0, span: None }
     }
 
-    /// Keeps the newest record of each item. A missing directory has no records.
-    ///
-    /// # Errors
-    /// `Io`; `Format` for a line longer than 1 MiB.
+    /// A missing directory has no records; `Format` for a line longer than 1 MiB.
     pub(crate) fn read(directory: &Path, manifest: &Manifest) -> Result<Self> {
         let mut folded = Folded { files: ledger_files(directory)?, ..Self::empty(manifest) };
         for number in 0..folded.files.len() {
@@ -248,15 +233,12 @@ impl Folded {
         self.items[item]
     }
 
-    /// `Waiting` without a record.
     pub(crate) fn state(&self, item: usize) -> State {
         self.items[item].state
     }
 
-    /// Reads the newest record of each of `items`; `visit` gets `None` if there is none.
-    ///
-    /// # Errors
-    /// `Io`; `Format` if a file has changed other than by appending; those of `visit`.
+    /// `visit` gets `None` for an item without a record; `Format` if a file has changed other than
+    /// by appending.
     pub(crate) fn records(
         &self,
         items: impl Iterator<Item = usize>,

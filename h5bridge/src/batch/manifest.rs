@@ -14,7 +14,6 @@ use super::item::{Id, Item};
 /// Limit of lines in manifests, lists of sources and ledgers, line end included.
 pub(super) const LONGEST_LINE: usize = 1 << 20;
 
-/// Identity and size of an item, and where its line is.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     id: Id,
@@ -34,11 +33,8 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Checks each line. Equal lines are one item.
-    ///
-    /// # Errors
-    /// `Format` for a line that is not an item or has the id of another one, `Usage` for work that
-    /// a batch cannot do.
+    /// Equal lines are one item. `Format` for a line that is not an item or has the id of another
+    /// one, `Usage` for work that a batch cannot do.
     pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let file = File::open(&path).map_err(|error| Error::from(error).context(path.as_path()))?;
@@ -46,9 +42,6 @@ impl Manifest {
     }
 
     /// Reads from the start; messages call the file `path`.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub(crate) fn from_file(path: impl Into<PathBuf>, mut file: File) -> Result<Self> {
         let path = path.into();
         let at = |error: Error| error.context(Context::Path(path.clone()));
@@ -102,7 +95,6 @@ impl Manifest {
         self.entries.len()
     }
 
-    /// Lines that repeat an earlier item.
     pub(crate) fn repeated(&self) -> usize {
         self.repeated
     }
@@ -143,10 +135,8 @@ fn parse(line: &[u8]) -> Result<Item> {
         .map_err(|error| Error::new(ErrorKind::Format, format!("the line is not an item of a manifest: {error}")))
 }
 
-/// Calls `visit` with number, from 1, and bytes of each line, line end included.
-///
-/// # Errors
-/// `Format` for lines that are too long; those of reading and of `visit`.
+/// `visit` gets the number, from 1, and the bytes of each line, line end included; `Format` for
+/// lines that are too long.
 pub(super) fn each_line(reader: &mut impl BufRead, mut visit: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
     let (mut line, mut number) = (Vec::new(), 0);
     loop {

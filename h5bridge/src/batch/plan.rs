@@ -33,7 +33,6 @@ struct Pair {
     bytes: Option<u64>,
 }
 
-/// Counts of a written manifest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Planned {
     pub(crate) items: u64,
@@ -59,10 +58,7 @@ fn usage(message: impl Into<String>) -> Error {
 
 impl<'a, W: Write> Plan<'a, W> {
     /// Jobs run `verb` with `options` unless a list names others; `template` gives the targets, if
-    /// any.
-    ///
-    /// # Errors
-    /// `Usage` for a `verb` that a batch cannot run.
+    /// any. `Usage` for a `verb` that a batch cannot run.
     pub(crate) fn new(verb: &str, template: Option<String>, options: Vec<String>, out: &'a mut W) -> Result<Self> {
         let verb = Verb::find(verb)?;
         Ok(Plan {
@@ -83,10 +79,7 @@ impl<'a, W: Write> Plan<'a, W> {
         self
     }
 
-    /// One item for each match of a pattern such as `/archive/**/*.ms`.
-    ///
-    /// # Errors
-    /// `Usage` if nothing matches, `Io`.
+    /// One item for each match of a pattern such as `/archive/**/*.ms`; `Usage` without a match.
     pub(crate) fn add_pattern(&mut self, pattern: &str) -> Result<()> {
         let before = self.planned.items + self.planned.repeated;
         let path = absolute(pattern)?;
@@ -103,11 +96,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// A path on each line, or a JSON object with `source` and, if they differ from the command
-    /// line, `target`, `verb`, `options`, `bytes`.
-    ///
-    /// # Errors
-    /// `Format` for other lines, `Usage`, `Io`.
+    /// Each line is a path, or a JSON object with `source` and, if they differ from the command
+    /// line, `target`, `verb`, `options`, `bytes`. `Format` for other lines.
     pub(crate) fn add_list(&mut self, list: &mut impl BufRead) -> Result<()> {
         each_line(list, |number, line| {
             let line = line.trim_ascii();
@@ -180,9 +170,6 @@ impl<'a, W: Write> Plan<'a, W> {
     }
 
     /// Flushes `out`; the caller closes it and gives a file its name.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`.
     pub(crate) fn finish(self) -> Result<Planned> {
         self.out.flush()?;
         Ok(self.planned)

@@ -19,7 +19,6 @@ pub(super) struct Attempt {
     pub(super) number: u32,
 }
 
-/// Items that wait to be started, shared by threads.
 pub(super) struct Queue<'a> {
     inner: Mutex<Inner>,
     stop: &'a Stop,

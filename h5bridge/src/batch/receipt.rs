@@ -17,8 +17,7 @@ use super::item::Id;
 
 const SUFFIX: &str = ".receipt.json";
 
-/// Appended to the temporary path of an output; after a crash both are removed with their temporary
-/// directory.
+/// Appended to an output's temporary path, to be removed with its directory after a crash.
 const PART: &str = ".0";
 
 /// Casacore changes this file even when it only reads; not part of a fingerprint.
@@ -33,13 +32,11 @@ pub(crate) struct Part {
     checksums: Checksums,
 }
 
-/// How a target was made: item, fingerprint of the source, size and checksums.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     pub(crate) id: Id,
     pub(crate) verb: String,
-    /// SHA-256 of paths, sizes and modification times of files but `table.lock`, if the source was
-    /// readable.
+    /// Result of [`fingerprint`]; `None` if the source was not readable.
     #[serde(default)]
     pub(crate) source: Option<String>,
     /// All files of a directory.
@@ -58,7 +55,6 @@ pub(crate) struct Receipt {
     pub(crate) version: String,
 }
 
-/// An output that was just written.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) bytes: u64,
@@ -68,9 +64,6 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Size, and `kinds` of the file or of each file in the directory.
-    ///
-    /// # Errors
-    /// `NotFound`, `Io`.
     pub(crate) fn read(output: &Path, kinds: &[Checksum]) -> Result<Self> {
         if !output.is_dir() {
             let (bytes, checksums) = checksum::of_file(output, kinds)?;
@@ -106,9 +99,6 @@ impl Receipt {
 
     /// Written beside `staged`, the temporary path of `target`, and then renamed; after a kill it
     /// is removed with the temporary directory.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`.
     pub(crate) fn write(&self, target: &Path, staged: &Path) -> Result<()> {
         let path = path_of(target);
         let mut part = OsString::from(staged);
@@ -126,9 +116,6 @@ impl Receipt {
 }
 
 /// All files below a directory.
-///
-/// # Errors
-/// `NotFound`, `Io`.
 pub(crate) fn size_of(path: &Path) -> Result<u64> {
     let metadata = path.metadata().map_err(|error| Error::from(error).context(path))?;
     if !metadata.is_dir() {
@@ -155,9 +142,6 @@ fn on_disk(source: &Path) -> Result<&Path> {
 
 /// SHA-256 of path (below the source), size and modification time of each file but `table.lock`,
 /// without content. For a path into a container: that of the container file.
-///
-/// # Errors
-/// `NotFound` if the source is missing, `Io`.
 pub(crate) fn fingerprint(source: &Path) -> Result<String> {
     let path = on_disk(source)?;
     let root = path.canonicalize().map_err(|error| Error::from(error).context(path))?;

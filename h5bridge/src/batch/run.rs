@@ -38,7 +38,6 @@ pub(crate) struct Run<'a> {
     pub(crate) again: bool,
 }
 
-/// Counts at the end of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// In the order of `State::ALL`.
@@ -55,7 +54,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds a record of this run.
     fn add(&mut self, record: &Record) {
         if record.state == State::Done {
             self.done_now += 1;
@@ -87,7 +85,6 @@ impl Tally {
     }
 }
 
-/// State of an item, and whether it was done with warnings.
 #[derive(Clone, Copy)]
 struct Standing {
     state: State,
@@ -102,11 +99,7 @@ impl Standing {
 }
 
 impl Run<'_> {
-    /// Does items until none is left, the time is over, or a signal comes. `show` gets each record
-    /// after it is in the ledger.
-    ///
-    /// # Errors
-    /// Those of the ledger and the manifest; items that fail are in the tally.
+    /// `show` gets each record after it is in the ledger. Items that fail are in the tally.
     pub(crate) fn run(&self, stop: &Stop, show: &mut dyn FnMut(&Record) -> Result<()>) -> Result<Tally> {
         let folded = match self.with_ledger {
             true => Folded::read(self.ledger, self.manifest)?,

@@ -22,7 +22,6 @@ use crate::exit::Status;
 const MAX_WARNINGS: usize = 10;
 const MAX_CHARACTERS: usize = 500;
 
-/// How items are done and results checked.
 #[derive(Debug)]
 pub(crate) struct Work {
     program: Program,
@@ -38,7 +37,6 @@ pub(crate) struct Work {
 struct Outcome {
     state: Option<State>,
     code: i32,
-    /// Whether a signal ended the child.
     killed: bool,
     error: Option<String>,
     file_bytes: Option<u64>,
@@ -58,7 +56,6 @@ impl Outcome {
         Outcome { code, error: Some(error.to_string()), ..Outcome::default() }
     }
 
-    /// Reads the JSON document and the exit code.
     fn of_child(ended: &Ended) -> Self {
         let document: Json = serde_json::from_str(&ended.stdout).unwrap_or(Json::Null);
         let text = |name: &str| document[name].as_str().map(str::to_owned);
@@ -96,13 +93,11 @@ fn shortened(text: &str) -> String {
 }
 
 impl Work {
-    /// `trust` decides when an item counts as done.
     pub(crate) fn new(program: Program, global: &[String], threads: usize, trust: Trust) -> Self {
         let global = words(["--json", "--quiet"].into_iter().chain(global.iter().map(String::as_str)));
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
     }
 
-    /// Recorded in receipts.
     pub(crate) fn checksums(mut self, checksums: &[Checksum]) -> Self {
         self.checksums = checksums.to_vec();
         self.checksums.sort_unstable();
@@ -110,13 +105,11 @@ impl Work {
         self
     }
 
-    /// Evidence by which an item is accepted as done.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Attempt number `attempt`, from 1, unless the item is done already. `is_last`: this run makes
-    /// no further one.
+    /// Runs nothing if the item is done already. `is_last`: this run makes no further attempt.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));
@@ -152,8 +145,7 @@ impl Work {
         }
     }
 
-    /// Runs `verb` on the item's source, with `target` as the second path, written or read. When
-    /// `stop` becomes true, SIGTERM is sent.
+    /// `target` is the second path, written or read. When `stop` becomes true, SIGTERM is sent.
     fn child(&self, item: &Item, verb: Verb, target: Option<&Path>, stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut line = self.global.clone();
         line.extend([verb.name.into(), item.source.as_str().into()]);

@@ -39,8 +39,6 @@ impl Shell {
         }
     }
 
-    /// The completion script that the shell reads; `command` describes the command line of the
-    /// program.
     pub(crate) fn script(self, mut command: Command) -> Vec<u8> {
         let shell = match self {
             Shell::Bash => clap_complete::Shell::Bash,
@@ -57,8 +55,7 @@ impl Shell {
     }
 }
 
-/// Lines of the completion script for the shell fish that offer the fixed values of positional
-/// arguments; the script from clap lacks them.
+/// Lines for fish with the fixed values of positional arguments, which clap's script lacks.
 fn words(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {
@@ -79,12 +76,10 @@ fn words(command: &Command) -> String {
     lines
 }
 
-/// Verbs of `h5bridge` whose arguments are words, not paths, so that bash does not complete them
-/// with file names.
+/// Verbs whose arguments are words, which bash does not complete with file names.
 const OF_WORDS: [&str; 3] = ["help", "completions", "generate"];
 
-/// Changes the completion script of bash so that it offers files where nothing is typed yet; clap's
-/// script offers all options.
+/// Offers files where nothing is typed yet; clap's script for bash offers all options.
 fn with_files(script: &str) -> String {
     let (mut patched, mut takes_files) = (String::new(), false);
     for line in script.lines() {
@@ -100,7 +95,6 @@ fn with_files(script: &str) -> String {
     patched
 }
 
-/// Prints the completion script of the shell that was asked for (`h5bridge completions bash`).
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let script = args.shell.script(command);
     if global.json {

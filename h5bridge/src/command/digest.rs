@@ -34,9 +34,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Runs `h5bridge digest`: prints the fingerprints of a table, or the hash of each file of a
-/// container. Errors of columns are printed in place of their fingerprints; the first one decides
-/// the exit status.
+/// Errors of columns are printed in place of their fingerprints; the first decides the status.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());
@@ -109,7 +107,6 @@ fn digest_files(
     print_files(kind, files, global, out)
 }
 
-/// Prints a line for each hash, or with `--json` the document.
 fn print_files(
     kind: HashKind,
     files: impl IntoIterator<Item = (String, Hash)>,

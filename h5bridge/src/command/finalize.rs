@@ -53,8 +53,7 @@ pub(crate) struct Args {
     max_memory: u64,
 }
 
-/// Runs `h5bridge finalize`: writes an archive file with the content of a live HDF5 file (or of the
-/// table that `--source` names), compares it with that content, and renames it to its final name.
+/// The new file is compared with the source before it gets its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);

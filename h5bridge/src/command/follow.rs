@@ -43,8 +43,7 @@ pub(crate) struct Args {
     overwrite: bool,
 }
 
-/// Runs `h5bridge follow`: copies new rows of a table into a live HDF5 file, until a signal or one
-/// of the options `--until-closed` and `--idle` ends this.
+/// Runs until a signal, or `--until-closed` or `--idle`, ends it.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let timeout = global.patience().unwrap_or_default();

@@ -41,8 +41,6 @@ enum What {
     Fish,
 }
 
-/// Runs `h5bridge generate`: writes the manual pages or a shell's completions into the directory
-/// that was named, and prints their paths. `command` describes the command line of the program.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let completions = |shell: Shell, command| vec![(shell.file_name().to_owned(), shell.script(command))];
     let files = match args.what {
@@ -66,8 +64,7 @@ pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl
     Ok(Status::Done)
 }
 
-/// The pages of the manual, one for the program and one for each verb, with the names of their
-/// files.
+/// One page for the program and one for each verb, with the names of their files.
 fn pages(mut command: Command) -> Result<Vec<(String, Vec<u8>)>> {
     command.build();
     let has_page = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";

@@ -11,7 +11,6 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::topics::TOPICS;
 
-/// The verbs that most users need.
 const EVERYDAY: [&str; 6] = ["info", "to-hdf5", "to-ms", "verify", "plot", "serve"];
 
 /// Every verb of the program stands in one group; README.md has the same.
@@ -38,8 +37,7 @@ pub(crate) struct Args {
     word: Option<String>,
 }
 
-/// Lets the argument of `help` be one of the verbs of `command` or a topic, so that shells complete
-/// it and a misspelt word is recognised.
+/// Gives `help` the verbs and topics as values: shells complete them, typos are recognised.
 pub(crate) fn with_words(command: Command) -> Command {
     let verb = |verb: &Command| PossibleValue::new(verb.get_name().to_owned()).hide(verb.is_hide_set());
     let topics = TOPICS.iter().map(|topic| PossibleValue::new(topic.name));
@@ -48,8 +46,7 @@ pub(crate) fn with_words(command: Command) -> Command {
         .mut_subcommand("help", |help| help.mut_arg("word", |word| word.value_parser(PossibleValuesParser::new(words))))
 }
 
-/// Gives the program's help the verbs in groups: `-h` describes the everyday ones and names the
-/// others, `--help` describes all.
+/// `-h` describes the everyday verbs and names the others, `--help` describes all.
 pub(crate) fn with_groups(command: Command) -> Command {
     let header = command.get_styles().get_header();
     let literal = command.get_styles().get_literal();
@@ -80,9 +77,7 @@ pub(crate) fn with_groups(command: Command) -> Command {
         .help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}")
 }
 
-/// Runs `h5bridge help`: prints the help of a verb or the page about a topic; if none is named, the
-/// help of the program and a list of the topics. `command` describes the command line of the
-/// program.
+/// Without a name, prints the help of the program and a list of the topics.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let topic = TOPICS.iter().find(|topic| Some(topic.name) == args.word.as_deref());
     if let Some(topic) = topic {

@@ -68,8 +68,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Prints the tables, arrays or files at a path. Shapes are slowest axis first, as HDF5 and numpy
-/// show them.
+/// Shapes are slowest axis first, as HDF5 and numpy show them.
 pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     // a table of a native file may be named by its path
     if let Some((file, table)) = Source::split_path(&args.source) {

@@ -45,18 +45,14 @@ pub(crate) struct Args {
     publishing: Publishing,
 }
 
-/// Message without `--virtual`: why the option is required, and other ways to read files with
-/// ranges of rows as one table.
+/// Message if `--virtual` is missing.
 const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so, because HDF5 reads missing parts as fill values without an error: \
                       join with --virtual; xarray.open_mfdataset reads the parts as one; `h5bridge shard plan` of the table makes one file \
                       that has everything";
 
-/// Warning that HDF5 does not report an error if a file that a virtual dataset refers to is
-/// missing.
 const HAZARD: &str = "where a part is missing, HDF5 reads NaN, true and the integers farthest from 0 without an error: move the parts with the \
                       file, and look for them before it is read";
 
-/// Prints which columns are virtual datasets.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.is_virtual {
@@ -87,8 +83,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         .print(global, out, || documents::Join::new(target, &joined, seconds))
 }
 
-/// `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split`
-/// has written.
+/// `part`, or the targets of a list that ends in `.ndjson`, as `shard plan --split` writes it.
 fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     if part.extension().is_none_or(|end| end != "ndjson") {
         return Ok(vec![part.to_owned()]);
@@ -106,7 +101,6 @@ fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     Ok(parts)
 }
 
-/// Summary of the joined file `target`.
 fn lines(target: &Path, joined: &JoinSummary) -> Vec<String> {
     let JoinSummary { parts, rows, tables, virtual_columns, virtual_bytes, copied_bytes, cells, file_bytes, .. } =
         joined;

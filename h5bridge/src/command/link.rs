@@ -41,7 +41,6 @@ pub(crate) struct Args {
 const HAZARD: &str = "the table can be written to: a program that adds rows to it fails and leaves it unreadable, and what is written to \
                       linked columns changes the HDF5 file";
 
-/// Makes a thin table.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.publishing.overwrite)?;
@@ -74,7 +73,6 @@ pub(super) struct Replacement {
     pub(super) publishing: Publishing,
 }
 
-/// Converts a table to HDF5, and then replaces the table directory by a thin table.
 pub(super) fn replace(
     table: &Path,
     hdf5: &Path,

@@ -13,8 +13,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Maximum number of HDF5 objects that `lint` names for each kind of finding without `-v`; the
-/// number of further ones is printed.
+/// Objects named for each kind of finding without `-v`; further ones are counted.
 const LISTED: usize = 3;
 
 /// Command-line arguments of `h5bridge lint`.
@@ -28,9 +27,7 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint` on a native HDF5 file (one in the layout of docs/reference/layout.md):
-/// prints each rule of the layout that the file breaks, with the HDF5 objects that break it, and
-/// what some readers cannot use in the file. Only broken rules change the exit status.
+/// Only broken rules change the exit status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();
@@ -68,8 +65,7 @@ fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
     groups
 }
 
-/// The text about one rule of `lint`: why it exists, what was found in at most `listed` objects,
-/// which readers it affects, and what to do.
+/// Text about a rule: reason, findings in at most `listed` objects, affected readers, remedy.
 fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     let kind = match rule.requirement {
         Requirement::Layout => "breaks the layout",
@@ -93,8 +89,7 @@ fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     lines
 }
 
-/// The HDF5 path of the object that a finding is about, followed by the name of the attribute if it
-/// is about one.
+/// HDF5 path, followed by the name of the attribute if the finding is about one.
 fn place(finding: &Finding) -> String {
     match &finding.attribute {
         Some(attribute) => format!("{} attribute {attribute}", finding.object),

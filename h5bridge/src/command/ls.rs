@@ -70,8 +70,7 @@ impl Args {
         self.order() != Sort::None || self.reverse
     }
 
-    /// Sorts the files of one container as `--sort` and `--reverse` say. `key` returns of a file
-    /// its name, its bytes, and the bytes that it occupies in the container.
+    /// `key` returns the name of a file, its bytes, and the bytes occupied in the container.
     fn arrange<T>(&self, files: &mut [T], key: impl Fn(&T) -> (&str, u64, u64)) {
         match self.order() {
             Sort::Name => files.sort_by(|a, b| key(a).0.cmp(key(b).0)),
@@ -84,8 +83,7 @@ impl Args {
         }
     }
 
-    /// Formats a number of bytes for the listing of `ls`, aligned on the right; with a unit if
-    /// `--human-readable` is given.
+    /// Aligned on the right; with a unit if `--human-readable` is given.
     fn size(&self, bytes: u64) -> String {
         let text = if self.human_readable { report::bytes(bytes) } else { bytes.to_string() };
         format!("{text:>12}")
@@ -119,8 +117,7 @@ impl Total {
     }
 }
 
-/// Printer of the listing of `h5bridge ls`, file by file. If files are to be sorted, those of a
-/// container are first collected.
+/// Prints file by file; if files are to be sorted, those of a container are first collected.
 struct Printer<'a, W> {
     args: &'a Args,
     out: &'a mut W,
@@ -149,7 +146,6 @@ impl<W: Write> Printer<'_, W> {
         self.print(listed)
     }
 
-    /// Prints the collected files of a container in the order of `--sort`, and forgets them.
     fn flush(&mut self) -> io::Result<()> {
         let mut kept = std::mem::take(&mut self.kept);
         self.args.arrange(&mut kept, |(name, len, layout)| (name, *len, layout.stored_bytes));
@@ -164,8 +160,6 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Runs `h5bridge ls`: prints every file in a container or table directory with its size and how it
-/// is stored, or the chunks of arrays.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return run_arrays(&args, global, out);
@@ -196,7 +190,6 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ok(Status::Done)
 }
 
-/// Describes an array (name, type, shape, chunks) in one line.
 pub(super) fn array_line(array: &ArrayInfo) -> String {
     let ArrayInfo { name, dtype, shape, chunk_rows, codec, checksum, .. } = array;
     let codec = codec.as_ref().map_or(String::new(), |codec| format!(", {codec}"));
@@ -204,8 +197,7 @@ pub(super) fn array_line(array: &ArrayInfo) -> String {
     format!("{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", printable(name))
 }
 
-/// Prints the chunks of arrays one by one without collecting them, because an array can have
-/// millions of chunks. With `--json`, each chunk is one line of the document.
+/// Chunks are not collected: an array can have millions. `--json` prints one line for each.
 fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if args.is_ordered() {
         let message = "chunks of arrays are listed as they are found: -S, --sort and --reverse are for files";
@@ -256,14 +248,11 @@ fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Stat
     Ok(Status::Done)
 }
 
-/// Lines of text with the properties of a container or file that are particular to its format, such
-/// as `sion_globalrank` of SIONlib files.
+/// Properties particular to a format, such as `sion_globalrank` of SIONlib files.
 pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
     properties.values.iter().map(|(name, value)| format!("  {name}: {}", json!(value)))
 }
 
-/// Describes a container in words: format, version, size and number of blocks, free blocks, kind of
-/// checksum.
 pub(super) fn describe(info: &ContainerInfo) -> String {
     let mut words = vec![info.format.to_owned()];
     words.extend(info.version.map(|version| format!("version {version}")));
@@ -274,9 +263,8 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-/// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a
-/// symbolic link in an archive), or the date of a saved state in an archive of the Python package
-/// cs.vt. `depth`: number of containers around it; `block_bytes`: block size of the container.
+/// Line for a container, a file in it, a symbolic link in an archive, or the date of a saved state
+/// of cs.vt. `depth`: number of containers around it; `block_bytes`: block size of the container.
 fn print(
     listed: &Listed<'_>,
     depth: usize,
@@ -299,8 +287,7 @@ fn print(
     }
 }
 
-/// Describes how a file of `len` bytes is stored in a container, in words; its block size is only
-/// named if it differs from the container's, `block_bytes`.
+/// The block size is only named if it differs from the container's, `block_bytes`.
 fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(bytes) = layout.block_bytes {
@@ -323,8 +310,7 @@ fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args
     words
 }
 
-/// A file name from a container without control characters, which could be commands to the
-/// terminal.
+/// A name without control characters, which could be commands to the terminal.
 pub(super) fn printable(name: &str) -> String {
     if name.is_empty() || name.chars().any(char::is_control) { format!("{name:?}") } else { name.to_owned() }
 }

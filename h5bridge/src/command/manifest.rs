@@ -45,8 +45,7 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Writes the JSON and, for a table directory, an HDF5 file with its Bools and the numbers that are
-/// not in tiles.
+/// A table directory also gets an HDF5 file with its Bools and the numbers that are not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.publishing.overwrite)?;

@@ -26,8 +26,6 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Runs `h5bridge materialize`: replaces a thin table, whose files with large tiles are symbolic
-/// links to an HDF5 file, by a table with all data in its own files.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);

@@ -70,7 +70,6 @@ pub(crate) struct Args {
     follow_references: bool,
 }
 
-/// A container of files, or a format of arrays.
 #[derive(Debug, Clone, Copy)]
 enum Format {
     /// Such as casacore's MultiFile.
@@ -78,7 +77,6 @@ enum Format {
     Arrays(ArrayFormat),
 }
 
-/// Names of all container and array formats that the library writes.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let names = PackFormat::all().map(PackFormat::name).chain(ArrayFormat::ALL.map(ArrayFormat::name));
     PossibleValuesParser::new(names).try_map(|name| {
@@ -95,7 +93,6 @@ fn compress_help() -> String {
     format!("{}; multihdf5, and formats of arrays but for lzf and their default", Compression::forms())
 }
 
-/// Packs files into containers, or writes arrays in Blosc chunks, and prints a summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let format = match args.format {
         Some(Format::Arrays(format)) => {
@@ -177,8 +174,7 @@ pub(super) fn export(
     .print(global, out, || documents::PackArrays::new(target, &summary, seconds, peak_memory()))
 }
 
-/// Packs a table or file tree, and prints a summary; `options` sets all options but the
-/// compression.
+/// `options` sets all options but the compression.
 pub(super) fn write(
     source: &Path,
     target: &Path,
@@ -221,8 +217,7 @@ fn refuse(elsewhere: &[Elsewhere], global: &Global, out: &mut impl Write) -> Res
     .print(global, out, || documents::PackRefused::from(elsewhere.to_vec()))
 }
 
-/// Warnings about tables that the files need but that were not treated with them; `how` names the
-/// treatment.
+/// Warnings about tables that the files need but that were not treated; `how` names the treatment.
 pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
     let warning = |table: &Elsewhere| match table.is_missing {
         true => format!("{table}, which is missing"),
@@ -231,15 +226,13 @@ pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
     elsewhere.iter().map(warning).collect()
 }
 
-/// Adds the hint to use `--salvage` to an error of a damaged source; not if the source is a single
-/// file whose list of files cannot be read.
+/// Hints at `--salvage`, unless the source is a single file whose list of files is unreadable.
 pub(super) fn suggest(error: ctds_hdf5::Error, is_given: bool, source: &Path) -> anyhow::Error {
     let helps = !is_given && (source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source));
     report::suggest(error, Salvaging { is_given: false, helps }, report::SALVAGE_FILES)
 }
 
-/// Prints the summary of packed or unpacked files, and names those that were left out; `how` names
-/// the treatment.
+/// Names files that were left out; `how` names the treatment.
 #[expect(clippy::too_many_arguments, reason = "each is a fact of one call")]
 pub(super) fn finish(
     summary: &PackSummary,

@@ -182,7 +182,6 @@ impl Form {
 }
 
 impl Args {
-    /// The parameters of the plot that are given, `--column`, `--spw` …
     fn parameters(&self) -> Vec<(String, String)> {
         let parameters = [
             ("column", &self.column),
@@ -203,8 +202,7 @@ impl Args {
         parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// Whether the kind of plot depends on SOURCE: a MeasurementSet, a calibration table or an
-    /// image.
+    /// Whether SOURCE decides the kind: a MeasurementSet, a calibration table or an image.
     fn leaves_kind(&self) -> bool {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
@@ -228,8 +226,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// The plots that are asked for; without a kind, those that suit SOURCE, which `known`
-    /// describes.
+    /// Without a kind, the plots that suit SOURCE, which `known` describes.
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
@@ -282,8 +279,7 @@ impl Drawing {
         Ok(Request::parse(self.kind.name(), &parameters)?)
     }
 
-    /// The frame has, with `--by`, one line for each antenna, baseline, field, scan or spectral
-    /// window with data.
+    /// `--by` gives one line for each antenna, baseline, field, scan or spectral window with data.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
             return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
@@ -305,7 +301,6 @@ impl Drawing {
     }
 }
 
-/// Reads the frames of all plots.
 fn panels(args: &Args, global: &Global, stop: &Stop) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> {
         Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?, &args.source)])
@@ -341,7 +336,6 @@ fn panels(args: &Args, global: &Global, stop: &Stop) -> Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// Reads all rows, or as many as `--max-read` allows, and writes or shows the plot.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     if args.describe {
@@ -412,8 +406,7 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
     png::encode(pixels.width, &pixels.bytes)
 }
 
-/// Characters and control sequences for the terminal. `size`: width and height in pixels; a picture
-/// of Unicode characters has the size of the terminal instead.
+/// `size` is in pixels; a picture of Unicode characters has the size of the terminal instead.
 fn picture(panels: &[Panel], show: Show, size: (usize, usize), coloured: bool) -> String {
     match show {
         Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),
@@ -427,8 +420,7 @@ fn picture(panels: &[Panel], show: Show, size: (usize, usize), coloured: bool) -
     }
 }
 
-/// Writes under a temporary name and renames the file to `path`, which may only exist if
-/// `overwrite` is true.
+/// Writes a temporary file and renames it; `path` may only exist if `overwrite` is true.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
     Ok(ctds_hdf5::program::write_file(path, bytes, if_exists(overwrite))
         .map_err(|error| error.context(path.display()))?)

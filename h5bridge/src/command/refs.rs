@@ -32,8 +32,7 @@ pub(crate) struct Args {
     table: Option<String>,
 }
 
-/// Runs `h5bridge refs`: prints the offsets and lengths of chunks as one JSON document, and on
-/// stderr their number and the columns that are left out.
+/// Prints on stderr the number of chunks, and the columns that are left out.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());

@@ -22,9 +22,7 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge repair` on a live file, an HDF5 file to which a program appended rows until it
-/// was killed: marks the file as closed, removes rows that were not committed, and prints how many
-/// rows of each table are kept and lost. A file that another program wrote keeps all rows.
+/// Marks the file as closed, and removes uncommitted rows; other programs' files keep all rows.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;

@@ -58,7 +58,6 @@ const PORTS: u16 = 10;
 /// How long a shutdown waits until answers that were begun are complete.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Pause between two checks for a signal.
 const SIGNAL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Command-line arguments of `h5bridge serve`.
@@ -126,7 +125,6 @@ fn base_path(text: &str) -> Result<String, String> {
     if is_path { Ok(path.to_owned()) } else { Err("expected a path such as /h5".to_owned()) }
 }
 
-/// Answers requests until a signal comes.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();
@@ -183,10 +181,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
 }
 
 impl Args {
-    /// The token that requests to the address `local` must have; `None` with `--no-token`.
-    ///
-    /// # Errors
-    /// `Usage` with `--no-token` if other machines can reach the address.
+    /// `None` with `--no-token`, which is a `Usage` error if other machines can reach the address.
     fn token(&self, local: SocketAddr) -> Result<Option<String>> {
         if self.no_token && !local.ip().is_loopback() {
             let message = "--no-token is for 127.0.0.1 and ::1 only: other machines can reach this address";

@@ -176,7 +176,6 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Restricts a conversion to the chosen parts.
     pub(crate) fn of<'a>(&self, convert: ToHdf5<'a>) -> ToHdf5<'a> {
         let convert = convert.columns(&self.columns).exclude(&self.exclude).tables(&self.tables);
         match &self.rows {
@@ -186,7 +185,6 @@ impl Chosen {
     }
 }
 
-/// Whether the HDF5 file shares bytes with the source by reflinks: auto, always or never.
 fn reflink() -> impl TypedValueParser<Value = Reflink> {
     PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
         "always" => Reflink::Always,
@@ -253,8 +251,7 @@ pub(crate) fn compress_help() -> String {
     )
 }
 
-/// Value of `to-hdf5 --compress`: a compression, or `keep`, which copies the compressed chunks of
-/// Blosc arrays unchanged.
+/// `keep` copies the compressed chunks of Blosc arrays unchanged.
 #[derive(Debug, Clone, Copy)]
 enum CompressOrKeep {
     Compress(Compress),
@@ -299,7 +296,6 @@ impl Args {
         Ok(())
     }
 
-    /// The options of `--replace`.
     fn replacement(&self) -> link::Replacement {
         link::Replacement { writable: self.writable, threads: self.threads, publishing: self.publishing }
     }
@@ -340,8 +336,7 @@ impl Args {
         }
     }
 
-    /// The compression that `--compress` gives for tables and files; an error for `keep`, which
-    /// only arrays in Blosc chunks can have.
+    /// `keep` is an error: only arrays in Blosc chunks can have it.
     fn without_keep(&self) -> Result<Compress> {
         match self.compress {
             CompressOrKeep::Compress(compress) => Ok(compress),
@@ -351,8 +346,7 @@ impl Args {
         }
     }
 
-    /// Refuses options that only tables have, for a source that is not a table; `what` is the kind
-    /// of source in the message.
+    /// `what` is the kind of source in the message.
     fn check_no_table_options(&self, what: &str) -> Result<()> {
         let of_tables = [
             (!self.chosen.columns.is_empty(), "--columns"),
@@ -411,8 +405,7 @@ impl Args {
         to_hdf5
     }
 
-    /// The line of the summary with the command that compares OUT. Averages are compared with their
-    /// digests only.
+    /// Line with the command that compares OUT. Averages are compared with their digests only.
     fn next_step(&self, is_averaged: bool) -> String {
         let (source, target) = (self.source.display(), self.out.display());
         if is_averaged {
@@ -442,10 +435,7 @@ fn heading(arg: Arg) -> Arg {
 }
 
 /// `my.h5` beside `my.ms`, `3C286.cal.h5` beside `3C286.cal`; for an address, in the current
-/// directory.
-///
-/// # Errors
-/// `Usage` for HDF5 files and for sources without a name or in a table or container.
+/// directory. `Usage` for HDF5 files, and sources without a name or in a table or container.
 fn named_after(source: &Path) -> Result<PathBuf> {
     let missing = |why| usage(format!("{}: {why}: name OUT, the HDF5 file to write", source.display()));
     let is_address = source.to_string_lossy().contains("://");
@@ -471,8 +461,6 @@ fn named_after(source: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Converts the source, or with `--dry-run` prints the tables, columns and chunks that would be
-/// written.
 pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     args.out = args.given_out.take().map_or_else(|| named_after(&args.source), Ok)?;

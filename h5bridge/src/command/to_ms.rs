@@ -56,7 +56,6 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
     orders.into_iter().find(|order| order.name() == text).ok_or_else(|| anyhow!("expected big or little"))
 }
 
-/// Runs `h5bridge to-ms`: writes a casacore table from a native HDF5 file or another table.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.publishing.overwrite)?;

@@ -37,7 +37,6 @@ pub(crate) struct Args {
     salvage: bool,
 }
 
-/// Prints a summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let is_for_arrays = !args.salvage && Arrays::are_at(&args.source);
     if is_for_arrays && Arrays::open(&args.source)?.are_datasets() {

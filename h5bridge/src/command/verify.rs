@@ -50,8 +50,6 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Compares two sources, or checks a single one, mostly against the digests or checksums stored in
-/// it.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {
@@ -85,8 +83,7 @@ fn holds_files(source: &Path) -> bool {
     matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
-/// Compares two sources of arrays and prints the first difference of each. One of them may be any
-/// dataset of an HDF5 file.
+/// One of the sources may be any dataset of an HDF5 file.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
@@ -110,7 +107,6 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
     .print(global, out, || documents::VerifyArrays::from(&result))
 }
 
-/// Prints the files that are missing or have changed since the manifest was made.
 fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let check = CheckManifest::new(manifest).progress(&interrupts.stoppable(&())).run()?;
@@ -133,8 +129,7 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     .print(global, out, || documents::VerifyManifest::from(&check))
 }
 
-/// Opens a thin table, whose tiles are in an HDF5 file, which fails if that file was moved or
-/// rewritten.
+/// Opening a thin table fails if its HDF5 file was moved or rewritten.
 fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let source = Source::open_with(table, global.open_options())?;
     let (mut links, mut bytes) = (0, 0);
@@ -152,8 +147,7 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     .print(global, out, || documents::VerifyThin::new(links, bytes))
 }
 
-/// Decodes all chunks of BLZ, bcolz or bloscpack arrays and compares them with the stored
-/// checksums.
+/// Compares all decoded chunks of BLZ, bcolz or bloscpack with the stored checksums.
 fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(source)?;
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
@@ -184,7 +178,6 @@ fn verdict(equal: bool, names: &[&Path]) -> String {
     if equal { "equal".to_owned() } else { format!("different: {}", names.join(" and ")) }
 }
 
-/// Prints the first difference of each column.
 fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: &mut impl Write) -> Result<Status> {
     let equal = result.differences.is_empty();
     let failed = (!equal).then_some(Status::Different);
@@ -210,7 +203,6 @@ fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: 
     .print(global, out, || documents::VerifyTables::from(&result))
 }
 
-/// Prints the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(0, global.quiet || global.json);
@@ -236,7 +228,6 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     .print(global, out, || documents::VerifyBytes::from(&result))
 }
 
-/// Prints the files that differ from the checksums stored with them.
 fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let mut result = Check::open(source)?;
     let bytes = result.listing.as_ref().map_or(0, Listing::bytes);

@@ -50,8 +50,7 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Runs `h5bridge watch`: polls a live file until a signal comes or `--count` polls are made, or
-/// until the file is removed or replaced by one that is not live.
+/// Ends on a signal, after `--count` polls, or if the file is removed or no longer live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();

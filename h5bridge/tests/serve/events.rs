@@ -17,7 +17,6 @@ use serde_json::Value as Json;
 use crate::server::{Server, TIME};
 use crate::{refused, text};
 
-/// A live file that grows.
 struct Growing {
     writer: Writer,
     rows: u64,
@@ -58,7 +57,6 @@ impl Growing {
     }
 }
 
-/// Events of a file as they come.
 struct Events(BufReader<TcpStream>, Instant);
 
 impl Events {
@@ -88,7 +86,6 @@ impl Events {
         }
     }
 
-    /// The document of the next event of this name.
     fn next_of(&mut self, wanted: &str) -> Json {
         loop {
             let (name, document) = self.next();

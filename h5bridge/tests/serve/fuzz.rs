@@ -19,7 +19,6 @@ use crate::{small, text};
 /// Content of the files that no answer may show.
 const SECRET: &str = "nobody may read this";
 
-/// The type of a stream of events.
 const EVENTS: &str = "text/event-stream";
 
 /// Memory that a server may take, in KiB.
@@ -78,7 +77,6 @@ fn range() -> BoxedStrategy<String> {
     prop_oneof![(number(), number()).prop_map(|(from, to)| format!("{from}..{to}")), number()].boxed()
 }
 
-/// A name and a value.
 fn parameter() -> BoxedStrategy<String> {
     let file: &[&str] = &[
         "small.h5",

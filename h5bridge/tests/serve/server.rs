@@ -11,7 +11,6 @@ use serde_json::Value as Json;
 /// No answer of these tests takes longer.
 pub(crate) const TIME: Duration = Duration::from_secs(20);
 
-/// A running server.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) output: BufReader<std::process::ChildStdout>,

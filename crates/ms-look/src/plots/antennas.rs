@@ -11,21 +11,16 @@ use crate::request::Quantity;
 /// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// A position that is one to two times this distance in metres from the origin is taken as one on
-/// the Earth (ITRF).
+/// Positions at one to two times this distance in metres from the origin are on the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
-/// Most antennas of the plot; further ones are not shown.
 const MAX_ANTENNAS: usize = 1024;
 
 pub(super) static PLOT: PlotKind = PlotKind { name: "antennas", quantities: &[Quantity::Amp], rows: None };
 
 /// Each antenna is a series with one point, in metres east and north of the mean position, or along
-/// the x and y of positions that are not on the Earth. In an array on the Earth, antennas at the
-/// origin, the centre of the Earth, have no position.
-///
-/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session
-/// began, number of changes of the file seen since then, and number of rows of its main table.
+/// x and y of positions that are not on the Earth. Antennas at the origin, the centre of the Earth,
+/// have no position.
 pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let mut found: Vec<(String, [f64; 3])> = known
@@ -74,7 +69,6 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     Frame { plot, arrays, session }
 }
 
-/// Whether a position in metres is one on the Earth (ITRF).
 fn is_on_earth([x, y, z]: [f64; 3]) -> bool {
     (ON_EARTH..2. * ON_EARTH).contains(&x.hypot(y).hypot(z))
 }
@@ -92,8 +86,7 @@ fn note(telescope: &str, count: usize, left_out: usize) -> String {
     }
 }
 
-/// East and north components, in metres, of the ITRF vector `[dx, dy, dz]`, at the position `at`
-/// near the Earth's surface.
+/// Components, in metres, of the ITRF vector `[dx, dy, dz]` at `at`, near the Earth's surface.
 fn east_and_north(at: [f64; 3], [dx, dy, dz]: [f64; 3]) -> (f64, f64) {
     let (sin_longitude, cos_longitude) = at[1].atan2(at[0]).sin_cos();
     let latitude = (at[2] / (1. - ECCENTRICITY)).atan2(at[0].hypot(at[1]));

@@ -37,7 +37,6 @@ struct Pairs<T> {
     unshown: u64,
 }
 
-/// The sums of a baseline.
 trait Cell: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     fn add(&mut self, row: &Row<'_>, part: &Part);
 
@@ -47,7 +46,6 @@ trait Cell: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     fn all_flagged(&self) -> u8;
 }
 
-/// The visibilities of a baseline.
 #[derive(Debug, Clone, Default)]
 struct Pair {
     sum: Sum,

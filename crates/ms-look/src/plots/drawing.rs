@@ -9,7 +9,6 @@ use crate::selection::Selection;
 /// Speed of light in metres per second.
 pub(super) const LIGHT: f64 = 299_792_458.;
 
-/// Axes and arrays of a plot while it is being made.
 pub(crate) struct Drawing {
     pub(super) x: Axis,
     pub(super) y: Axis,
@@ -19,7 +18,6 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// An image without pixels.
     pub(super) fn empty_image(quantity: Axis) -> Self {
         Drawing {
             x: Axis::new("", "", "linear"),
@@ -34,7 +32,6 @@ impl Drawing {
         }
     }
 
-    /// A plot without lines.
     pub(super) fn empty_lines(quantity: Axis) -> Self {
         Drawing {
             x: Axis::new("", "", "linear"),
@@ -60,7 +57,6 @@ pub(crate) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Names of the plotted correlations.
     pub(super) fn correlations(&self) -> Vec<String> {
         let window = self.selection.spw.and_then(|spw| self.known.window(spw));
         let names = window.map_or(&[][..], |window| &window.correlations);
@@ -84,8 +80,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The plotted quantity of the mean, or the maximum, of the visibilities of a bin; NaN if it is
-    /// empty.
+    /// Plotted quantity of the mean, or the maximum, of a bin; NaN if it is empty.
     pub(super) fn value(&self, sum: &Sum) -> f32 {
         match (self.request.quantity, self.request.statistic, self.request.average) {
             _ if sum.count == 0 => f32::NAN,
@@ -95,9 +90,8 @@ impl Maker<'_> {
         }
     }
 
-    /// The plotted quantity of the mean of `count` visibilities whose sum is `re` + i `im`: phase
-    /// in degrees, or amplitude, real or imaginary part in the unit of the data; NaN if `count` is
-    /// 0.
+    /// Plotted quantity of the mean of `count` visibilities with the sum `re` + i `im`, in degrees
+    /// or in the unit of the data; NaN if `count` is 0.
     pub(super) fn complex(&self, re: f64, im: f64, count: u64) -> f32 {
         let (re, im) = (re / count as f64, im / count as f64);
         let value = match self.request.quantity {
@@ -116,8 +110,7 @@ impl Maker<'_> {
         (!window.frequencies.is_empty()).then_some((&window.frequencies[..], &window.widths[..]))
     }
 
-    /// Frequencies and widths in MHz of the channels that `part` selects; `None` if the frequencies
-    /// are unknown, or neither ascending nor descending.
+    /// Frequencies and widths in MHz; `None` if unknown, or neither ascending nor descending.
     fn frequencies(&self, part: &Part) -> Option<(Vec<f64>, Vec<f64>)> {
         let (frequencies, widths) = self.window_frequencies()?;
         let of_part =
@@ -133,10 +126,8 @@ impl Maker<'_> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// Frequency axis in MHz of the channels of `part`, or axis of channel numbers if frequencies
-    /// are unknown or unordered. Also the edges of its bins, ascending, and for each bin in this
-    /// order the index of its element in the list of sums by frequency bin, which is in the order
-    /// of the channels.
+    /// Axis in MHz, or of channel numbers if frequencies are unknown or unordered; edges of its
+    /// bins, ascending; for each bin the index of its sums, which are in the order of the channels.
     pub(super) fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -179,18 +170,16 @@ impl Maker<'_> {
         }
     }
 
-    /// A value of each bin and correlation, the bin fastest; `sums` has the sums of the
-    /// correlations for each bin.
+    /// The bin is fastest; `sums` has the sums of the correlations for each bin.
     pub(super) fn by_correlation(&self, sums: &[&[Sum]], value: impl Fn(&Sum) -> f32) -> Vec<f32> {
         let value = &value;
         let line = |number: usize| sums.iter().map(move |sums| value(&sums[number]));
         (0..self.correlations.len()).flat_map(line).collect()
     }
 
-    /// One line for each correlation. `sums` has the sums of each correlation for each bin along
-    /// `x`; `places` is the position of each bin on that axis. The lines show means or maxima and,
-    /// except for phases, the smallest and largest value. `starts` says of each bin whether a run
-    /// begins with it: lines join the points of a run.
+    /// One line for each correlation, of means or maxima and, except for phases, extremes. `sums`
+    /// has the sums of each correlation for each bin along `x`, at `places`; a run begins at each
+    /// of `starts`.
     pub(super) fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]], starts: &[bool]) -> Drawing {
         let series = self.correlations();
         let shape = [series.len(), places.len()];
@@ -255,8 +244,7 @@ pub(super) fn flag_line(axis: Axis, x: Vec<f64>, y: Vec<f32>, starts: &[bool]) -
     }
 }
 
-/// A two-dimensional histogram: `raster` is the number of points in each bin, x fastest; `x` and
-/// `y` are the edges of the bins.
+/// `raster`: number of points in each bin, x fastest; `x` and `y`: edges of the bins.
 pub(super) fn points([x_axis, y_axis]: [Axis; 2], raster: Vec<u32>, x: Vec<f64>, y: Vec<f64>) -> Drawing {
     let shape = [y.len().saturating_sub(1), x.len().saturating_sub(1)];
     let counts: Vec<f32> = raster.iter().filter(|&&count| count > 0).map(|&count| count as f32).collect();
@@ -273,8 +261,7 @@ pub(super) fn points([x_axis, y_axis]: [Axis; 2], raster: Vec<u32>, x: Vec<f64>,
     }
 }
 
-/// Makes the axis a colour scale, whose ends are the 0.5 % and the 99.5 % quantile of the finite
-/// values.
+/// Colour scale between the 0.5 % and the 99.5 % quantile of the finite values.
 pub(crate) fn with_ends(axis: Axis, values: &[f32]) -> Axis {
     let mut finite: Vec<f32> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let mut quantile = |fraction: f64| {

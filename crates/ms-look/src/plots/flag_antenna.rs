@@ -22,7 +22,6 @@ static SUMS: SumsKind = SumsKind::of_flags("flags by antenna", |_, _| Box::new(A
 
 #[derive(Debug, Default)]
 struct Antennas {
-    /// An element for each antenna.
     flags: Vec<Flags>,
     unshown: u64,
 }

@@ -18,9 +18,7 @@ pub(crate) struct PlotKind {
     pub(crate) rows: Option<RowPlot>,
 }
 
-/// How a kind of plot is made of rows.
 pub(crate) struct RowPlot {
-    /// The sums that the requested plot needs.
     pub(crate) sums: fn(&Request) -> &'static SumsKind,
     /// Title; `{quantity}` stands for the plotted quantity.
     pub(super) title: &'static str,
@@ -44,8 +42,7 @@ pub(crate) struct SumsKind {
     pub(crate) correlations: Correlations,
     /// Maximum number of frequency bins; each combines one or more channels.
     pub(crate) max_places: usize,
-    /// Makes empty sums of a part of each cell. The numbers are the frequencies of the channels of
-    /// a cell in Hz, if `needs_uvw` is set and they are known.
+    /// The numbers are the channel frequencies in Hz, if `needs_uvw` is set and they are known.
     pub(crate) begin: fn(&Part, &[f64]) -> Box<dyn Sums>,
 }
 
@@ -84,7 +81,6 @@ impl fmt::Debug for SumsKind {
 
 /// The sums of a plot, of limited size.
 pub(crate) trait Sums: Any + fmt::Debug + Send + Sync {
-    /// Adds a row, of which the plot uses `part`.
     fn add(&mut self, row: &Row<'_>, part: &Part);
 
     /// Whether rows with this TIME can contribute.
@@ -92,8 +88,7 @@ pub(crate) trait Sums: Any + fmt::Debug + Send + Sync {
         true
     }
 
-    /// Number of antennas of rows that were left out because their numbers are negative, or 1024 or
-    /// more.
+    /// Antennas left out because their numbers are negative, or 1024 or more.
     fn unshown(&self) -> u64 {
         0
     }
@@ -108,9 +103,7 @@ pub(crate) trait Sums: Any + fmt::Debug + Send + Sync {
 pub(super) struct Words {
     /// How several visibilities become one value: `mean of `, or nothing.
     pub(super) average: &'static str,
-    /// The selected baselines.
     pub(super) baselines: String,
-    /// Names of the plotted correlations.
     pub(super) correlations: String,
 }
 

@@ -56,8 +56,7 @@ fn of_values(request: &Request, arrays: &[Array]) -> &'static str {
     }
 }
 
-/// Indices of the plotted correlations; before any row is read, those that are expected from the
-/// selection and the subtables.
+/// Indices in a cell; as selection and subtables suggest before any row is read.
 fn correlations(fold: &Fold, known: &Description) -> Vec<usize> {
     let window = fold.selection.spw.and_then(|spw| known.window(spw));
     let names = window.map_or(&[][..], |window| &window.correlations);
@@ -131,8 +130,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The antennas and fields that were chosen, or the only field, and the spectral window; for
-    /// the note of the picture.
+    /// Chosen antennas and fields, or the only field, and the spectral window, for the note.
     fn chosen(&self) -> String {
         let label = |number: &i64, of: &dyn Fn(usize) -> String| usize::try_from(*number).map_or(String::new(), of);
         let list = |what: &str, numbers: &[i64], of: &dyn Fn(usize) -> String| match numbers {

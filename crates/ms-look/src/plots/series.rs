@@ -30,7 +30,6 @@ pub(super) static SUMS: SumsKind = SumsKind {
     })
 };
 
-/// Sums by time and correlation.
 #[derive(Debug)]
 struct Series {
     sums: Times<Sum>,

@@ -21,14 +21,12 @@ pub(super) static PLOT: PlotKind = PlotKind {
     }),
 };
 
-/// Sums of the rows with the newest TIME.
 static NEWEST: SumsKind = SumsKind {
     newest: true,
     max_places: MAX_CHANNELS,
     ..SumsKind::of_data("newest spectrum", |part, _| Box::new(Spectrum::new(part, Some(f64::NEG_INFINITY))))
 };
 
-/// Sums of all selected rows.
 static ALL: SumsKind = SumsKind {
     max_places: MAX_CHANNELS,
     ..SumsKind::of_data("spectrum", |part, _| Box::new(Spectrum::new(part, None)))

@@ -60,8 +60,7 @@ impl Sums for Coverage {
     }
 }
 
-/// Factor from metres to the unit of the axes, and its name: kλ at the centre frequency if the
-/// request asks for it, otherwise m.
+/// Factor from metres to the unit, and its name: kλ at the centre frequency if requested, else m.
 fn scale(maker: &Maker<'_>) -> (f64, &'static str) {
     match maker.window_frequencies().filter(|_| maker.request.kilowavelengths) {
         Some((frequencies, _)) => {

@@ -47,8 +47,7 @@ static PHASES: SumsKind =
 struct UvDistance {
     /// The columns are uv distances, the lines amplitudes or phases.
     map: Map,
-    /// uv distances are from 0 to this one, in kilowavelengths, or in metres if the frequencies are
-    /// unknown.
+    /// Largest uv distance, in kilowavelengths, or in metres if the frequencies are unknown.
     reach: f64,
     by_phase: bool,
     /// Kilowavelengths per metre for each channel; empty if the frequencies are unknown.
@@ -61,8 +60,7 @@ impl UvDistance {
         UvDistance { map: Map::new(), reach: 1. / 1024., by_phase, per_metre }
     }
 
-    /// The lines and the number of columns that the image shows: all lines of phases, those of
-    /// amplitudes with points.
+    /// Shown lines and number of columns: all lines of phases, those of amplitudes with points.
     fn extent(&self) -> (Range<usize>, usize) {
         let is_shown = |&line: &usize| self.by_phase || self.map.line(line).iter().any(|&count| count > 0);
         let mut lines = (0..MAP).filter(is_shown);

@@ -45,11 +45,9 @@ fn of(request: &Request) -> &'static SumsKind {
     }
 }
 
-/// Sums by time and frequency.
 #[derive(Debug)]
 struct Waterfall<T>(Times<T>);
 
-/// The sums of a pixel.
 trait Pixel: Merge + std::fmt::Debug + Send + Sync + 'static {
     fn add(line: &mut [Self], row: &Row<'_>, part: &Part);
 
@@ -108,7 +106,6 @@ impl<T: Pixel> Sums for Waterfall<T> {
     }
 }
 
-/// Sum, maximum and number of amplitudes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amplitude {
     sum: f64,
@@ -150,7 +147,6 @@ impl Pixel for Amplitude {
     }
 }
 
-/// Sum of real and of imaginary parts, and number.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vector {
     re: f64,

@@ -29,7 +29,6 @@ pub(super) struct Args {
     older_than: Duration,
 }
 
-/// Removes unfinished outputs that no process has locked.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = Manifest::open(&args.manifest)?;
     let mut directories: BTreeMap<PathBuf, HashSet<OsString>> = BTreeMap::new();

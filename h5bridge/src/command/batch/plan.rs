@@ -49,7 +49,6 @@ pub(super) struct Args {
     options: Vec<String>,
 }
 
-/// Writes the manifest, and reports how many items it has.
 pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let Some(target) = args.out.clone() else {
         let mut buffered = BufWriter::new(&mut *out);

@@ -17,8 +17,7 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Larger manifests learn from the ledger which items are done, not from receipts, unless `--trust`
-/// is given.
+/// Larger manifests learn from the ledger which items are done, unless `--trust` is given.
 const MANY: usize = 10_000;
 
 /// Command-line arguments of `h5bridge batch run`.
@@ -99,8 +98,6 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Does items that are not done yet; prints a summary or, with `--records`, each record that this
-/// run adds.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {
@@ -164,7 +161,6 @@ impl Args {
         }
     }
 
-    /// How the items are done, `jobs` of them at the same time.
     fn work(&self, manifest: &Manifest, jobs: usize, global: &Global) -> Result<Work> {
         let threads = if self.threads == 0 { (processors() / jobs).max(1) } else { self.threads };
         let trust = self.trust.unwrap_or(if manifest.len() > MANY { Trust::Ledger } else { Trust::Receipt });

@@ -34,7 +34,6 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// Prints how many items are in each state or, with `--records`, the last record of each.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = args.files.open()?;
     let folded = Folded::read(&args.files.ledger, &manifest)?;

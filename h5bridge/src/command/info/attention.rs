@@ -18,8 +18,7 @@ fn finding_of(part: impl Into<String>, kind: &str, error: &Error) -> Attention {
     Attention { part: Some(part.into()), ..finding(kind, error.message()) }
 }
 
-/// Tables and columns of the same kind and text share a sentence, which names at most three of
-/// them.
+/// Findings of the same kind and text share a sentence, which names at most three of them.
 pub(super) fn sentences(findings: &[Attention]) -> Vec<String> {
     let mut groups: Vec<(&Attention, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -40,8 +39,7 @@ pub(super) fn sentences(findings: &[Attention]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Collected before this process opens the source. With `no_lock`, no table is checked, only a live
-/// HDF5 file.
+/// Called before this process opens the source. With `no_lock`, only a live file is checked.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Attention> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
     let open =
@@ -91,8 +89,7 @@ pub(super) fn find(
     found
 }
 
-/// The file is open for writing (or its writer exited without closing it), or its writer has closed
-/// it.
+/// The file is open for writing, its writer exited without closing it, or it was closed.
 fn live(path: &Path) -> Option<Attention> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {

@@ -65,7 +65,6 @@ impl ColumnFacts {
         columns.iter().enumerate().map(fact).collect()
     }
 
-    /// `1.2 MiB`.
     pub(super) fn size(&self) -> String {
         match self.bytes.map(report::bytes) {
             Some(bytes) if self.is_shared => format!("in {bytes}"),
@@ -84,11 +83,8 @@ fn compression(datasets: &[DatasetInfo]) -> String {
     }
 }
 
-/// Index of each column's data manager; `None` for columns of reference tables and concatenations,
-/// whose managers belong to other tables.
 struct ManagerFiles {
-    /// Index of each column's data manager; `None` for columns of reference tables and
-    /// concatenations, whose managers belong to other tables.
+    /// Manager of each column; `None` in references and concatenations, where other tables have it.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }
@@ -112,7 +108,6 @@ impl ManagerFiles {
     }
 }
 
-/// Shapes of the sampled cells.
 enum Cells {
     Empty,
     /// Fastest axis first.

@@ -24,7 +24,6 @@ pub(super) enum Sort {
     None,
 }
 
-/// Name and number of rows.
 fn title(table: &SourceTable) -> String {
     let rows = table.rows().map_or_else(|error| error.to_string(), |rows| count(rows, "row"));
     let table_type = table.info().map(|info| info.table_type.to_string()).unwrap_or_default();

@@ -7,7 +7,6 @@ use ctds_hdf5::value::{Record, Value, Values};
 use super::screen::Section;
 use super::words::date;
 
-/// Object, date, beam and axes.
 pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     let Ok(keywords) = main.keywords() else { return Vec::new() };
     let text =

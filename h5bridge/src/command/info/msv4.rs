@@ -13,7 +13,6 @@ use ctds_hdf5::program::shown_path;
 use super::screen::{self, Section};
 use super::words::thousands;
 
-/// Prints a table of the partitions, or the document.
 pub(super) fn print(path: &Path, source: &Source, json: bool, width: usize, out: &mut impl Write) -> Result<()> {
     let name = path.file_stem().map_or_else(|| "ms".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let set = ProcessingSet::read(source, &Options { name, ..Options::default() });

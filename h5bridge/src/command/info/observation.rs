@@ -33,7 +33,6 @@ pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
     (!section.rows.is_empty()).then_some(Section { all: None, ..section })
 }
 
-/// Telescope, observer, project, times, antennas, flags.
 fn general(summary: &Summary) -> Section {
     let mut rows = Vec::new();
     let mut add = |name: &str, text: String| {

@@ -15,7 +15,6 @@ use crate::command::ls;
 use crate::exit::Status;
 use crate::report;
 
-/// Name, element type, shape, chunks of each array.
 pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(path)?;
     if global.json {
@@ -37,7 +36,6 @@ pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> 
     Ok(Status::Done)
 }
 
-/// Format, number of files, properties of a container without tables.
 pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut impl Write) -> Result<Status> {
     if global.json {
         report::write_document(&InfoContainer::new(container)?, out)?;
@@ -51,7 +49,6 @@ pub(super) fn run_container(container: &StoredFiles, global: &Global, out: &mut 
     Ok(Status::Done)
 }
 
-/// Length, storage, properties of a file in a container.
 pub(super) fn run_file(path: &Path, file: &StoredFile, global: &Global, out: &mut impl Write) -> Result<Status> {
     let listed = &file.listed;
     if global.json {

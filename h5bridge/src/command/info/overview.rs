@@ -32,7 +32,6 @@ pub(super) struct Facts<'a> {
     pub(super) findings: Vec<Attention>,
     pub(super) usage: Option<SpaceUsage>,
     pub(super) thin: Option<ThinTable>,
-    /// Needed to read the source.
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
@@ -71,7 +70,6 @@ pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     sections
 }
 
-/// Columns of a table and, in a MeasurementSet, its scans, fields, spectral windows or antennas.
 pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     let Some(table) = facts.source.tables().get(number) else { return Vec::new() };
     let name = ctds_hdf5::convert::display_name(&table.name);
@@ -84,7 +82,6 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     sections
 }
 
-/// Name and kind, numbers of rows, columns and subtables, bytes, and how the source is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     let shown = shown_path(facts.path);
     let name = Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into());
@@ -177,8 +174,7 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// Division of a native file into datasets, structure and original files, or the linked files of a
-/// thin table.
+/// Datasets, structure and original files of a native file, or linked files of a thin table.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {

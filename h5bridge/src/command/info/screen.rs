@@ -19,7 +19,6 @@ const GAP: usize = 2;
 /// Columns are not shortened below this.
 const NARROW: usize = 6;
 
-/// Width of the terminal, else [`WIDTH`].
 pub(super) fn width() -> usize {
     match Term::stdout().size_checked() {
         Some((_, columns)) if io::stdout().is_terminal() => usize::from(columns).max(40),
@@ -60,8 +59,7 @@ impl Section {
         self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
     }
 
-    /// The widest columns are shortened until a line has at most `width` characters, or they have
-    /// only `NARROW`.
+    /// Shortens the widest columns until lines have `width` characters, or all are `NARROW`.
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {

@@ -6,8 +6,7 @@ use ms_look::{Antenna, Description, Kind, Session, label};
 
 pub(super) const MAX_LINES: usize = 64;
 
-/// Name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have
-/// several.
+/// Names of x and y axis, kind of plot, and the quantity for kinds that have several.
 const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("time", "amplitude", Kind::AmpTime, None),
     ("time", "phase", Kind::PhaseTime, None),
@@ -27,7 +26,7 @@ const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("antenna", "antenna", Kind::Baselines, None),
 ];
 
-/// Synonyms for the axes of `--x` and `--y`.
+/// Synonyms for the axes.
 const WORDS: [(&str, &str); 10] = [
     ("amp", "amplitude"),
     ("imaginary", "imag"),
@@ -44,10 +43,7 @@ const WORDS: [(&str, &str); 10] = [
 /// Values of `--by`, one line for each.
 pub(super) const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
 
-/// The kind of plot with these axes (`None`: any), and the quantity for kinds that have several.
-///
-/// # Errors
-/// `Usage` if no plot has them.
+/// `None` is any axis; the quantity is for kinds that have several. `Usage` for other pairs.
 pub(super) fn kind_of(x: Option<&str>, y: Option<&str>) -> Result<(Kind, Option<&'static str>)> {
     let usual = |word: &str| -> String {
         let word = word.trim().to_lowercase();
@@ -67,10 +63,7 @@ pub(super) fn kind_of(x: Option<&str>, y: Option<&str>) -> Result<(Kind, Option<
 /// A line of `--by`: its name, and the parameter that selects its data.
 type Group = (String, (String, String));
 
-/// The lines of `--by`; `given` are the parameters of the plot.
-///
-/// # Errors
-/// `Usage` if the plot has no lines, or would have too many; those of reading scans.
+/// `given`: parameters of the plot. `Usage` if it has no lines, or would have too many.
 pub(super) fn groups(by: &str, kind: Kind, session: &Session, given: &[(String, String)]) -> Result<Vec<Group>> {
     if !matches!(kind, Kind::AmpTime | Kind::PhaseTime | Kind::Spectrum | Kind::FlagChannel | Kind::FlagTime) {
         return Err(Error::new(
@@ -103,7 +96,6 @@ pub(super) fn groups(by: &str, kind: Kind, session: &Session, given: &[(String, 
     Ok(groups)
 }
 
-/// The values of a parameter.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim)
 }
@@ -124,7 +116,6 @@ fn rows(parameter: &str, names: Vec<&str>, wanted: Option<&str>) -> Vec<Group> {
     found.map(|(number, name)| (named(number, name), (parameter.to_owned(), format!("#{number}")))).collect()
 }
 
-/// The spectral windows, or the one with the name or number `wanted`.
 fn windows(known: &Description, wanted: Option<&str>) -> Vec<Group> {
     let is_wanted = |name: &str, id: &str| wanted.is_none_or(|wanted| wanted == name || wanted == id);
     let windows = known.spectral_windows.iter().map(|window| (&window.name, window.id.to_string()));
@@ -139,9 +130,8 @@ fn scans(session: &Session, wanted: Option<&str>) -> Result<Vec<Group>> {
     Ok(scans.map(|scan| (format!("scan {scan}"), ("scan".to_owned(), scan))).collect())
 }
 
-/// The baselines of the kind `which`, `auto`, `cross` or `all`, each with its name and the
-/// parameter that selects it. `antenna`: only those with one of these antennas. At most `MAX_LINES`
-/// + 1, one more than can be drawn.
+/// `which`: `auto`, `cross` or `all`. `antenna`: only baselines with one of these antennas. At most
+/// `MAX_LINES` + 1, one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<Group> {
     let is_wanted = |(number, row): (usize, &Antenna)| is_selected(antenna, &row.name, number);
     let is_wanted: Vec<bool> = known.antennas.iter().enumerate().map(is_wanted).collect();
@@ -162,8 +152,7 @@ fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<Group> 
     all.filter(fits).take(MAX_LINES + 1).map(named).collect()
 }
 
-/// Whether the row `number` with this name is one that `word` may mean; the session refuses a word
-/// with two meanings.
+/// Whether `word` may mean the row; the session refuses a word with two meanings.
 fn means(word: &str, name: &str, number: usize) -> bool {
     word == name || word.strip_prefix('#').unwrap_or(word) == number.to_string()
 }

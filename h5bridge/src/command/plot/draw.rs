@@ -17,14 +17,12 @@ const BOTTOM: f64 = 56.;
 const RIGHT_OF_RASTER: f64 = 118.;
 const RIGHT: f64 = 24.;
 
-/// Lines with at most this many points also show each point as a dot, and the dots of phases are
-/// smaller if they are more.
+/// Lines with at most this many points also show dots; phases with more have smaller dots.
 const DOTS: usize = 400;
 
 /// The values at the left and right, and at the lower and upper edge.
 type Ends = ((f64, f64), (f64, f64));
 
-/// Draws the panels one below the other.
 pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene {
     let mut scene = Scene { width, height, shapes: Vec::new() };
     let each = height as f64 / panels.len().max(1) as f64;
@@ -62,7 +60,6 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     turned(scene, (area.left - LEFT + 14., area.middle().1), &words, "label-y");
 }
 
-/// The part of a panel between its axes.
 fn plot_area(plot: &Plot, whole: Area, raster: Option<&Raster>, names: &[String]) -> Area {
     let right = match (raster, names.is_empty()) {
         (Some(_), _) => RIGHT_OF_RASTER,
@@ -85,7 +82,6 @@ fn plot_area(plot: &Plot, whole: Area, raster: Option<&Raster>, names: &[String]
     Area::new(left, left + width, area.top, area.top + (width / ratio).round())
 }
 
-/// Draws title and note of a panel.
 fn heading(scene: &mut Scene, panel: &Panel, whole: Area, area: &Area, raster: Option<&Raster>) {
     let title = Shape::Text {
         at: (LEFT, whole.top + 18.),
@@ -115,7 +111,6 @@ fn nothing(scene: &mut Scene, area: &Area) {
     scene.text(area.middle(), Anchor::Middle, "nothing to show", "note");
 }
 
-/// Draws a raster with its colour scale.
 fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> Option<Ends> {
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
@@ -219,8 +214,7 @@ fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f
     }
 }
 
-/// Empty for rasters, bars, scatter plots and a single line named `flagged`, which are drawn
-/// without a legend.
+/// Empty for rasters, bars, scatter plots and a single line named `flagged`.
 fn legend_names(frame: &Frame) -> Vec<String> {
     match frame.plot.series.as_deref() {
         Some(names) if frame.plot.x.scale != "category" && !frame.plot.is_scatter() => {
@@ -231,7 +225,6 @@ fn legend_names(frame: &Frame) -> Vec<String> {
     }
 }
 
-/// Draws lines, bars or points.
 fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> Option<Ends> {
     let plot = &frame.plot;
     let (x, y) = (numbers(frame, "x"), numbers(frame, "y"));
@@ -274,7 +267,6 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
     Some(((view.first, right), (low, high)))
 }
 
-/// Draws one of the lines, or its points.
 fn series_of(scene: &mut Scene, plot: &Plot, runs: Vec<Vec<(f64, f64)>>, (name, colour): (&str, Colour)) {
     let count = runs.iter().map(Vec::len).sum::<usize>();
     let is_joined = plot.joins_points();
@@ -294,8 +286,7 @@ fn series_of(scene: &mut Scene, plot: &Plot, runs: Vec<Vec<(f64, f64)>>, (name, 
     }
 }
 
-/// Names of places beside them, each where it covers neither a place nor another name, and none
-/// where it would.
+/// A name that would cover a place or another name in every position beside its place is left out.
 fn names_of_places(scene: &mut Scene, area: &Area, places: &[(f64, f64)], names: &[String]) {
     let (half, radius) = (7., 4.);
     let mut taken: Vec<Area> = Vec::new();

@@ -6,8 +6,7 @@ use ms_look::{Axis, utc_of_mjd};
 const TIMES: [f64; 18] =
     [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
 
-/// Distances between the marks of an axis of angles that spans more than 40 degrees, in degrees;
-/// longer ones are multiples of 360.
+/// Steps in degrees of an axis of more than 40 degrees; longer ones are multiples of 360.
 const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 
 /// Most marks on one axis.
@@ -39,8 +38,7 @@ fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
     values.filter(is_inside).take(MOST).map(|value| (value, text(value))).collect()
 }
 
-/// A unit, the factor to it, and the smallest and largest size of numbers that it suits, in the
-/// unit of the axis.
+/// Unit, factor to it, and the range of numbers that it suits, in the unit of the axis.
 type Unit = (&'static str, f64, f64, f64);
 
 /// Units in which numbers are read more easily than in that of the axis.
@@ -127,8 +125,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// Text of a mark at `mjd_seconds`: the day if marks are a day or more apart (`step`, in seconds),
-/// else the time of day.
+/// The day if `step`, in seconds between marks, is a day or more, else the time of day.
 pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     let text = utc_of_mjd(mjd_seconds);
     match text.split_once('T') {
@@ -139,8 +136,7 @@ pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     }
 }
 
-/// Label with the unit in which the numbers of an axis with these ends are marked. That of a time
-/// also has the day on which it begins.
+/// Label with the unit of the marks; that of a time also has the day on which it begins.
 pub(super) fn label(axis: &Axis, ends: Option<(f64, f64)>) -> String {
     let unit = ends.map_or(axis.unit.as_str(), |ends| reading(axis, ends).0);
     let day = ends.filter(|_| axis.scale == "time").map(|(start, _)| utc_of_mjd(start));

@@ -1,7 +1,6 @@
 //! Colours for the pictures of plots, chosen so that colour-blind readers can tell them apart. The
 //! colour scale is viridis.
 
-/// Red, green and blue.
 pub(super) type Colour = [u8; 3];
 
 pub(super) const PAPER: Colour = [255, 255, 255];
@@ -25,8 +24,7 @@ const VIRIDIS: [Colour; 9] = [
     [0xfd, 0xe7, 0x25],
 ];
 
-/// Steps of the colour scale: few enough that a picture with text and lines has at most 256
-/// colours, the limit of sixel, a format of pictures in terminals.
+/// Few enough that a picture with text and lines has at most 256 colours, the limit of sixel.
 const STEPS: f64 = 128.;
 
 /// Colours of lines (Okabe and Ito).
@@ -47,8 +45,7 @@ pub(super) fn scale(fraction: f64) -> Colour {
     mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
 }
 
-/// The colour of line `number` of `count`: one of `LINES` for up to seven lines, else a step of the
-/// colour scale.
+/// One of `LINES` for up to seven lines, else a step of the colour scale.
 pub(super) fn line(number: usize, count: usize) -> Colour {
     match LINES.get(number).filter(|_| count <= LINES.len()) {
         Some(colour) => *colour,

@@ -8,7 +8,6 @@ use ms_look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 
-/// A frame to be drawn, and the name of its source for the title.
 pub(super) struct Panel {
     pub(super) frame: Frame,
     source: String,
@@ -49,7 +48,6 @@ impl Panel {
         Panel { frame, source }
     }
 
-    /// The subject of the plot, and its file.
     pub(super) fn title(&self) -> String {
         match self.source.as_str() {
             "" => self.frame.plot.title.clone(),
@@ -100,9 +98,8 @@ fn thinned(edges: &[f64], each: usize) -> Vec<f64> {
 }
 
 impl Raster {
-    /// Makes the points of a map visible in an area of this size in pixels: several cells of one
-    /// pixel become one with their largest value, and points are at least as large as `POINTS`
-    /// says if `enlarges`.
+    /// Several cells in one pixel of this area become one with their largest value; points are at
+    /// least as large as `POINTS` says if `enlarges`.
     pub(super) fn fit(&mut self, (width, height): (f64, f64), enlarges: bool) {
         if !self.is_count || self.lines == 0 || self.columns == 0 {
             return;
@@ -145,8 +142,7 @@ impl Raster {
         places(&self.x, width)
     }
 
-    /// Index of the line that each pixel of an image shows from below, which is `height` pixels
-    /// high.
+    /// Lines count from below.
     pub(super) fn lines_at(&self, height: f64) -> Vec<usize> {
         match self.is_log_y {
             true => places(&self.y.iter().map(|edge| edge.log10()).collect::<Vec<_>>(), height),
@@ -189,7 +185,6 @@ impl Raster {
         }
     }
 
-    /// The axis of the scale of colours as it is drawn.
     pub(super) fn z_axis(&self) -> Axis {
         let mut axis = self.z.clone();
         axis.scale = if self.is_log { "log" } else { "linear" };
@@ -217,9 +212,8 @@ impl Raster {
     }
 }
 
-/// Index, along one axis, of the cell that each pixel of an image shows. `edges` are those of the
-/// cells. The image has one pixel for each cell if all cells have the same size, else `pixels`
-/// pixels.
+/// Cell that each pixel shows, along one axis. The image has one pixel for each cell if all cells
+/// have the same size, else `pixels` pixels.
 fn places(edges: &[f64], pixels: f64) -> Vec<usize> {
     let cells = edges.len().saturating_sub(1);
     let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
@@ -287,7 +281,6 @@ fn ends(list: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Properties of a kind of plot that decide how it is drawn.
 pub(super) trait Axes {
     /// Whether one unit has the same length on both axes, as in a plot of u and v.
     fn has_equal_axes(&self) -> bool;

@@ -5,8 +5,7 @@ use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_wid
 use super::palette::{Colour, INK, PAPER, mix};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
-/// Steps in which the edge of a line or letter blends into the background: few, so that a picture
-/// has at most 256 colours.
+/// Few shades blend edges into the background, so that a picture has at most 256 colours.
 const SHADES: f64 = 6.;
 
 /// Red, green and blue of each pixel, the upper line first.
@@ -24,7 +23,6 @@ impl Size {
         }
     }
 
-    /// Width of a character.
     pub(super) fn character(self) -> f64 {
         get_raster_width(FontWeight::Regular, self.raster()) as f64
     }

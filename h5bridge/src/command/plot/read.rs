@@ -19,8 +19,7 @@ const STEP: Duration = Duration::from_millis(300);
 /// How long `--no-lock` waits for a writer that is in the middle of a flush.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads rows until all frames are complete, or as many bytes as are allowed were read. Rows are
-/// read once for all frames.
+/// Rows are read once for all frames.
 pub(super) fn frames(
     session: &mut Session,
     requests: &[Request],

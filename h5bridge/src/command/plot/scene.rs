@@ -26,7 +26,6 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Font size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     Normal,
@@ -55,8 +54,7 @@ pub(super) enum Shape {
         class: &'static str,
         title: String,
     },
-    /// `at` is the position of the `anchor` at half the height of the text. A `turned` text reads
-    /// from below upwards.
+    /// Positioned by its `anchor`, at half its height. A `turned` text reads from below upwards.
     Text {
         at: (f64, f64),
         anchor: Anchor,
@@ -65,8 +63,7 @@ pub(super) enum Shape {
         text: String,
         class: &'static str,
     },
-    /// An image of `columns` pixels per line, stretched over an area. `pixels` has red, green and
-    /// blue of each pixel, the upper line first, each line from left to right.
+    /// Stretched over an area; red, green and blue of each pixel, the upper line first.
     Image {
         area: Area,
         columns: usize,
@@ -91,12 +88,10 @@ impl Area {
         ((self.left + self.right) / 2., (self.top + self.bottom) / 2.)
     }
 
-    /// Whether `other` lies within this area.
     pub(super) fn holds(&self, other: &Area) -> bool {
         self.left <= other.left && other.right <= self.right && self.top <= other.top && other.bottom <= self.bottom
     }
 
-    /// Whether `other` and this area overlap.
     pub(super) fn meets(&self, other: &Area) -> bool {
         self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }

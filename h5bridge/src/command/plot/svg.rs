@@ -10,7 +10,6 @@ use super::palette::{Colour, INK, PAPER};
 use super::png;
 use super::scene::{Anchor, Scene, Shape, Size};
 
-/// Encodes a picture as the text of an SVG file.
 pub(super) fn encode(scene: &Scene) -> String {
     let (width, height) = (scene.width, scene.height);
     let mut out = format!(
@@ -98,8 +97,7 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes `&`, `<`, `>` and `"`, and replaces characters that XML cannot contain, such as control
-/// characters, by `?`.
+/// Also replaces characters that XML cannot contain, such as control characters, by `?`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

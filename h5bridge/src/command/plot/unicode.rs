@@ -20,8 +20,7 @@ pub(super) fn text(panels: &[Panel], (columns, lines): (usize, usize), coloured:
     panels.iter().map(|panel| panel_text(panel, width, height, coloured)).collect()
 }
 
-/// Replaces control characters by a question mark, so that a text from a file cannot control the
-/// terminal.
+/// Control characters become question marks, so that a file cannot control the terminal.
 fn safe(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }

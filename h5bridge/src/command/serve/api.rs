@@ -21,15 +21,13 @@ use super::work::{Admission, Held};
 /// Below `/api`: contents of one file, as in h5grove.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Reserved for values of a dataset: pieces being sent, the next one, and the block of values to
-/// make pieces of.
+/// Reserved for values of a dataset: pieces being sent, the next one, and their source block.
 const IN_FLIGHT: u64 = 8 << 20;
 
 /// Smaller answers do not count against the memory limit.
 const SMALL: u64 = 64 << 10;
 
-/// Assumed resolution of file times: a file changed less than this ago may change again with the
-/// same time, so answers get no entity tag.
+/// Assumed resolution of file times: files changed less than this ago get no entity tag.
 const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
@@ -133,8 +131,7 @@ async fn without_content(shared: &Shared, content: Content) -> Body {
     Body::empty()
 }
 
-/// A body that is sent at once, and whose memory counts until then if it is large. `held` is memory
-/// that was reserved for the answer.
+/// A large body counts as memory until it is sent; `held` was reserved for the answer.
 async fn whole(shared: &Shared, bytes: Vec<u8>, held: Option<Held>) -> Result<Body, Reply> {
     let bytes = Bytes::from(bytes);
     if held.is_some() && bytes.len() as u64 <= IN_FLIGHT {
@@ -149,8 +146,7 @@ async fn whole(shared: &Shared, bytes: Vec<u8>, held: Option<Held>) -> Result<Bo
     Ok(Body::whole(bytes).keeping(held))
 }
 
-/// A body that is made and sent in pieces. The first one is made before the head is sent, so that
-/// its error is an answer.
+/// The first piece is made before the head is sent, so that its error is an answer.
 async fn in_pieces(
     shared: &Arc<Shared>,
     mut pieces: Pieces,
@@ -216,8 +212,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     Ok(Made { content_type, disposition, length, content, etag })
 }
 
-/// Makes each piece when the client has received the one before; `first` is the first. Returns the
-/// queue that the body reads.
+/// Makes each piece when the client has received the one before. Returns the body's queue.
 fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

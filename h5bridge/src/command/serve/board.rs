@@ -87,7 +87,6 @@ impl Board {
         receiver
     }
 
-    /// Name and newest state of each file.
     pub(super) fn states(&self) -> Vec<(String, Json)> {
         self.lines.borrow().files.iter().map(|(name, line)| (name.clone(), line.state.clone())).collect()
     }
@@ -150,8 +149,7 @@ impl Followed {
 }
 
 impl Lines {
-    /// Forgets other files. Returns whether the number of listed or left out files has changed;
-    /// true at first.
+    /// Forgets other files; true if the number of listed or left out files changed, and at first.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;

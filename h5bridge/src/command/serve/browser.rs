@@ -20,7 +20,6 @@ const COMMAND: &str = "xdg-open";
 pub(super) struct Opener(PathBuf);
 
 impl Opener {
-    /// Fails with errors of the system.
     pub(super) fn open(url: &str) -> Result<Self> {
         let name = format!("h5bridge-{}.html", guard::new_token()?);
         let path = std::env::temp_dir().join(name);

@@ -24,7 +24,6 @@ const EVALUATING_PAGE: &str = "/explore.html";
 /// Only in addresses of these pages may the access token be a parameter.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
-/// Rules of acceptance: token, host names, origins.
 pub(super) struct Guard {
     /// Hash of the access token; `None` accepts every client that can reach the port.
     token: Option<blake3::Hash>,
@@ -38,7 +37,6 @@ pub(super) struct Guard {
     base: String,
 }
 
-/// Hexadecimal digits.
 pub(super) fn new_token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     let mut source = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
@@ -55,8 +53,7 @@ pub(super) enum Verdict {
 }
 
 impl Guard {
-    /// Without `token`, all clients are accepted; `hosts`, `origins` and `base` are those of
-    /// `--allow-host`, `--allow-origin` and `--base-path`.
+    /// Without `token`, all clients are accepted.
     pub(super) fn new(token: Option<&str>, port: u16, hosts: &[String], origins: &[String], base: &str) -> Self {
         let lower =
             |texts: &[String]| texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -106,9 +103,8 @@ impl Guard {
         Ok(Verdict::Go { path: path.to_owned(), origin })
     }
 
-    /// Name of this server in `Host`, in lower case; `authority`, the host in the request line, is
-    /// checked as well. Without this check, another site could make its own host name lead to this
-    /// server (DNS rebinding).
+    /// Name of this server in `Host`, in lower case. `authority`, the host in the request line, is
+    /// checked as well: another site could make its own host name lead here (DNS rebinding).
     fn host(&self, headers: &HeaderMap, authority: Option<&str>, local: IpAddr) -> Result<String, Box<Reply>> {
         let unknown = || Box::new(message(StatusCode::FORBIDDEN, "unknown Host; --allow-host names further ones"));
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -128,8 +124,7 @@ impl Guard {
         Ok(host)
     }
 
-    /// An allowed other site, `None` without `Origin` or from our own pages, an error for any
-    /// other.
+    /// An allowed other site; `None` without `Origin` or from our own pages.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -144,8 +139,7 @@ impl Guard {
         }
     }
 
-    /// Refuses requests of pages of other sites (`Sec-Fetch-Site`); following a link from one is
-    /// accepted.
+    /// Refuses requests of other sites (`Sec-Fetch-Site`); following a link from one is accepted.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -187,8 +181,7 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Security headers of every answer. `path` is `None` if the guard answered; `origin` is the
-    /// allowed other site.
+    /// `path` is `None` if the guard answered; `origin` is the allowed other site.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));

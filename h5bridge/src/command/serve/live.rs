@@ -17,13 +17,11 @@ use super::shared::{Shared, lost, missing, refusal};
 use super::sources::status_of;
 use super::work::Admission;
 
-/// Event streams at a time.
 const MAX_STREAMS: usize = 64;
 
 /// Alert rules in one request.
 const MAX_RULES: usize = 16;
 
-/// Requests below `/live`: watched files, the board, and the number of event streams.
 pub(super) struct Lives {
     files: Arc<OpenFiles>,
     board: Arc<Board>,
@@ -72,8 +70,7 @@ impl Lives {
         }
     }
 
-    /// Reader of the file that the parameter `file` names, shared by all clients, made if needed.
-    /// An error is the answer that refuses the request.
+    /// One reader for all clients, made if needed. An error is the answer that refuses the request.
     async fn file(&self, shared: &Arc<Shared>, parameters: &Query) -> Result<Arc<LiveFile>, Box<Reply>> {
         let name = query::value(parameters, "file").ok_or_else(|| refusal(422, "the parameter file is missing"))?;
         let (own, wanted) = (Arc::clone(shared), name.to_owned());
@@ -91,7 +88,6 @@ impl Lives {
         self.board.follow(shared, &self.files)
     }
 
-    /// Name and newest state of each live file that is followed.
     pub(super) fn states(&self) -> Vec<(String, Json)> {
         self.board.states()
     }
@@ -101,7 +97,6 @@ impl Lives {
         (MAX_STREAMS - self.streams.available_permits(), self.files.len())
     }
 
-    /// Closes files without requests for a minute, until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         self.files.reap(shared).await;
     }

@@ -30,8 +30,7 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 /// A live file that its writer closed, and none has opened again, has ended after this time.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
-/// Polls must fail for this time before a file is reported as unreadable: its writer may be in the
-/// middle of a change.
+/// A failing file is reported only after this time: its writer may be in the middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
 /// Bytes of the newest cells of each column that a poll reads for events.
@@ -39,8 +38,6 @@ const SAMPLE: u64 = 4 << 20;
 /// Bytes of the newest cells of each column that a poll reads for the board.
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A file that clients watch or plot, with one reader for all: a live file, a finished HDF5 file or
-/// a table.
 pub(super) struct LiveFile {
     path: PathBuf,
     /// Other tables that may be opened because this file names them.
@@ -79,7 +76,6 @@ enum Tick {
     End(&'static str),
 }
 
-/// Opens the session if needed.
 fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
@@ -102,8 +98,7 @@ impl LiveFile {
         }
     }
 
-    /// Clients were told so: the file was closed by its writer, removed or replaced. This reader
-    /// sends no more.
+    /// Clients were told that the file was closed, removed or replaced; this reader sends no more.
     pub(super) fn has_ended(&self) -> bool {
         self.news.borrow().end.is_some()
     }
@@ -118,8 +113,7 @@ impl LiveFile {
         self.used.lock_unpoisoned().elapsed()
     }
 
-    /// Runs a job in a worker thread. Jobs about the same file run one after another, and wait
-    /// without a thread.
+    /// Jobs about the same file run one after another, and wait without a thread.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         shared: &Shared,
@@ -165,7 +159,6 @@ impl LiveFile {
         }
     }
 
-    /// Data of the plot `kind`.
     pub(super) async fn frame(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -271,7 +264,6 @@ impl LiveFile {
         event_stream(body)
     }
 
-    /// Starts the task unless it runs.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
         if std::mem::replace(&mut *self.is_polled.lock_unpoisoned(), true) {
             return;
@@ -334,7 +326,6 @@ impl LiveFile {
         Some(line)
     }
 
-    /// `sample` is the limit of bytes of newest cells of each column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = self.state.lock_unpoisoned();
@@ -410,8 +401,7 @@ impl LiveFile {
         })
     }
 
-    /// Sends why the file cannot be read, or with `None` that it can; nothing if `words` are the
-    /// same as before.
+    /// `None`: the file can be read again. Nothing is sent if `words` are the same as before.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();

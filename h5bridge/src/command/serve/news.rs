@@ -29,8 +29,7 @@ pub(super) struct News {
 /// An alert begins, changes or ends.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Counted from 1 over all alerts of the file. A client is sent reports with a higher number
-    /// than it has.
+    /// Counted from 1 over all alerts of the file; clients are sent those above their last one.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,

@@ -12,7 +12,6 @@ use super::live_file::LiveFile;
 use super::shared::Shared;
 use super::work::Admission;
 
-/// Files and tables open at a time.
 const MAX_OPEN: usize = 512;
 
 /// Time after the last use by a client.
@@ -20,13 +19,11 @@ const IDLE: Duration = Duration::from_secs(60);
 
 const REAP_PAUSE: Duration = Duration::from_secs(10);
 
-/// Watched and plotted files by path.
 #[derive(Default)]
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// Shared by all clients, made if needed; `None` if `MAX_OPEN` are open. Clients ask for
-    /// `name`.
+    /// `None` if `MAX_OPEN` files are open. Clients ask for `name`.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = self.0.lock_unpoisoned();
         let before = files.get(&path);

@@ -6,7 +6,6 @@ use hyper::{HeaderMap, StatusCode};
 use super::assets::ASSETS;
 use super::reply::{self, Body, Reply, reply};
 
-/// A file of the built-in pages.
 pub(super) fn find(path: &str, headers: &HeaderMap) -> Option<Reply> {
     let name = match path {
         "/" => "index.html",

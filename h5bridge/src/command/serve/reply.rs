@@ -40,7 +40,6 @@ impl Body {
         Body { content: Content::Pieces { pieces, left: length }, keep: None }
     }
 
-    /// Keeps a value until the body is sent or the client has gone.
     pub(super) fn keeping(mut self, keep: impl Any + Send) -> Self {
         self.keep = Some(Box::new(keep));
         self
@@ -113,7 +112,6 @@ pub(super) fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Opti
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The parts identify an answer.
 pub(super) fn etag(parts: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

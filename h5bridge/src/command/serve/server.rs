@@ -33,17 +33,14 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Limit for a client that does not read.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// Pause after a connection could not be accepted, for example because no file descriptors are
-/// left.
+/// Pause after a connection could not be accepted, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Guard, state of all requests, and the watched files.
 pub(super) struct Server {
     pub(super) guard: Guard,
     pub(super) shared: Arc<Shared>,
     pub(super) lives: Lives,
     pub(super) places: Arc<Places>,
-    /// `--metrics`.
     pub(super) metrics: Option<Metrics>,
 }
 

@@ -33,7 +33,6 @@ impl Shared {
 pub(super) struct Presence(Arc<AtomicBool>);
 
 impl Presence {
-    /// Used in a job of a worker thread.
     pub(super) fn watcher(&self) -> impl Fn() -> bool + Send + 'static {
         let gone = Arc::clone(&self.0);
         move || !gone.load(Ordering::Relaxed)

@@ -53,17 +53,15 @@ struct Root {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Listed {
     file: String,
-    /// "live" (native HDF5 file made to append rows to it, closed or not), "table" (table
-    /// directory, or file with a packed table) or "hdf5" (any other). Until it was opened: "table"
-    /// for a directory, else "hdf5".
+    /// `live`: made to append rows, closed or not; `table`: a directory, or packed in a file;
+    /// `hdf5`: any other. Until it was opened, `table` for a directory, else `hdf5`.
     kind: &'static str,
     /// Whether the server can plot it; `None` until it was opened.
     measurement_set: Option<bool>,
     bytes: u64,
     /// Seconds since 1970.
     modified: f64,
-    /// Rows of the main table, in a live file the committed ones. `None` without a table, or if it
-    /// was not read yet.
+    /// Rows of the main table, committed ones of a live file; `None` without a table or if unread.
     rows: Option<u64>,
 }
 
@@ -90,15 +88,11 @@ pub(super) struct Stamp {
 pub(super) enum Missing {
     /// Not in a served directory, missing, or not a regular file or table.
     NotFound,
-    /// Refused by the operating system.
     Denied,
 }
 
 impl Sources {
-    /// Each gets a name of its own.
-    ///
-    /// # Errors
-    /// `NotFound` for a path without a file or directory.
+    /// Each gets a name of its own; `NotFound` for a path without a file or directory.
     pub(super) fn new(paths: &[PathBuf]) -> Result<Self> {
         let mut roots: Vec<Root> = Vec::new();
         for path in paths {
@@ -275,9 +269,6 @@ impl Missing {
 
 impl Stamp {
     /// A table has the newest time and the total size of its files.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         let mut stamp = Stamp::of_file(&found);
@@ -299,7 +290,6 @@ impl Stamp {
         }
     }
 
-    /// Adds files of `folder`, down to `levels` levels of directories.
     fn add_folder(&mut self, folder: &Path, levels: usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
@@ -338,7 +328,6 @@ pub(super) fn status_of(kind: ErrorKind) -> u16 {
 mod tests {
     use super::*;
 
-    /// A directory with files, tables and links.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);

@@ -30,9 +30,6 @@ pub(super) struct OpenTable {
 
 impl Tables {
     /// Cached unless files have changed.
-    ///
-    /// # Errors
-    /// Those of opening it.
     pub(super) fn open(&self, path: &Path, sources: &Sources) -> ctds_hdf5::Result<OpenTable> {
         let slot = self.slot(path);
         let mut slot = slot.lock_unpoisoned();

@@ -77,7 +77,6 @@ impl Shared {
 }
 
 impl Pool {
-    /// Fails with errors of the system.
     pub(super) fn new(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let spawn = |number| {
@@ -88,10 +87,7 @@ impl Pool {
         Ok(Pool { shared, threads: Mutex::new(threads) })
     }
 
-    /// A job is not begun if the caller no longer waits.
-    ///
-    /// # Errors
-    /// `Busy` if the queue is full, `Failed` if the job panicked.
+    /// A job is not begun if the caller no longer waits; `Failed` if it has panicked.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         admission: Admission,
@@ -116,7 +112,6 @@ impl Pool {
         receiver.await.unwrap_or(Err(Lost::Busy))
     }
 
-    /// Jobs that wait for a thread.
     pub(super) fn waiting(&self) -> usize {
         self.shared.queue().jobs.len()
     }
@@ -159,7 +154,6 @@ impl Memory {
         Memory { units: Arc::new(Semaphore::new(total as usize)), total }
     }
 
-    /// Bytes that answers hold.
     pub(super) fn held(&self) -> u64 {
         (u64::from(self.total) - self.units.available_permits() as u64) * UNIT
     }

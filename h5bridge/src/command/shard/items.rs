@@ -49,8 +49,7 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Whether `--shard` or `--ids` choose certain items; they are then written without locks,
-    /// because the user divides the items among processes.
+    /// Certain items are written without locks: the user divides them among processes.
     pub(super) fn is_exact(&self) -> bool {
         self.shard.is_some() || !self.ids.is_empty()
     }
@@ -72,9 +71,8 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items with
-/// the result `Later` are tried once more after all others. Begins no further item after
-/// `deadline`, or after `each` has returned `Stop`.
+/// Items for which `is_wanted` returns `Later` are tried once more after all others. Begins no
+/// further item after `deadline`, or after `each` has returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -125,17 +123,14 @@ pub(super) fn run(
     })
 }
 
-/// When this process begins to write an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
-    /// Another process is writing the item but may fail, so this process tries it once more after
-    /// all others.
+    /// Another process is writing the item but may fail: tried once more after all others.
     Later,
     Never,
 }
 
-/// Whether this process begins further items after one was written or has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

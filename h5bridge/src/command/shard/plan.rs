@@ -118,8 +118,7 @@ fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> To
         .progress(progress)
 }
 
-/// The conversion of an HDF5 file with a whole table to a table directory: writes the table without
-/// its large hypercubes, and divides their tiles into items.
+/// Writes the table without its large hypercubes, and divides their tiles into items.
 fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
     let Chosen { columns, exclude, rows, tables } = &args.chosen;
     let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();

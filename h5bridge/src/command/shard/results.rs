@@ -27,14 +27,12 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Reads the results of all processes.
     pub(super) fn open(directory: PathBuf) -> Result<Self> {
         let mut results = Results { directory, read: HashMap::new(), last: HashMap::new(), own: None };
         results.refresh()?;
         Ok(results)
     }
 
-    /// Reads the results that were appended since the last call.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let place = Context::Path(self.directory.clone());
         for entry in fs::read_dir(&self.directory).map_err(|error| Error::from(error).context(place))? {
@@ -91,7 +89,6 @@ impl Results {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Records an attempt to write an item, which took `seconds`.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),
@@ -128,8 +125,7 @@ impl Results {
     }
 }
 
-/// Whether another attempt may succeed after this error: true for I/O errors, a full disk and
-/// locked files.
+/// Whether another attempt may succeed: I/O errors, a full disk, locked files.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }

@@ -28,8 +28,7 @@ pub(super) struct Parts<'a> {
     pub(super) overwrite: bool,
 }
 
-/// Writes the manifest `OUT.parts.ndjson`, with one line for each file to be made, and prints a
-/// summary.
+/// Writes `OUT.parts.ndjson`, with one line for each file to be made.
 pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let rows = plan.tables().first().map_or(0, |table| table.rows.end - table.rows.start);
     let files = plan.bytes().div_ceil(parts.bytes.max(1)).clamp(1, rows.max(1));
@@ -79,8 +78,7 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
     })
 }
 
-/// Options of the `to-hdf5` command of one file, with the rows from `first` up to but without
-/// `last`.
+/// Options of `to-hdf5` for the rows from `first` up to but without `last`.
 fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     let mut words = vec!["--rows".to_owned(), format!("{first}..{last}")];
     for (option, names) in parts.names {

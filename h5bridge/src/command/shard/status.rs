@@ -93,7 +93,6 @@ impl Progress<'_> {
         self.plan.items().iter().filter(|item| self.state(item) == state).collect()
     }
 
-    /// The last error of an item, as a line.
     fn failure(&self, item: &ShardItem) -> Option<String> {
         let record = self.record(item)?;
         let error = record.error.as_deref().unwrap_or_default();

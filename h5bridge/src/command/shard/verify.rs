@@ -54,8 +54,6 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     compared.print(chosen.len(), started.elapsed().as_secs_f64(), global, out)
 }
 
-/// Counts of the items and bytes that were compared, and the items that differ from their recorded
-/// hash.
 #[derive(Default)]
 struct Compared {
     items: usize,
@@ -86,7 +84,6 @@ impl Compared {
     }
 }
 
-/// The comparison of the items of a plan with their recorded hashes.
 struct Verification<'a> {
     plan: &'a ShardPlan,
     check: RangeCheck<'a>,
@@ -106,7 +103,6 @@ impl<'a> Verification<'a> {
         Ok(Verification { plan, check, source, results, compared: Mutex::default() })
     }
 
-    /// Compares an item if it is done.
     fn verify(&self, item: &ShardItem, progress: &dyn Progress) -> Result<(), Error> {
         let expected = match &self.results {
             Some(results) => results.lock_unpoisoned().of(item),

@@ -38,7 +38,6 @@ pub(super) struct Args {
     stop_after: Option<Duration>,
 }
 
-/// Writes items until none is left, the time of `--stop-after` has passed, or a signal comes.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;
@@ -63,7 +62,6 @@ struct Done {
     items: usize,
     bytes: u64,
     results: Vec<documents::ShardResult>,
-    /// An error message for each item that failed.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
 }
@@ -97,7 +95,6 @@ impl Done {
 /// An item that is written but not yet durable, and when its writing began.
 type Written = (ShardItem, Instant, UnsyncedItem);
 
-/// The work of this process on a plan.
 struct Work<'a> {
     plan: &'a ShardPlan,
     worker: ShardWorker<'a>,
@@ -120,7 +117,6 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// The `items` that are not done.
     fn left<'i>(&self, items: impl IntoIterator<Item = &'i ShardItem>) -> impl Iterator<Item = &'i ShardItem> {
         let results = self.results.lock_unpoisoned();
         items.into_iter().filter(move |item| !results.is_done(item))
@@ -173,8 +169,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Makes the items that arrive durable, all that were written while the disk was busy at one
-    /// go.
+    /// Items that were written while the disk was busy become durable at one go.
     fn sync(&self, to_sync: Receiver<Written>) -> Result<(), Error> {
         while let Ok(first) = to_sync.recv() {
             let all = std::iter::once(first).chain(to_sync.try_iter());
@@ -191,7 +186,6 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Records that an item was written or has failed.
     fn record(&self, item: &ShardItem, began: Instant, result: Result<ShardResult, Error>) -> Result<Next, Error> {
         let seconds = began.elapsed().as_secs_f64();
         self.results.lock_unpoisoned().append(item, &result, seconds)?;

@@ -33,7 +33,6 @@ pub(super) fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
     Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
 }
 
-/// How many rows and channels were averaged into how many.
 pub(super) fn averaged_lines(averaged: &Averaged) -> Vec<String> {
     let mut channels: Vec<String> =
         averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();

@@ -7,7 +7,6 @@ use ctds_hdf5::convert::{Hash, Prediction, ToHdf5Plan, ToHdf5Summary};
 use super::describe::{averaged_lines, profile_line, rounded, sharing_lines};
 use crate::report;
 
-/// A conversion that has been done.
 pub(super) struct Written<'a> {
     pub(super) plan: &'a ToHdf5Plan<'a>,
     pub(super) summary: &'a ToHdf5Summary,

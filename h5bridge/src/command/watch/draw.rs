@@ -113,8 +113,7 @@ fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
     lines
 }
 
-/// Bars (by antenna) or shades (by time and channel), at most `width` on a line; the first line is
-/// a title.
+/// Bars by antenna or shades by time and channel, `width` on a line at most, after a title.
 fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);
@@ -133,8 +132,7 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
 }
 
-/// Means of runs of neighbours without unknown ones; `None` for a run in which every mean is
-/// unknown.
+/// Means of runs of neighbours without unknown ones; `None` if a whole run is unknown.
 fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     let each = means.len().div_ceil(width.max(1)).max(1);
     let mean = |group: &[Option<f64>]| {
