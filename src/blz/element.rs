@@ -5,9 +5,6 @@ use blosc_arrays::dtype::{Dtype, Kind};
 use crate::error::Result;
 use crate::h5::StoredElement;
 
-/// The HDF5 type for elements of a numpy type.
-///
-/// # Errors
 /// `Unsupported` for elements without bytes.
 pub(super) fn element_of(dtype: &Dtype) -> Result<StoredElement> {
     dtype.check_bytes()?;
@@ -31,8 +28,7 @@ fn stored(dtype: &Dtype) -> StoredElement {
     }
 }
 
-/// The numpy type for elements of an HDF5 type, always little-endian; text of HDF5 becomes strings
-/// of bytes.
+/// Always little-endian; text of HDF5 becomes strings of bytes.
 pub(super) fn dtype_of(element: &StoredElement) -> Dtype {
     match element {
         StoredElement::Bool => Dtype::new(Kind::Bool, 1),

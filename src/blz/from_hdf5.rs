@@ -32,17 +32,14 @@ pub(super) const FORMAT: &str = "blz_format";
 /// Attribute of a converted array: the element type in the spelling of the original array.
 pub(super) const DTYPE: &str = "blz_dtype";
 
-/// Attribute of a converted array: the text of its JSON document `meta/storage`, or of the JSON
-/// metadata in a single file of chunks.
+/// JSON document `meta/storage` of an array, or the metadata in a single file of chunks.
 pub(super) const STORAGE: &str = "blz_storage_json";
 
-/// Attribute of a converted array, or of the root group for a table: the JSON text of the user's
-/// attributes.
+/// JSON text of the user's attributes, of an array or, on the root group, of a table.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
-/// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None`
-/// if it does not lead to an HDF5 file, or that file is a container in which other files are
-/// packed.
+/// Path of an HDF5 file and path inside it, or empty; `None` for another file, or a container in
+/// which other files are packed.
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;
@@ -60,8 +57,7 @@ pub(super) fn is_marked(path: &Path) -> bool {
     hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
 }
 
-/// The arrays of an HDF5 file and, if they are the columns of a table, its column names and
-/// attributes.
+/// Column names and attributes only for the columns of a table.
 pub(super) struct Found {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
@@ -69,12 +65,9 @@ pub(super) struct Found {
     pub(super) format: Option<String>,
 }
 
-/// Opens the dataset at the path `inside` of the HDF5 file `path` as an array; if `inside` is
-/// empty, all arrays of the file.
-///
-/// # Errors
-/// `NotFound` if the path leads to nothing; `Unsupported` for elements that numpy has nothing like;
-/// `Usage` if the file has several datasets and no path is given; `Format` if it is damaged.
+/// One dataset or, if `inside` is empty, all arrays. `NotFound` if the path leads to nothing;
+/// `Unsupported` for elements that numpy has nothing like; `Usage` for several datasets without a
+/// path.
 pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
     let file = Arc::new(h5::File::open(path)?);
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path)?);

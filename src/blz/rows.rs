@@ -25,7 +25,6 @@ pub(super) struct DatasetRows {
     /// Type that the elements are read as.
     element: StoredElement,
     dtype: Dtype,
-    /// Number of rows.
     len: u64,
     row_bytes: u64,
     /// Rows that are read at a time: those of a chunk, or about 1 MiB of rows without chunks.
@@ -41,24 +40,19 @@ impl fmt::Debug for DatasetRows {
     }
 }
 
-/// Stored chunks that are read without libhdf5: each has whole rows, and filters that this program
-/// can decode.
+/// Each chunk has whole rows, and filters that this program can decode.
 struct Direct {
     source: Arc<dyn ReadAt>,
     pipeline: Pipeline,
     /// The chunks that exist in the file, by the number of the first row of each.
     chunks: HashMap<u64, ChunkInfo>,
-    /// Bytes of the element, in HDF5's form, that fills chunks which do not exist in the file;
-    /// empty if all exist.
+    /// Element, in HDF5's form, that fills missing chunks; empty if all exist.
     fill: Vec<u8>,
 }
 
 impl DatasetRows {
-    /// Prepares to read the rows of `dataset`, whose elements are `element` in HDF5 and `dtype` in
-    /// numpy; `shape` has at least one axis, slowest first.
-    ///
-    /// # Errors
-    /// Those of reading how the dataset is stored.
+    /// `element` is the type in HDF5, `dtype` in numpy; `shape` has at least one axis, slowest
+    /// first.
     pub(super) fn new(
         file: &Arc<h5::File>,
         source: &Arc<dyn ReadAt>,
@@ -91,13 +85,11 @@ impl DatasetRows {
         Ok(DatasetRows { dataset, element, dtype, len, row_bytes, rows, direct, _file: file.clone() })
     }
 
-    /// Rows in a chunk; without chunks, the rows in about 1 MiB.
     pub(super) fn chunk_rows(&self) -> u64 {
         self.rows
     }
 
-    /// Reads the rows `first..end`, which are those of one chunk if the stored chunks are read
-    /// without libhdf5.
+    /// The rows are those of one chunk if the stored chunks are read without libhdf5.
     fn read_block(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut read = || -> Result<()> {
@@ -126,11 +118,7 @@ impl DatasetRows {
 }
 
 impl Rows for DatasetRows {
-    /// Calls `each` with the bytes of all rows, in pieces of any length.
-    ///
-    /// # Errors
-    /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`;
-    /// `Interrupted`.
+    /// Pieces of any length; `Format` if the dataset is damaged, or has text that is not Unicode.
     fn read(&self, progress: &dyn Progress, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let (rows, row_bytes) = (self.len, self.row_bytes);
         if rows == 0 || row_bytes == 0 {

@@ -24,12 +24,10 @@ use crate::value::{Shape, Values};
 /// dataset then as well; above it, a chunk of the dataset has at most the rows of the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Blosc level of chunks that are compressed again, because the stored ones do not fit the chunks
-/// of the dataset.
+/// Blosc level of chunks that do not fit, and are compressed again.
 const LEVEL: u8 = 5;
 
-/// Bytes of decoded rows that are collected before their chunks are encoded, on all threads, and
-/// written.
+/// Decoded bytes that are collected to be encoded on all threads.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// Converts BLZ, bcolz or bloscpack arrays to datasets of an HDF5 file.
@@ -189,8 +187,7 @@ fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
     vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]
 }
 
-/// Writes each stored chunk unchanged if it fills exactly one chunk of the dataset; other chunks
-/// are decoded and encoded again.
+/// Stored chunks stay if they fill exactly one chunk of the dataset; others are encoded again.
 fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Result<()> {
     let chunk_bytes = chunks.chunk_bytes as u64;
     array.each_batch(array.bytes()?, progress, &mut |batch, start, left| {
@@ -235,14 +232,11 @@ struct Chunks<'a> {
     array: &'a Array,
     dataset: &'a Dataset,
     encoding: Encoding,
-    /// Size of a chunk in bytes, before it is encoded.
     chunk_bytes: usize,
-    /// Bytes of the element that fills the last chunk after the last row, in the form that elements
-    /// have in the array; empty if these bytes are zeros.
+    /// Element that fills the last chunk after the last row, in the array's form; empty for zeros.
     fill: Vec<u8>,
     /// Decoded bytes of rows that were received but not yet written.
     held: Vec<u8>,
-    /// Number of chunks written so far.
     written: u64,
 }
 
@@ -252,8 +246,7 @@ impl Chunks<'_> {
         if self.held.len() >= self.chunk_bytes.max(BATCH_BYTES) { self.write_whole() } else { Ok(()) }
     }
 
-    /// Writes all chunks that the received rows fill completely; the rows of the last, incomplete
-    /// chunk are kept.
+    /// Keeps the rows of the last, incomplete chunk.
     fn write_whole(&mut self) -> Result<()> {
         if self.chunk_bytes == 0 {
             return Ok(());
@@ -284,7 +277,6 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Writes encoded bytes as the next chunk.
     fn write(&mut self, stored: &[u8]) -> Result<()> {
         let mut index = vec![0; self.array.shape.len()];
         index[self.array.shape.len() - 1] = self.written;
@@ -307,9 +299,8 @@ impl Chunks<'_> {
     }
 }
 
-/// Sets an HDF5 attribute for each attribute of the user: a Bool, number, string or list of numbers
-/// as such, any other value as JSON text with `_json` after the attribute's name. Also stores the
-/// whole JSON document, for the conversion back from HDF5.
+/// A Bool, number, string or list of numbers as such, any other value as JSON text with `_json`
+/// after the name; and the whole document, for the conversion back.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {

@@ -19,8 +19,7 @@ use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
 use crate::os::clone_range;
 use crate::progress::Progress;
 
-/// Units, in bytes, in which file systems share, in the order of trials: blocks of 4 KiB, pages of
-/// 64 KiB, records of ZFS.
+/// Bytes, in the order of trials: blocks of 4 KiB, pages of 64 KiB, records of ZFS.
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
 /// Most bytes of one call, since cancellation takes effect only between two calls.
 const STEP_BYTES: u64 = 1 << 30;
@@ -133,12 +132,8 @@ impl fmt::Display for NotShared {
     }
 }
 
-/// Makes `to`, from byte `offset` on, share the bytes `from`; incomplete blocks at both ends are
-/// copied. Returns the number of shared bytes, or the reason why none can be shared: the bytes in
-/// `to` are then unspecified.
-///
-/// # Errors
-/// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
+/// Copies incomplete blocks at both ends. Number of shared bytes, or the reason why none can be
+/// shared: the bytes in `to` are then unspecified. `Format` if the source ends before.
 pub(crate) fn share(
     from: Raw<'_>,
     to: &File,
@@ -189,8 +184,7 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies an end of `from` that cannot be shared: `part`, a half-open range counted from the start
-/// of `from`, which itself goes to byte `offset`.
+/// `part` is counted from the start of `from`, which itself goes to byte `offset`.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {
@@ -200,12 +194,7 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries, with a temporary file without a name, whether files in `directory` can share the first
-/// MiB of `from`.
-///
-/// # Errors
-/// `Format` if the file of `from` ends before these bytes; `Io`, `NoSpace` if no file can be made
-/// in `directory`.
+/// Tries the first MiB with a temporary file without a name; `Format` if the source ends before.
 pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Result<(), NotShared>> {
     let len = from.file.len()?;
     if from.offset >= len {
@@ -243,7 +232,6 @@ impl<'a> Sharer<'a> {
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// Shares as [`share`] does, and counts.
     pub(crate) fn share(&self, from: Raw<'_>, to: &File, offset: u64) -> Result<std::result::Result<u64, NotShared>> {
         if self.reflink == Reflink::Never {
             return Ok(Err(NotShared::Unwanted));

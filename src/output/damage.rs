@@ -41,13 +41,11 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Describes the damage of a whole subtable; `error` is the reason.
     pub(crate) fn of_table(table: &str, error: &Error) -> Self {
         Damage { table: table.to_owned(), column: None, rows: None, part: None, file: None, reason: error.to_string() }
     }
 
-    /// Describes the damage of a part of a native HDF5 file that describes a table, or a column of
-    /// it; `error` is the reason.
+    /// `part` of a native HDF5 file that describes a table or column.
     pub(crate) fn of_part(table: &str, column: Option<&str>, part: &str, error: &Error) -> Self {
         Damage { column: column.map(str::to_owned), part: Some(part.to_owned()), ..Self::of_table(table, error) }
     }
@@ -64,13 +62,11 @@ impl Damage {
         cells_of == Some((&None, &None))
     }
 
-    /// Describes the damage of a column, or of the rows `rows` (half-open, from 0) of it; `error`
-    /// is the reason.
+    /// `rows` are half-open, from 0.
     pub(crate) fn of_column(table: &str, column: &str, rows: Option<Range<u64>>, error: &Error) -> Self {
         Damage { column: Some(column.to_owned()), rows, ..Self::of_table(table, error) }
     }
 
-    /// Describes the damage of a file in the directory of the table `table`; `error` is the reason.
     pub(crate) fn of_file(table: &str, file: &str, error: &Error) -> Self {
         Damage { file: Some(file.to_owned()), ..Self::of_table(table, error) }
     }

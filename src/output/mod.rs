@@ -41,23 +41,15 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins a file. Checks that `target` can be written and that about `bytes` are free.
-    ///
-    /// A `target` that is a symbolic link stays one: [`IfExists::Replace`] replaces the file that
-    /// it leads to.
-    ///
-    /// # Errors
-    /// `Exists` if something is not to be replaced, `Usage` if the directory is missing, `NoSpace`.
+    /// Checks that `target` can be written and that about `bytes` are free. [`IfExists::Replace`]
+    /// replaces the file that a symbolic link leads to. `Exists` if something is not to be
+    /// replaced, `Usage` if the directory is missing, `NoSpace`.
     pub(crate) fn create(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
         Self::begin(target, OutputKind::File, publishing, bytes)
     }
 
-    /// Begins a table directory, empty under its temporary path. Checks as
-    /// [`create`](Self::create).
-    ///
-    /// # Errors
-    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table,
-    /// even with [`IfExists::Replace`].
+    /// As [`create`](Self::create), empty; `Exists` also for an existing directory that holds no
+    /// table, even with [`IfExists::Replace`].
     pub(crate) fn create_directory(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
         let output = Self::begin(target, OutputKind::Directory, publishing, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
@@ -116,7 +108,6 @@ impl Output {
         Ok(parts)
     }
 
-    /// Calls `visit` with everything written so far, see [`walk`].
     fn walk(&self, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.parts()?.iter().try_for_each(|part| walk(part, visit))?;
         walk(self.partial(), visit)
@@ -132,12 +123,10 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in
-    /// one step: other processes see the old target, or all of the new one. With further files, an
-    /// old target is removed first, so that for a moment it may be missing.
-    ///
-    /// # Errors
-    /// `Exists` if another process was faster, unless what it has made is to be replaced.
+    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it in one step:
+    /// other processes see the old target, or all of the new one. With further files, an old target
+    /// is removed first, and may be missing for a moment. `Exists` if another process was faster,
+    /// unless its output is to be replaced.
     pub(crate) fn commit(self) -> Result<()> {
         self.publish(self.kind).with_context(|| Context::path(&self.target))
     }
@@ -291,7 +280,6 @@ mod tests {
         assert_eq!(names(&target), ["SUB"]);
     }
 
-    /// Leaves what a killed process leaves: a temporary directory, locked or not.
     fn abandon(target: &Path, locked: bool) -> PathBuf {
         let name = target.file_name().unwrap().to_string_lossy();
         let directory = target.with_file_name(format!("{name}.4194305-aB3dE6gH{SUFFIX}"));
@@ -356,7 +344,6 @@ mod tests {
         assert_eq!(names(folder.path()), ["x.h5"]);
     }
 
-    /// Starts `THREADS` outputs with the same target at the same time.
     fn race(target: &Path, kind: OutputKind, if_exists: IfExists) -> Vec<Result<()>> {
         const THREADS: u8 = 8;
         let run = |number: u8| -> Result<()> {

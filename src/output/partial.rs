@@ -28,12 +28,10 @@ const LONGEST_STEM: usize = 200;
 /// `NAME.rest.h5`: an HDF5 file with a part of the data of the output `NAME`.
 pub(crate) const COMPANION: &str = ".rest.h5";
 
-/// A temporary path for a file or directory that is being written, beside its target:
-/// `NAME.PID-RANDOM.partial/NAME`.
-///
-/// The enclosing directory is new, so that no two processes share it, and holds a file that its
-/// maker has locked (`flock`) for as long as it lives. Dropping removes it; after a `kill -9` the
-/// next run with the same target does, which the lock tells that the maker has gone.
+/// `NAME.PID-RANDOM.partial/NAME`, beside the target. The enclosing directory is new, not shared,
+/// and holds a file that its maker has locked (`flock`) as long as it lives. Dropping removes it;
+/// after a `kill -9` the next run with the same target does, if the lock tells that the maker has
+/// gone.
 #[derive(Debug)]
 pub(crate) struct Partial {
     directory: PathBuf,
@@ -43,10 +41,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Temporary directories that killed processes have left for the same target are removed first.
-    ///
-    /// # Errors
-    /// `Usage` if `target` has no name, `Io`, `NoSpace`.
+    /// First removes what killed processes left for the same target; `Usage` if it has no name.
     pub(crate) fn create(target: &Path) -> Result<Self> {
         let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
         let parent = directory_of(target);
@@ -79,8 +74,7 @@ impl Partial {
         &self.path
     }
 
-    /// Replaces an existing file, and makes the new name durable; the content must be durable
-    /// before.
+    /// Makes the new name durable; the content must be durable before.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         replace_file(&self.path, target)?;
         Ok(File::open(directory_of(target))?.sync_all()?)
@@ -94,8 +88,7 @@ impl Drop for Partial {
     }
 }
 
-/// Common start of the names of a target's temporary directories: its name, or the start and a hash
-/// of a long one.
+/// The name, or start and hash of a long one.
 pub(super) fn stem(name: &OsStr) -> Vec<u8> {
     let name = name.as_bytes();
     if name.len() <= LONGEST_STEM {
@@ -129,7 +122,6 @@ fn is_same_file(file: &File, path: &Path) -> bool {
     matches!((file.metadata(), fs::symlink_metadata(path)), (Ok(opened), Ok(found)) if same(&opened, &found))
 }
 
-/// Removes the temporary directories of a target whose writers have exited.
 fn remove_abandoned(parent: &Path, name: &OsStr) {
     let stem = stem(name);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -167,8 +159,7 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
-/// Whether `other` is a further file of the output `name`: of a SION container, such as
-/// `NAME.000001`, or a companion.
+/// `NAME.000001` of a SION container, or a companion.
 pub(super) fn is_part(name: &OsStr, other: &OsStr) -> bool {
     if is_companion(name, other) {
         return true;
@@ -205,8 +196,7 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Needs the lock, whose file is removed last: it keeps other processes from removing the directory
-/// at the same time.
+/// Needs the lock, whose file is removed last: other processes are kept from doing the same.
 fn remove_partial(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name() != LOCK {

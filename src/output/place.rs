@@ -20,23 +20,15 @@ pub(super) enum OutputKind {
 /// Other threads may still write to a directory that is removed.
 const REMOVAL_TRIES: usize = 20;
 
-/// Attempts to choose a temporary name, or to exchange two paths, before interference by another
-/// process is an error.
+/// Attempts to name or to exchange paths before interference by another process is an error.
 pub(super) const TRIES: usize = 20;
 
-/// Renames a file in the same file system, and makes the new name durable, not the content.
-///
-/// # Errors
-/// `Exists` if something is not to be replaced.
+/// Makes the new name durable, not the content; `Exists` if something is not to be replaced.
 pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
     publish_at(new, target, OutputKind::File, if_exists)
 }
 
-/// Renames a table directory in the same file system, and makes the new name durable, not the
-/// content. A replaced table is then at the path `new`, or removed.
-///
-/// # Errors
-/// `Exists` if something is not to be replaced.
+/// [`publish_file`] for a table directory; a replaced table is then at the path `new`, or removed.
 pub(crate) fn publish_directory(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
     publish_at(new, target, OutputKind::Directory, if_exists)
 }
@@ -51,7 +43,6 @@ fn publish_at(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) 
     publish().with_context(|| Context::path(target))
 }
 
-/// Renames `new` to `target`, which is replaced only if `if_exists` says so.
 pub(super) fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
     match (if_exists, kind) {
         (IfExists::Fail, kind) => rename_new(new, target, kind),
@@ -68,8 +59,7 @@ pub(crate) fn directory_of(target: &Path) -> &Path {
     }
 }
 
-/// Where `target` leads if it is a symbolic link and an existing file is to be replaced, else
-/// `target` itself.
+/// Target of a symbolic link if an existing file is to be replaced, else `target` itself.
 pub(super) fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
     if !if_exists.replaces() || !target.is_symlink() {
         return Ok(target.to_owned());
@@ -84,8 +74,7 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether an output may replace the directory: it is empty, or holds a casacore table, or
-/// compressed arrays of the Python packages BLZ or bcolz.
+/// Replaceable: empty, a casacore table, or compressed arrays of the Python packages BLZ or bcolz.
 fn is_table(path: &Path) -> bool {
     let known = ["table.dat", "meta/storage", "__rootdirs__"];
     known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
@@ -142,8 +131,7 @@ pub(super) fn replace_file(new: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Replaces the directory in one step where the file system can. The old one is then at the path
-/// `new`, or removed.
+/// One step where the file system can; the old one is then at `new`, or removed.
 fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     for _ in 0..TRIES {
         match os::rename_new(new, target)? {

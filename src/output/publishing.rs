@@ -49,12 +49,8 @@ impl SyncPolicy {
 impl FromStr for SyncPolicy {
     type Err = Error;
 
-    /// Parses a word that tells when an output is made durable (`fsync`): `never`, `end` (once,
-    /// when it is complete), or `behind` (when it is complete, and the system writes it to the disk
-    /// while it is written).
-    ///
-    /// # Errors
-    /// `Usage` for other words.
+    /// `never`; `end`, once the output is complete; `behind`, also while it is written. Else
+    /// `Usage`.
     fn from_str(word: &str) -> Result<Self> {
         match word {
             "never" => Ok(SyncPolicy::Never),
@@ -75,7 +71,6 @@ impl fmt::Display for SyncPolicy {
     }
 }
 
-/// How an output is published: what happens to an existing target, and when it is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Publishing {
     pub(crate) if_exists: IfExists,

@@ -113,8 +113,7 @@ pub fn remove_abandoned(
     Ok(removed)
 }
 
-/// Whether no file at or below `path` was modified within the last `time`; false if that cannot be
-/// told.
+/// Looks at all files at or below `path`; false if that cannot be told.
 fn is_unchanged(path: &Path, time: Duration) -> bool {
     let Some(before) = SystemTime::now().checked_sub(time) else { return false };
     let mut newest = SystemTime::UNIX_EPOCH;

@@ -16,8 +16,7 @@ pub fn sorted_entries(directory: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// Calls `visit` with `path` and all files and directories below it, a directory after its content;
-/// symbolic links are not followed.
+/// Visits a directory after its content; symbolic links are not followed.
 pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let kind = path.symlink_metadata()?.file_type();
     if kind.is_dir() {

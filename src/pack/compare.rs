@@ -41,10 +41,7 @@ pub struct ByteDifference {
     pub right: String,
 }
 
-/// Compares files outside of containers byte by byte.
-///
-/// # Errors
-/// Those of reading either; `Interrupted` if `progress` says so.
+/// Files are outside of containers; `Interrupted` if `progress` says so.
 pub(super) fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Result<ByteComparison> {
     let mut all = ByteComparison {
         warnings: [left.warnings(), right.warnings()].concat(),
@@ -104,8 +101,7 @@ impl InFile for Found {
     }
 }
 
-/// Number of compared bytes, and the first difference. `path` is below both tables; `places` names
-/// them in errors.
+/// Number of compared bytes. `path` is below both tables; `places` names them in errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

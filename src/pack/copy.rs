@@ -9,8 +9,7 @@ use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::output::clone::{Reflink, Sharer};
 use crate::progress::Progress;
 
-/// Bytes copied at a time, rounded up to whole blocks of the container; few enough for the
-/// processor's cache.
+/// Bytes, rounded up to whole blocks of the container; few enough for the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
 /// Length from which disk space is reserved first, unless the copy can share blocks.
@@ -101,18 +100,14 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Reports written bytes.
-    ///
-    /// # Errors
-    /// `Interrupted` if no more are to be written.
+    /// `Interrupted` if no more bytes are to be written.
     pub(super) fn advance(&self, bytes: u64, folder: &Folder, file: &SetFile) -> Result<()> {
         self.progress.advance(bytes, folder.name(), &file.name);
         self.progress.go_on()
     }
 }
 
-/// Copies within the operating system, which may share blocks; returns the number of bytes, 0 if
-/// this is not possible.
+/// The operating system may share blocks; 0 if it cannot copy.
 fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
     from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
 }

@@ -86,9 +86,6 @@ fn each_table(record: &Record, each: &mut dyn FnMut(&BStr, &BStr)) {
 }
 
 /// `table.dat` with other names of tables; `None` for a name that stays.
-///
-/// # Errors
-/// As [`TableDat::encode`].
 pub(super) fn rename(bytes: &[u8], renamed: &dyn Fn(&BStr) -> Option<BString>) -> Result<Vec<u8>> {
     let new = |stored: &BString| renamed(stored.as_bstr()).unwrap_or_else(|| stored.clone());
     let mut dat = TableDat::decode(&bytes)?;
@@ -138,8 +135,7 @@ pub(super) fn is_in(path: &Path, tree: &Path) -> bool {
     path.starts_with(tree) || real(path).zip(real(tree)).is_some_and(|(path, tree)| path.starts_with(tree))
 }
 
-/// Name of the table at `to` in the one at `from`, both below a common directory that can have any
-/// name.
+/// Both are below a common directory that can have any name.
 pub(super) fn relative_name(to: &Path, from: &Path) -> BString {
     // the common directory, whose name does not matter
     let (to, from) = (Path::new("/set").join(to), Path::new("/set").join(from));

@@ -64,8 +64,7 @@ pub(super) enum Wanted {
 struct Search {
     options: OpenOptions,
     wanted: Wanted,
-    /// Unreadable files, containers and directories are listed as damage and left out; otherwise
-    /// they are errors.
+    /// Lists unreadable files, containers and directories as damage; otherwise they are errors.
     salvage: bool,
     /// Tables outside of the source, which its tables need, are taken into the set.
     follow: bool,
@@ -178,8 +177,7 @@ impl Stored {
 /// Files presented as one container, for formats that write a whole container at once.
 #[derive(Debug)]
 struct Plain {
-    /// Directory to which the files belong, also those in a container there (`table.mf`), if it
-    /// exists.
+    /// Directory of the files, also of those in a container there (`table.mf`), if it exists.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,
@@ -262,12 +260,9 @@ fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
 }
 
 impl FileSet {
-    /// Finds all files of a table directory, a file that holds a whole table, a table inside such a
-    /// file, or a container of other files.
-    ///
-    /// # Errors
-    /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a
-    /// table, if a container is damaged, or if it holds a file whose name cannot be one.
+    /// A table directory, a file that holds a whole table, a table in one, or a container. `Locked`
+    /// if a program writes to a table for too long, `Format` if `path` is not a table, a container
+    /// is damaged, or a file cannot be named.
     pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
         Self::find(path, Search { options, wanted, salvage: false, follow: false })
     }
@@ -278,13 +273,9 @@ impl FileSet {
         Self::find(path, Search { options, wanted, salvage: false, follow: true })
     }
 
-    /// As [`open`](Self::open), but leaves out files that cannot be read as a whole, and containers
-    /// and directories that cannot be opened; [`damage`](Self::damage) lists them. Every file is
-    /// read once for that.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything
-    /// is damaged; `Interrupted` if `progress` says so.
+    /// As [`open`](Self::open), without files that cannot be read as a whole, and containers and
+    /// directories that cannot be opened; [`damage`](Self::damage) lists them. Reads every file
+    /// once. `Format` where the main `table.dat` or the file that holds everything is damaged.
     pub(super) fn salvage(
         path: &Path,
         wanted: Wanted,
@@ -333,7 +324,6 @@ impl FileSet {
         Ok(Arc::new(Plain::new(&self.root)?))
     }
 
-    /// Damage that [`salvage`](Self::salvage) left out.
     pub(super) fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -493,8 +483,7 @@ impl Folder {
         }
     }
 
-    /// Tables that `table.dat` names, with their absolute paths; none if it cannot be decoded, of
-    /// which there is a warning.
+    /// Absolute paths; none if `table.dat` cannot be decoded, of which a warning tells.
     fn references(&self) -> Result<Vec<(Reference, PathBuf)>> {
         let Some(dat) = self.files.iter().find(|file| file.name == TABLE_DAT) else { return Ok(Vec::new()) };
         let Ok(dat) = TableDat::decode(&dat.open()?) else { return Ok(Vec::new()) };
@@ -505,8 +494,7 @@ impl Folder {
         elsewhere::references(&dat).into_iter().map(located).collect()
     }
 
-    /// Takes tables outside of this folder, the root of the set, that are needed into it. Returns
-    /// the path of the source and of each of them.
+    /// For the root: takes tables that are needed into it; paths of the source and of each of them.
     fn follow(&mut self, search: Search) -> Result<Vec<PathBuf>> {
         let mut trees = vec![Tree { origin: self.origin.clone(), name: String::new() }];
         let taken: Vec<String> = self.nested.iter().map(|(name, _)| name.clone()).collect();
@@ -586,8 +574,7 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Warns of special entries of the directory (symbolic link, socket, name that is not UTF-8).
-    /// Returns those to leave out, except names that are not UTF-8.
+    /// Warns of special entries; returns those to leave out, but for names that are not UTF-8.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();
@@ -647,8 +634,7 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces a container file in the list of files by the files in it. `packed` is the opened
-    /// container.
+    /// Lists the files in the opened container `packed` in its place.
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,
@@ -680,7 +666,6 @@ impl Folder {
         Ok(())
     }
 
-    /// The container (a MultiFile or MultiHDF5) of this folder's table cannot be opened.
     fn leave_out_container(&mut self, format: &Format, error: &Error) {
         let Some(casacore) = format.casacore else { return };
         self.files.retain(|file| file.name != casacore.file_name);

@@ -273,8 +273,7 @@ impl Listing {
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
-    /// As [`open`](Self::open), without containers that are not `wanted`; `None` if that is the
-    /// outermost one.
+    /// Leaves out containers that are not `wanted`; `None` if that is the outermost one.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
@@ -312,8 +311,7 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// Adds all containers and files to check. `is_covered`: a container around has checksums,
-    /// which cover this one as well.
+    /// `is_covered`: a container around has checksums, which cover this one as well.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });

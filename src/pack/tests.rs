@@ -29,7 +29,6 @@ fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
     PackOptions { format, block_bytes: Some(512), checksums: true, compression, single_file, dtype: None, hash: None }
 }
 
-/// A table that casacore wrote into a MultiFile, with another one in it.
 fn source(folder: &Path) -> PathBuf {
     let source = folder.join("source.tab");
     let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/multifile");

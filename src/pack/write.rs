@@ -23,8 +23,7 @@ use crate::schema::{StorageOption, with_storage};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackOptions {
     pub(super) format: PackFormat,
-    /// `None` for MultiFile and MultiHDF5: by the sizes of the files, from 4 KiB to 1 MiB; for SION
-    /// 4 KiB; for vt varying.
+    /// `None`: by file sizes from 4 KiB to 1 MiB; for SION 4 KiB; for vt varying.
     pub(super) block_bytes: Option<u64>,
     pub(super) checksums: bool,
     /// Hash of each file in a single MultiHDF5 file; `None` for BLAKE3.
@@ -60,8 +59,7 @@ pub struct PackSummary {
     pub elsewhere: Vec<Elsewhere>,
 }
 
-/// Larger blocks do not fit in a processor's cache, and libhdf5 reads whole blocks (chunks) of
-/// MultiHDF5.
+/// Fits in a processor's cache, and libhdf5 reads whole blocks (chunks) of MultiHDF5.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// Also SION's default for files of any size.
@@ -135,7 +133,6 @@ fn pack_at_once(
     })
 }
 
-/// Writes each file on its own.
 pub(super) fn unpack(
     source: &FileSet,
     target: &Path,

@@ -42,7 +42,6 @@ impl Address {
         Ok(Address { url: url.to_owned(), object: None })
     }
 
-    /// The object of `BUCKET/KEY`.
     fn object(text: &str, settings: &Settings) -> Result<Self> {
         let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
@@ -72,8 +71,7 @@ impl Address {
 }
 
 impl Object {
-    /// Headers beside `Host` and `Range` that sign a request for `bytes=FIRST-LAST` (AWS Signature
-    /// Version 4); empty without credentials.
+    /// Headers beside `Host` and `Range` that sign `bytes=FIRST-LAST`; empty without credentials.
     pub(super) fn headers(&self, range: &str, now: SystemTime) -> Vec<(&'static str, String)> {
         let Some(credentials) = &self.credentials else { return Vec::new() };
         let date = date(now);

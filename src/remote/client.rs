@@ -152,8 +152,7 @@ impl Client {
         Ok(version)
     }
 
-    /// Fails unless the status is 206, a range of the file. Without `known`, status 416 means that
-    /// the file is empty.
+    /// Fails unless the status is 206; without `known`, 416 means that the file is empty.
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
@@ -190,8 +189,7 @@ impl Client {
         }
     }
 
-    /// Checks that the answer has bytes `offset` to `last`, or up to the end of the file, and its
-    /// state is that of `known`.
+    /// The answer must have bytes `offset` to `last`, or to the end, and the state `known`.
     fn check_range(
         &self,
         answer: &Response<Body>,

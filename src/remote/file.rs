@@ -14,15 +14,13 @@ use crate::sync::{LockUnpoisoned, Unpoisoned};
 const BLOCK: u64 = 256 << 10;
 /// Cached blocks.
 const KEPT: usize = 256;
-/// Larger reads bypass the cache: they are usually whole chunks, which the caller caches after
-/// decoding.
+/// Larger reads bypass the cache: usually whole chunks, which the caller caches after decoding.
 const LARGE: usize = 1 << 20;
 /// Bytes of one request.
 const LARGEST: usize = 16 << 20;
 /// Blocks of one request in a sequential read.
 const LONGEST_RUN: u64 = 32;
-/// Requests that are remembered to detect sequential reading, which may happen at several places of
-/// a file at once.
+/// Requests by which sequential reading is detected, at several places of a file at once.
 const RUNS: usize = 16;
 
 /// A file in the state in which it was opened.
@@ -43,8 +41,7 @@ struct State {
     /// Last requests, at most 16, the oldest first: the block after the last one fetched, and how
     /// many were. A new request that begins where an old one ended takes its place.
     runs: VecDeque<(u64, u64)>,
-    /// Error of a repeated request. All further reads return it, so that a caller which skips
-    /// unreadable parts does not wait for each.
+    /// Error after repetitions: all further reads return it, so that callers do not wait for each.
     failed: Option<Error>,
 }
 

@@ -32,8 +32,7 @@ pub(crate) fn is_remote(path: &Path) -> bool {
     path.to_str().is_some_and(|text| SCHEMES.iter().any(|scheme| text.starts_with(scheme)))
 }
 
-/// Splits `https://host/my.h5/ANTENNA` into the address of the file and the path inside it, which
-/// may be empty.
+/// `https://host/my.h5/ANTENNA`: address of the file and path inside it, which may be empty.
 pub(crate) fn split(path: &Path) -> (&Path, &str) {
     let text = path.to_str().unwrap_or_default();
     let ends = [".h5/", ".hdf5/"].into_iter().filter_map(|end| Some(text.find(end)? + end.len() - 1));
@@ -43,11 +42,8 @@ pub(crate) fn split(path: &Path) -> (&Path, &str) {
     }
 }
 
-/// An open file is shared, with its cached blocks.
-///
-/// # Errors
-/// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not
-/// serve ranges, `Io` for everything else that a server or the network can do.
+/// An open file is shared, with its cached blocks. `Usage` for a malformed address, `NotFound`,
+/// `Unsupported` if the server does not serve ranges, else `Io`.
 #[cfg(feature = "remote")]
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn ReadAt>> {
     Ok(file::open(path.to_str().unwrap_or_default())?)

@@ -34,9 +34,6 @@ pub(super) struct Settings {
 type Section = HashMap<String, String>;
 
 impl Settings {
-    /// `variable` looks up an environment variable.
-    ///
-    /// # Errors
     /// `Usage` if the profile that `AWS_PROFILE` names does not exist or holds no keys.
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -80,7 +77,6 @@ impl Settings {
     }
 }
 
-/// Names and values of a section in a file of AWS settings.
 fn section(text: &str, name: &str) -> Option<Section> {
     let mut found: Option<Section> = None;
     let mut is_inside = false;

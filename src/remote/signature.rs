@@ -9,11 +9,9 @@ use super::settings::Credentials;
 use crate::calendar::Moment;
 use crate::hex::Hex;
 
-/// SHA-256 of an empty request body, in hexadecimal digits.
 pub(super) const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Header `Authorization` of a GET request without a query. `headers` are sorted by names in lower
-/// case; `path` is encoded; `date` is that of [`date`].
+/// GET without a query. `headers` are sorted by names in lower case; `path` is encoded.
 pub(super) fn authorization(
     credentials: &Credentials,
     region: &str,
@@ -37,7 +35,6 @@ pub(super) fn authorization(
     )
 }
 
-/// HMAC-SHA-256.
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return Vec::new() };
     mac.update(text.as_bytes());
@@ -66,8 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// "GET Object" of Amazon S3's documentation, "Signature Calculations for the Authorization
-    /// Header".
+    /// Amazon S3, "Signature Calculations for the Authorization Header", "GET Object".
     #[test]
     fn example_of_the_documentation() {
         let credentials = Credentials {

@@ -97,13 +97,11 @@ pub(crate) fn document(inside: &dyn Container, name: &str) -> Result<Option<Docu
     }
 }
 
-/// An error if the document is missing.
 fn required(inside: &dyn Container, name: &str) -> Result<Document> {
     document(inside, name)?.ok_or_else(|| Error::format("the document is missing").context(Context::member(name)))
 }
 
-/// The document with the user's attributes of the array or table in the directory `root`; `None` if
-/// it is missing.
+/// User attributes of an array or table; `None` without the document.
 pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
@@ -117,12 +115,8 @@ pub(crate) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
 }
 
 impl Array {
-    /// Opens the array in the directory `root`. Returns one array, named `name`; or, for an array
-    /// of records whose fields have directories of their own, one array for each field, with the
-    /// field's name.
-    ///
-    /// # Errors
-    /// `Format` if a document is missing or damaged.
+    /// One array called `name` or, if the fields of records have directories of their own, an array
+    /// for each field; `Format` if a document is missing or damaged.
     pub(crate) fn open(root: &dyn Container, name: &str) -> Result<Vec<Self>> {
         let meta = root.enter("meta")?;
         let documents = || {
@@ -167,8 +161,7 @@ impl Array {
         Ok(vec![whole])
     }
 
-    /// Appends an array to `out` for each field of the record type `dtype`, stored in the field's
-    /// directory. Field `a` of a nested record `b` is named `b/a`.
+    /// An array for each field of `dtype`; field `a` of a nested record `b` is called `b/a`.
     fn fields(
         &self,
         dtype: &Dtype,
@@ -208,8 +201,7 @@ impl Array {
         Ok(())
     }
 
-    /// Opens the array in a single file of chunks. If the file has no metadata of a numpy array,
-    /// its content is an array of bytes.
+    /// Without metadata of a numpy array, the content is an array of bytes.
     pub(crate) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
@@ -235,12 +227,7 @@ impl Array {
         })
     }
 
-    /// An array of elements in memory, last axis fastest; `dtype` is their type in numpy's
-    /// spelling.
-    ///
-    /// # Errors
-    /// `Usage` unless the shape has 1 to 32 axes, or if type and shape need another number of
-    /// bytes; those of [`Dtype`].
+    /// Last axis fastest; `Usage` unless the shape has 1 to 32 axes, and `bytes` fit it.
     pub(crate) fn of_bytes(dtype: &str, shape: &[u64], chunk_rows: u64, bytes: Vec<u8>) -> Result<Self> {
         if !(1..=MAX_AXES).contains(&shape.len()) {
             return Err(Error::usage(format!("an array has 1 to {MAX_AXES} axes, the shape has {}", shape.len())));
@@ -389,8 +376,7 @@ pub fn chunk_rows(storage: &Json) -> Option<u64> {
     storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
-/// Reads extents, slowest axis first, from the JSON list `shape`; an error unless it has 1 to 32
-/// axes.
+/// Slowest axis first; an error unless the list has 1 to 32 axes.
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=MAX_AXES).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());

@@ -303,14 +303,12 @@ impl Arrays {
     }
 }
 
-/// `None` if `path` is not such a directory. The directory is not listed, as it may have millions
-/// of files.
+/// Does not list the directory, which may have millions of files.
 fn directory(path: &Path) -> Option<Arc<dyn Container>> {
     let root: Arc<dyn Container> = Arc::new(Directory::new(path));
     (path.is_dir() && is_array_or_table(&*root)).then_some(root)
 }
 
-/// The JSON document `meta/storage` or `meta/sizes`, or that of a table, tells.
 fn is_array_or_table(root: &dyn Container) -> bool {
     let is_array = |meta: &dyn Container| meta.open("storage").is_ok() || meta.open("sizes").is_ok();
     root.enter("meta").is_ok_and(|meta| is_array(&*meta)) || root.open(COLUMNS).is_ok()

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 #[cfg(not(feature = "zlib"))]
 use plain_adler32 as adler32;
 
-/// Number of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Checksum(u8);
 
@@ -31,9 +30,6 @@ const KINDS: [(&str, usize); 9] = [
 impl Checksum {
     pub(crate) const NONE: Self = Checksum(0);
 
-    /// The kind with this number.
-    ///
-    /// # Errors
     /// `Format` for an unknown number.
     pub(crate) fn of_number(number: u8) -> Result<Self> {
         match usize::from(number) < KINDS.len() {
@@ -66,9 +62,6 @@ impl Checksum {
         }
     }
 
-    /// Compares the checksum of `bytes` with the stored one.
-    ///
-    /// # Errors
     /// `Format` if they differ.
     pub(crate) fn verify(self, bytes: &[u8], stored: &[u8]) -> Result<()> {
         match self.of(bytes) == stored {

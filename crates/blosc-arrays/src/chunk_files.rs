@@ -63,8 +63,7 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl ChunkFiles {
-    /// Finds the numbered files in the directory `folder`; `None` if the first is missing. Only
-    /// that one is looked for, as there may be millions.
+    /// Looks only for the first file, as there may be millions; `None` if it is missing.
     pub(crate) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
         for naming in [Naming::Blp, Naming::Bin] {
             let files = ChunkFiles { folder: folder.clone(), naming };
@@ -77,12 +76,10 @@ impl ChunkFiles {
         Ok(None)
     }
 
-    /// All chunks are in the single file `name`.
     pub(crate) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
 
-    /// The name of the file that has the chunk `number`.
     pub(crate) fn name(&self, number: u64) -> String {
         match &self.naming {
             Naming::Blp => format!("__{number}.blp"),
@@ -101,12 +98,8 @@ impl ChunkFiles {
         self.open(&self.name(0))
     }
 
-    /// Calls `visit` with each chunk, in order, until it returns false. Returns the name of the
-    /// first numbered file that is missing; `None` if `visit` returned false, or the array has a
-    /// single file.
-    ///
-    /// # Errors
-    /// `Format` if a header is damaged; those of `visit`.
+    /// Stops when `visit` returns false. Returns the first numbered file that is missing; `None` if
+    /// stopped, or for a single file; `Format` if a header is damaged.
     pub(crate) fn each(&self, visit: &mut dyn FnMut(StoredChunk) -> Result<bool>) -> Result<Option<String>> {
         for number in 0.. {
             let name = self.name(number);

@@ -99,8 +99,7 @@ fn index_of(mut element: u64, shape: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Sends the elements of an array in their neutral form to the thread that compares; each message
-/// has whole elements.
+/// Sends neutral forms to the thread that compares; each message has whole elements.
 fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Result<()> {
     let size = array.dtype.size;
     let mut held = Vec::new();

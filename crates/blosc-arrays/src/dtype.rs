@@ -116,9 +116,6 @@ impl Dtype {
     }
 
     /// Whether elements of both types can be compared byte by byte in their neutral form.
-    ///
-    /// # Errors
-    /// Those of [`check_bytes`](Self::check_bytes).
     pub(crate) fn is_like(&self, other: &Self) -> Result<bool> {
         self.check_bytes()?;
         other.check_bytes()?;
@@ -386,11 +383,8 @@ impl fmt::Display for Dtype {
 impl FromStr for Dtype {
     type Err = Error;
 
-    /// Parses an element type as numpy spells it: `float64`, `<i4`,
-    /// `[('a', '<i4'), ('b', '<f8', (2,))]`.
-    ///
-    /// # Errors
-    /// `Format` if it is not known; `Unsupported` for Python objects, which are pickles.
+    /// `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`; `Format` if unknown, `Unsupported`
+    /// for Python objects, which are pickles.
     fn from_str(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.starts_with('[') {
@@ -409,8 +403,7 @@ impl FromStr for Dtype {
     }
 }
 
-/// The value that all elements of a JSON list, or of lists in it, have in common; the value itself
-/// if it is not a list. `None` if they differ.
+/// The value common to all elements of nested lists, or that is not a list; `None` if they differ.
 fn uniform(value: &Json) -> Option<&Json> {
     let Json::Array(list) = value else { return Some(value) };
     let mut values = list.iter().map(uniform);
@@ -418,8 +411,7 @@ fn uniform(value: &Json) -> Option<&Json> {
     values.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Bits of the IEEE 754 float of 16 bits nearest to a number; one halfway between two floats is
-/// rounded to the one with an even last bit.
+/// Bits of the nearest IEEE 754 float of 16 bits; a tie goes to the even last bit.
 fn half(number: f64) -> u16 {
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let size = number.abs();
@@ -435,7 +427,6 @@ fn half(number: f64) -> u16 {
     sign | bits.min(0x7c00) as u16
 }
 
-/// A parser of the Python literal of a record type.
 struct Literal<'a> {
     rest: &'a str,
     depth: usize,

@@ -50,10 +50,7 @@ impl ArrayFormat {
 impl FromStr for ArrayFormat {
     type Err = Error;
 
-    /// Finds an array format by its name on the command line: `blz`, `bcolz`, `bloscpack`.
-    ///
-    /// # Errors
-    /// `Usage` if none has it.
+    /// `blz`, `bcolz`, `bloscpack`; else `Usage`.
     fn from_str(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| {

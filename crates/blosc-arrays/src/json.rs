@@ -64,11 +64,7 @@ fn encode(value: &Value, out: &mut String) {
     }
 }
 
-/// The numbers `NaN`, `Infinity` and `-Infinity` become strings. A text of white space alone
-/// becomes an empty object.
-///
-/// # Errors
-/// `Format`.
+/// `NaN`, `Infinity` and `-Infinity` become strings, white space alone an empty object.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::format("the JSON is not UTF-8"))?;
     if text.trim().is_empty() {

@@ -83,8 +83,7 @@ fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
 /// Elements that [`gather_words`] unshuffles at a time.
 const GATHERED: usize = 64;
 
-/// Reverses a byte shuffle of elements of 8 or 16 bytes: joins the bytes of four planes to words
-/// first, then the words to elements.
+/// Elements of 8 or 16 bytes: joins four planes to words first, then the words to elements.
 fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -118,8 +117,7 @@ fn planes_of<const SIZE: usize>(planes: &[u8], len: usize) -> [&[u8]; SIZE] {
     std::array::from_fn(|byte| &planes[byte * len..][..len])
 }
 
-/// Transposes 8 words of 8 bytes: byte `i` of word `j` becomes byte `j` of word `i`, where byte 0
-/// is the least significant.
+/// Byte `i` of word `j` becomes byte `j` of word `i`; byte 0 is the least significant.
 fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     // halves of words change places with halves of the words 4 away, then quarters, then bytes
     const STEPS: [(usize, u32, u64); 3] =

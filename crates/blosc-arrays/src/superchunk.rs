@@ -10,11 +10,9 @@ use crate::io::{ReadAt, read_array, read_bytes};
 use crate::json::Document;
 use crate::limits;
 
-/// First bytes of every file of chunks.
 pub(crate) const MAGIC: [u8; 4] = *b"blpk";
 
-/// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that
-/// version was released, lack it.
+/// Begins the metadata header in bloscpack files of version 3; files of 2012, before it, lack it.
 pub(crate) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
@@ -24,7 +22,6 @@ const IS_METADATA_DEFLATED: u8 = 4;
 /// Largest decoded metadata that are accepted, in bytes.
 const MAX_METADATA: u64 = 1 << 26;
 
-/// Number of chunk offsets that are read at a time.
 const OFFSETS: u64 = 1 << 12;
 
 /// Number, position and header of a chunk in a file of Blosc chunks.
@@ -67,8 +64,7 @@ pub struct Superchunk {
     pub(crate) metadata: Option<Document>,
     /// Number of chunks that the header states; without it the file has chunks up to its end.
     count: Option<u64>,
-    /// Decoded size in bytes of every chunk but the last, and of the last, as the header states
-    /// them.
+    /// Decoded bytes of every chunk but the last, and of the last, as the header states.
     sizes: [Option<u32>; 2],
     /// Offset of the list of chunk offsets.
     offsets: Option<u64>,
@@ -76,10 +72,8 @@ pub struct Superchunk {
 }
 
 impl Superchunk {
-    /// Reads the header; the chunks are found by [`walk`](Self::walk).
-    ///
-    /// # Errors
-    /// `Format` if the header is damaged or of an unknown version.
+    /// Chunks are found by [`walk`](Self::walk); `Format` if the header is damaged or of an unknown
+    /// version.
     pub(crate) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
         let opened = Self::read(file)?;
         let (len, most) = (opened.len, opened.len / HEADER_BYTES as u64);
@@ -91,7 +85,6 @@ impl Superchunk {
         Ok(opened)
     }
 
-    /// Position and header of each chunk, in their order.
     pub(crate) fn walk(&self) -> Walk<'_> {
         Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
     }
@@ -104,10 +97,7 @@ impl Superchunk {
         self.walk().next().transpose()
     }
 
-    /// The stored bytes of a chunk, compressed, after comparing them with its checksum.
-    ///
-    /// # Errors
-    /// `Format` if it is damaged.
+    /// Compressed, and compared with the checksum; `Format` if damaged.
     pub(crate) fn stored(&self, place: &Place) -> Result<Vec<u8>> {
         let stored = place.header.stored as usize;
         let read = || -> Result<_> {
@@ -119,28 +109,19 @@ impl Superchunk {
         read().with_context(|| place.place())
     }
 
-    /// As [`stored`](Self::stored), after each block of the Blosc chunk was found to be present.
-    ///
-    /// # Errors
-    /// `Format` if it is damaged.
+    /// As [`stored`](Self::stored), after each block of the chunk was found to be present.
     pub(crate) fn stored_whole(&self, place: &Place) -> Result<Vec<u8>> {
         let bytes = self.stored(place)?;
         blosc::check(&bytes).with_context(|| place.place())?;
         Ok(bytes)
     }
 
-    /// Verifies a chunk against its checksum, and appends the decoded bytes to `out`.
-    ///
-    /// # Errors
-    /// `Format` if it is damaged.
+    /// Appends the decoded bytes to `out`; `Format` if they do not fit the checksum.
     pub(crate) fn decode(&self, place: &Place, out: &mut Vec<u8>) -> Result<()> {
         blosc::decode(&self.stored(place)?, place.bytes(), out).with_context(|| place.place())
     }
 
-    /// Decoded size of all chunks together: as the header states it, else the sum over the chunks.
-    ///
-    /// # Errors
-    /// As [`walk`](Self::walk).
+    /// Decoded size: as the header states it, else the sum over the chunks.
     pub(crate) fn bytes(&self) -> Result<u64> {
         match (self.count, self.sizes) {
             (Some(0), _) => Ok(0),
@@ -293,8 +274,7 @@ fn count(stored: i64) -> Result<Option<u64>> {
     }
 }
 
-/// Reads the metadata, with their header, of a file of version 3; returns them and the offset of
-/// their end.
+/// Reads a file of version 3; also returns the offset of the end of metadata and header.
 fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
@@ -326,9 +306,8 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Reads the metadata of a file from 2012, before version 3 was released: `stored` bytes from byte
-/// 32 on, zlib data if bit 2 of `options`, the options byte of the file's header, is set. Returns
-/// them and the offset of their end.
+/// Files from 2012, before version 3: `stored` bytes from byte 32 on, zlib data if bit 2 of the
+/// header's `options` is set. Also returns the offset of their end.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;

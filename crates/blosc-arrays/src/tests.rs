@@ -56,8 +56,7 @@ fn element_types_are_parsed() {
     assert_eq!(deep.parse::<Dtype>().map(drop).unwrap_err().kind(), ErrorKind::Limit);
 }
 
-/// Headers with absurd counts are refused before memory is allocated, and damage of any byte is an
-/// error or other chunks.
+/// Absurd counts are refused before memory is allocated; damage is an error or other chunks.
 #[test]
 fn files_of_chunks_are_bounded() {
     let file = file(2, &[plain_chunk(b"abcd"), plain_chunk(b"efgh")]);
@@ -180,7 +179,6 @@ fn with_metadata(codec: u8, plain: u32, stored: &[u8], space: u32, chunks: &[Vec
     file
 }
 
-/// Fails unless `result` is an error of this kind that ends with these words.
 #[track_caller]
 fn refused<T>(result: Result<T>, kind: ErrorKind, says: &str) {
     result.fails(kind, says);
@@ -191,7 +189,6 @@ const PLAIN: &str = r#"{"dtype": "uint8", "chunklen": 4}"#;
 
 const FOUR: &str = r#"{"shape": [4]}"#;
 
-/// Writes the arrays at `path` in another format, in place of those at `out`.
 fn export(path: &Path, out: &Path, format: ArrayFormat) -> Result<()> {
     let arrays = Arrays::open(path)?;
     let (_, _) = (std::fs::remove_dir_all(out), std::fs::remove_file(out));

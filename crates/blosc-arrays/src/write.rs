@@ -25,8 +25,7 @@ use crate::superchunk::{MAGIC, METADATA_MAGIC};
 /// Level of chunks if nothing names one, as in blz and bcolz.
 const LEVEL: u8 = 5;
 
-/// Spare space in bloscpack files, as in bloscpack's own: 10 unused chunk offsets for each chunk,
-/// and 10 times the size of the metadata reserved for it.
+/// Spare of bloscpack: 10 unused chunk offsets a chunk, and 10 times the size of the metadata.
 const SPARE: u64 = 10;
 
 /// Number of Adler-32, which bloscpack uses by default.
@@ -190,8 +189,7 @@ impl<'a> Writer<'a> {
         put(path, "__attrs__", &attributes(array.attributes.as_ref()))
     }
 
-    /// The JSON document `meta/storage`. The text that was read is kept if it is in the written
-    /// format and no compression was set.
+    /// Text of `meta/storage`: as read, if it has the written format and no compression was set.
     fn storage(&self, array: &Array, format: ArrayFormat, settings: &ChunkSettings) -> String {
         let key = if format == ArrayFormat::Blz { "bparams" } else { "cparams" };
         let before = array.storage.as_ref();
@@ -297,11 +295,9 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks have 2^64 bytes or more, which Blosc cannot store"))
 }
 
-/// Called with the decoded bytes of several consecutive chunks, and the number of the first of
-/// them, from 0.
+/// Decoded bytes of consecutive chunks, and the number of the first, from 0.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
-/// Cuts the decoded bytes of an array into chunks.
 fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
     let chunk = usize::try_from(chunk_bytes)

@@ -169,7 +169,6 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// Fails if `text` is longer than the limit on JSON answers.
     fn document(&self, text: String) -> Result<String> {
         let (bytes, most) = (text.len() as u64, self.limits.json_bytes);
         if bytes > most {

@@ -102,7 +102,6 @@ impl fmt::Debug for Pieces {
     }
 }
 
-/// Values that are encoded step by step: JSON, CSV, plain bytes, npy or TIFF.
 trait Source: Send {
     /// Appends about 1 MiB; returns false if no values were left.
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool>;
@@ -113,7 +112,6 @@ impl Pieces {
         Pieces { ready: Vec::new(), given: 0, source: Some(Box::new(source)) }
     }
 
-    /// An answer that is already encoded as a whole.
     pub(crate) fn of(ready: Vec<u8>) -> Self {
         Pieces { ready, given: 0, source: None }
     }
@@ -161,7 +159,6 @@ impl Iterator for Pieces {
     }
 }
 
-/// Reads selected elements as bytes, block by block.
 struct Raw {
     values: Values,
     blocks: Blocks,

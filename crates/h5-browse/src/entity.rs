@@ -16,7 +16,6 @@ use crate::resolve::{Found, LinkResolution, Member, OpenFile, Resolver, Target, 
 use crate::selection::elements;
 use crate::types::describe;
 
-/// An object that has attributes.
 pub(crate) enum Owner {
     Group(Arc<OpenFile>, Group),
     Dataset(Member, Box<AnyDataset>),
@@ -117,8 +116,7 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Describes a group with its direct members, but without theirs; a group of more than
-/// `most_children` is an error.
+/// Members are listed without theirs; more than `most_children` are an error.
 pub(crate) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
@@ -140,8 +138,7 @@ pub(crate) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
     Ok(entity)
 }
 
-/// Describes a member without its own. If it cannot be opened, the description has the error
-/// message.
+/// Leaves out the members of the member; has the error message if it cannot be opened.
 fn child_entity(resolver: &Resolver<'_>, file: &Arc<OpenFile>, group: &Group, name: &str) -> Value {
     let describe = || -> Result<Value> {
         let path = join(group.path(), name);

@@ -12,8 +12,7 @@ pub(crate) struct JsonElements<'a> {
     /// Offsets in `out` at which elements end.
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Axes of elements that are HDF5 arrays. Brackets for these are left out: each value counts as
-    /// an element of its own.
+    /// Axes of HDF5 arrays, whose brackets are left out: each value counts as an element.
     array_axes: usize,
     /// Open lists without brackets, for the axes of an element that is an array.
     arrays: usize,

@@ -45,8 +45,7 @@ impl Nest {
         lists
     }
 
-    /// Writes brackets and commas around `count` elements; `write` gets runs in one innermost list:
-    /// first element, from 0 in this call, and length.
+    /// `write` gets runs in one innermost list: first element, from 0 in this call, and length.
     pub(crate) fn elements(
         &mut self,
         count: usize,

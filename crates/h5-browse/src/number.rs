@@ -77,8 +77,7 @@ pub(crate) fn is_bool(element: &Datatype) -> bool {
     }
 }
 
-/// The numpy type of an integer, and whether the bytes in the file are its own; `None` if numpy has
-/// no such type.
+/// Also whether the file's bytes are those of the type; `None` if numpy has no such type.
 fn integer(order: ByteOrder, signed: bool, bits: Bits, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(order, size)?;
     let kind = if signed { Kind::Int } else { Kind::UInt };
@@ -141,7 +140,6 @@ fn float(layout: &Float, size: usize) -> Option<(Form, bool)> {
 }
 
 impl Number {
-    /// `None` for elements that are not numbers.
     pub(crate) fn of(element: &Datatype) -> Option<Self> {
         let size = element.size as usize;
         let number =
@@ -180,8 +178,7 @@ impl Number {
     }
 }
 
-/// Parts have the type `part` and the byte `offsets` in an element; `None` if numpy has no complex
-/// type for them.
+/// `offsets` in bytes in an element; `None` if numpy has no complex type of such parts.
 fn complex(element: &Datatype, part: &Datatype, offsets: [u32; 2]) -> Option<Number> {
     let Class::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size as usize)?;

@@ -11,12 +11,10 @@ use crate::resolve::{Found, Member, OpenFile, Target};
 use crate::selection::{self, Blocks, Selected};
 use crate::table::TableElements;
 
-/// Bytes read at a time from a dataset whose decoded chunks are kept: a block may then end within a
-/// chunk.
+/// Read at a time if decoded chunks are kept: a block may then end within a chunk.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes read at a time without kept chunks: libhdf5 decodes a chunk again for each block that
-/// overlaps it.
+/// The same without kept chunks, which libhdf5 decodes again for each block that overlaps them.
 const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Bytes read at a time of strings or compounds, which are written as text one by one.
@@ -51,9 +49,6 @@ pub(crate) struct Values {
     pub(crate) number: Option<Number>,
 }
 
-/// The dataset at `path`.
-///
-/// # Errors
 /// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed,
 /// `Usage` for another object than a dataset.
 pub(crate) fn member(found: Found, path: &str) -> Result<Member> {
@@ -138,8 +133,7 @@ impl Values {
         self.selected.elements().saturating_mul(self.dataset.element().size())
     }
 
-    /// Whether elements have strings or lists of variable length, or references, which are pointers
-    /// to other places in the file.
+    /// Strings or lists of variable length, or references: pointers to other places in the file.
     pub(crate) fn has_pointers(&self) -> bool {
         has_pointers(&self.element)
     }

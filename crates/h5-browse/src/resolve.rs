@@ -7,7 +7,6 @@ use std::sync::Arc;
 use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
 use ctds_hdf5::internals::{AnyObject, CommittedRows, File, Group, Link, Served, Unwritten};
 
-/// Soft and external links followed on the way to an object.
 const MAX_LINKS: usize = 16;
 
 /// How soft and external links in an HDF5 file are resolved.
@@ -22,7 +21,6 @@ pub enum LinkResolution {
     All,
 }
 
-/// An open HDF5 file, and the committed rows of its tables if it grows.
 pub(crate) struct OpenFile {
     file: File,
     /// The casacore table that is shown as this file.
@@ -110,12 +108,9 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Resolver<'_> {
-    /// If the last name in `path` is that of a link, `links` says whether it is followed; earlier
-    /// links are always followed.
-    ///
-    /// # Errors
-    /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file
-    /// that is not served.
+    /// `links` concerns the last name of `path`; earlier links are always followed. `NotFound` has
+    /// the words that the explorer looks for; `Unsupported` for a link to a file that is not
+    /// served.
     pub(crate) fn find(&self, path: &str, links: LinkResolution) -> Result<Found> {
         if path.is_empty() {
             return Err(self.invalid(path));
@@ -162,8 +157,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Follows any links on the way, and counts them in `followed`; more than [`MAX_LINKS`] are an
-    /// error.
+    /// Counts links in `followed`; more than [`MAX_LINKS`] are an error.
     fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
         let Some(link) = group.any_link(name)? else {
             return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));

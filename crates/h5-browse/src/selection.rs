@@ -22,10 +22,7 @@ pub(crate) fn elements(shape: &[u64]) -> u64 {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |count, &extent| count.saturating_mul(extent)) }
 }
 
-/// `0,:,2:8:2`, slowest axis first. Axes after those that `text` names are selected whole.
-///
-/// # Errors
-/// `Usage` with the reason.
+/// `0,:,2:8:2`, slowest axis first; axes after those that `text` names are selected whole.
 pub(crate) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     let members: Vec<&str> = text.map(|text| text.split(',').collect()).unwrap_or_default();
     if members.len() > extents.len() {
@@ -89,8 +86,7 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
 #[derive(Debug, Clone)]
 pub(crate) struct Blocks {
     axes: Vec<Steps>,
-    /// Axis that is cut, 0 for the slowest: a block has all indices of the faster axes, and one of
-    /// each slower axis.
+    /// Axis that is cut, 0 for the slowest: whole faster axes, one index of each slower axis.
     axis: usize,
     /// Selected indices of a block on that axis; the last block may have fewer.
     extent: u64,
@@ -99,8 +95,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks of at most `elements` elements, or of one if that is 0. An empty selection has no
-    /// blocks.
+    /// Blocks of 1 to `elements` elements; an empty selection has none.
     pub(crate) fn new(axes: &[Steps], elements: u64) -> Self {
         let is_empty = axes.iter().any(|axis| axis.count == 0);
         let (mut axis, mut inner) = (axes.len(), 1u64);

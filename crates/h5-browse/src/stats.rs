@@ -8,7 +8,6 @@ use crate::number::{Form, Kind};
 use crate::read::Values;
 use crate::text::{Text, each};
 
-/// Finite numbers seen so far.
 #[derive(Debug, Default)]
 struct Stats {
     count: u64,

@@ -90,8 +90,7 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` in boxes, first axis slowest; `each` gets the selected indices and all
-    /// elements of each box.
+    /// First axis slowest; `each` gets selected indices and all elements of a box.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));

@@ -19,7 +19,6 @@ fn text(text: &str) -> VarLenUnicode {
     text.parse().unwrap()
 }
 
-/// A dataset of 6 MB, of `ROWS` x `COLUMNS` numbers.
 fn file(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("my.h5");
     let file = hdf5::File::create(&path).unwrap();

@@ -4,8 +4,7 @@ use std::io::Write as _;
 
 use crate::number::{Form, Kind};
 
-/// Evaluates `$with` for each number of the type `$form` in `$bytes`, as `$number`; a complex
-/// number counts as two.
+/// Evaluates `$with` for each number as `$number`; a complex number counts as two.
 macro_rules! each {
     ($form:expr, $bytes:expr, $number:ident => $with:expr) => {{
         let (form, bytes): (Form, &[u8]) = ($form, $bytes);

@@ -4,7 +4,6 @@ use ctds::error::{Error, Result};
 
 use crate::number::{Form, Kind};
 
-/// The numbers of the image follow.
 pub(crate) const HEADER: usize = 144;
 
 /// Type code of fields.
@@ -12,9 +11,6 @@ const SHORT: u16 = 3;
 /// Type code of fields.
 const LONG: u16 = 4;
 
-/// Header of `rows` x `columns` numbers.
-///
-/// # Errors
 /// `Usage` for numbers and sizes that TIFF lacks.
 pub(crate) fn header(form: Form, rows: u64, columns: u64) -> Result<Vec<u8>> {
     let sample_format = match form.kind {

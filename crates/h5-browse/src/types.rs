@@ -54,8 +54,7 @@ pub(crate) fn describe(element: &Datatype) -> Value {
     Value::Object(described)
 }
 
-/// Bytes of an element in the memory of libhdf5, which h5py tells: it has pointers to elements of
-/// variable length.
+/// Size in libhdf5's memory, as h5py tells: with pointers to elements of variable length.
 fn memory_size(element: &Datatype) -> u64 {
     match &element.class {
         Class::VariableString(_) => 8,

@@ -29,7 +29,6 @@ fn main() {
     }
 }
 
-/// A line of JSON.
 struct Line {
     fields: String,
     attributes: BTreeMap<String, String>,
@@ -233,7 +232,6 @@ fn has_heap(datatype: &Datatype) -> bool {
     }
 }
 
-/// Bytes of a reference in memory.
 fn reference_bytes(datatype: &Datatype) -> Option<u32> {
     match datatype.class {
         Class::Reference(Reference::Object) => Some(8),

@@ -89,7 +89,6 @@ fn single_chunks(path: &str, dataset: &Dataset, chunks: &[Chunk]) {
     }
 }
 
-/// Reads parts and compares them with the whole.
 fn regions(path: &str, dataset: &Dataset, data: &[u8]) {
     let extents = &dataset.space().extents;
     let size = dataset.datatype().size() as usize;

@@ -80,7 +80,6 @@ impl Object {
         Err(found.damage.into_iter().next().unwrap_or_else(missing).within(self.place()))
     }
 
-    /// Collects all attributes, or those named `wanted`.
     fn collect(&self, wanted: Option<&[u8]>, listing: &mut Listing<Attribute>) -> Result<()> {
         let Object { file, header, .. } = self;
         let mut shared = Shared::new(file)?;

@@ -10,7 +10,6 @@ use crate::walk::Walk;
 
 const STRUCTURE: &str = "B-tree node";
 
-/// A tree of one kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tree {
     /// 0: groups; 1: chunks.
@@ -25,9 +24,8 @@ pub(crate) type Each<'a> = dyn FnMut(&[u8], &[u8], u64) -> Result<()> + 'a;
 pub(crate) type Between<'a> = dyn Fn(&[u8], &[u8]) -> bool + 'a;
 
 impl Tree {
-    /// Calls `each` for the children of leaves for which `between` is true, in order; others are
-    /// not read. Nodes that cannot be read are added to `damage`, and the walk goes on; an error of
-    /// `each` is damage as well.
+    /// Only the children for which `between` is true. Nodes that cannot be read and errors of
+    /// `each` are added to `damage`, and the walk goes on.
     pub(crate) fn find(
         self,
         file: &File,
@@ -85,7 +83,6 @@ impl Tree {
     }
 }
 
-/// Arguments of a visit that are the same in all nodes.
 struct Visit<'a> {
     file: &'a File,
     walk: &'a mut Walk,

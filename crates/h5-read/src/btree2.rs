@@ -18,7 +18,6 @@ const NODE: &str = "B-tree node";
 /// Signature, version, kind and checksum of a node.
 const NODE_BYTES: u64 = 10;
 
-/// The header of a tree.
 #[derive(Debug)]
 pub(crate) struct Tree {
     kind: u8,
@@ -51,7 +50,6 @@ struct Child {
 }
 
 impl Tree {
-    /// Reads the header of a tree whose records are of `kind`.
     pub(crate) fn read(file: &File, address: u64, kind: u8) -> Result<Self> {
         let sizes = file.sizes();
         let bytes = 16 + sizes.address + 2 + sizes.length + 4;
@@ -99,13 +97,11 @@ impl Tree {
         Ok(Tree { kind, node_bytes, record_bytes, root, records, levels, count_bytes })
     }
 
-    /// Bytes of a record.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
 
-    /// Calls `each` for all records, in order. Nodes that cannot be read, and records that `each`
-    /// refuses, are added to `damage`; the walk goes on.
+    /// Nodes that cannot be read, and records that `each` refuses, are `damage`; the walk goes on.
     pub(crate) fn visit(
         &self,
         file: &File,
@@ -199,7 +195,6 @@ impl Tree {
 /// Order of a record and the record that is sought.
 type Compare<'a> = dyn Fn(&[u8]) -> Ordering + 'a;
 
-/// Arguments of a visit that are the same in all nodes.
 struct Visit<'a> {
     file: &'a File,
     walk: &'a mut Walk,

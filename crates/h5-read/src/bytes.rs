@@ -9,7 +9,6 @@ pub(crate) struct Sizes {
     pub(crate) length: usize,
 }
 
-/// A position in the bytes of a structure.
 #[derive(Debug, Clone)]
 pub(crate) struct Bytes<'a> {
     /// For errors: `B-tree node`.
@@ -110,7 +109,6 @@ impl<'a> Bytes<'a> {
         Ok((address != undefined(self.sizes.address)).then_some(address))
     }
 
-    /// An address that must be defined.
     pub(crate) fn defined_address(&mut self, what: &str) -> Result<u64> {
         let before = self.clone();
         self.address()?.ok_or_else(|| before.error(format!("the address of {what} is undefined")))
@@ -130,7 +128,6 @@ impl<'a> Bytes<'a> {
         Ok(())
     }
 
-    /// A version among `known`.
     pub(crate) fn version(&mut self, known: &[u8]) -> Result<u8> {
         let before = self.clone();
         let version = self.u8()?;

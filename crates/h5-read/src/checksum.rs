@@ -48,7 +48,6 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
     c
 }
 
-/// Compares a stored checksum with that of `bytes`.
 pub(crate) fn check(found: u32, bytes: &[u8]) -> Result<()> {
     let expected = lookup3(bytes);
     if found == expected || is_ignored() {

@@ -278,7 +278,6 @@ impl Dataset {
         decode(data).within(|| format!("chunk {:?}", chunk.start))
     }
 
-    /// Refuses regions that are not in the dataset.
     fn check(&self, region: &[Range<u64>]) -> Result<()> {
         let is_within = region.iter().zip(&self.space.extents);
         let is_within = is_within.fold(region.len() == self.space.rank(), |before, (range, &extent)| {
@@ -418,7 +417,6 @@ impl Dataset {
         Ok(())
     }
 
-    /// Copies the part of a chunk that is in the region.
     fn read_part(
         &self,
         index: &Chunks<'_>,
@@ -465,8 +463,7 @@ impl Dataset {
         self.copy(Source::Element(&element), index.shape(), Some(&chunk.start), region, out)
     }
 
-    /// Copies what the region and an array of shape `shape`, which begins at element `start` of the
-    /// dataset, have in common.
+    /// `start`: the dataset's element with which the array of shape `shape` begins.
     fn copy(
         &self,
         source: Source<'_>,
@@ -490,7 +487,6 @@ impl Dataset {
     }
 }
 
-/// Where elements are copied from.
 enum Source<'a> {
     Memory(&'a [u8]),
     /// The same element everywhere.

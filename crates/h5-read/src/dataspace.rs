@@ -8,7 +8,6 @@
 use crate::bytes::Bytes;
 use crate::error::Result;
 
-/// Most axes of a dataspace.
 const MAX_RANK: u8 = 32;
 
 const HAS_MAX: u8 = 1;
@@ -39,7 +38,6 @@ pub struct Dataspace {
 }
 
 impl Dataspace {
-    /// Decodes a dataspace message.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         let version = fields.version(&[1, 2])?;
         let rank = fields.u8()?;

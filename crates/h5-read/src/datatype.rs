@@ -12,7 +12,6 @@ use crate::error::Result;
 
 /// Most types within each other.
 const MAX_DEPTH: u32 = 32;
-/// Most axes of an array.
 const MAX_RANK: usize = 32;
 
 /// Type of an element.
@@ -201,7 +200,6 @@ impl Datatype {
         Self::decode(&mut Bytes::new("datatype", 0, message, Sizes { address: 8, length: 8 }))
     }
 
-    /// Decodes a datatype message, or the type in an attribute.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         Self::nested(fields, MAX_DEPTH)
     }
@@ -254,8 +252,7 @@ impl Datatype {
         Ok(Datatype { size: head.size, class })
     }
 
-    /// An array in a member of version 1, which has the array's shape beside the type of its
-    /// elements.
+    /// Members of version 1 have an array's shape beside the type of its elements.
     fn array_of(self, extents: Vec<u32>, fields: &Bytes<'_>) -> Result<Self> {
         let size = extents.iter().try_fold(self.size, |size, &extent| size.checked_mul(extent));
         match size {

@@ -62,7 +62,6 @@ pub(crate) const ATTRIBUTES: Kind = Kind {
     order_at: Some(9),
 };
 
-/// Places of the heap and its indices, from a link info or an attribute info message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dense {
     heap: u64,
@@ -70,7 +69,6 @@ pub(crate) struct Dense {
     orders: Option<u64>,
 }
 
-/// A record of an index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) id: &'a [u8],
@@ -100,8 +98,7 @@ impl Dense {
         Ok(Some(Dense { heap, names, orders }))
     }
 
-    /// Calls `each` for all records of both indices, in no order, and compares their numbers with
-    /// each other and with that of the heap's objects.
+    /// Unordered; compares the numbers of records of both indices and of the heap's objects.
     pub(crate) fn visit<'f>(self, file: &'f File, kind: &Kind, damage: &mut Vec<Error>, each: &mut Each<'_, 'f>) {
         let mut found = Vec::new();
         if let Err(error) = self.read(file, kind, &mut found, each) {

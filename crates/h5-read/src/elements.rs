@@ -127,7 +127,6 @@ fn damaged_chunk_is_lost_alone() {
     assert_eq!(damage.len(), 1);
 }
 
-/// Reads all that a file has.
 fn visit(bytes: Vec<u8>) -> Result<()> {
     let file = File::open(bytes)?;
     let root = file.root()?;

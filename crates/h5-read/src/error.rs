@@ -105,7 +105,6 @@ impl From<io::Error> for Error {
 }
 
 pub(crate) trait Within<T> {
-    /// Adds an outer place to an error.
     fn within<P: fmt::Display>(self, place: impl FnOnce() -> P) -> Result<T>;
 }
 

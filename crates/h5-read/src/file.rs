@@ -121,7 +121,6 @@ impl File {
         self.inner.superblock.sizes
     }
 
-    /// Bytes of the storage now.
     pub(crate) fn len(&self) -> Result<u64> {
         Ok(self.inner.len.map_or_else(|| self.inner.storage.len(), Ok)?)
     }
@@ -181,8 +180,7 @@ impl File {
         Ok(self.inner.storage.read_at(offset, out)?)
     }
 
-    /// As [`read_at`](Self::read_at), replacing the bytes of `out`. The bytes are allocated once
-    /// they are known to be in the file.
+    /// Replaces the bytes of `out`; allocates once they are known to be in the file.
     pub(crate) fn read_vec(&self, address: u64, bytes: u64, out: &mut Vec<u8>) -> Result<()> {
         let (offset, len) = (self.offset(address)?, self.len()?);
         let size = usize::try_from(bytes).ok().filter(|_| offset.checked_add(bytes).is_some_and(|end| end <= len));
@@ -203,9 +201,8 @@ impl File {
         })
     }
 
-    /// Calls `read` again while it finds damage, if a writer has the file open. After a structure
-    /// that stayed damaged, others are given up at once for a while: a damaged file that claims to
-    /// have a writer costs little.
+    /// Repeats `read` on damage if a writer has the file open. After a structure that stayed
+    /// damaged, others are given up at once for a while: a false claim of a writer costs little.
     pub(crate) fn retried<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         let mut given_up = read();
         // browsers can neither wait nor see a file change

@@ -61,7 +61,6 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Decodes a message of the kind `FILL`.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         let version = fields.version(&[1, 2, 3])?;
         let (allocated, written, is_undefined, has_value) = if version == 3 {
@@ -83,7 +82,6 @@ impl Fill {
         Ok(Fill { value, allocated: allocation(allocated), written: fill_time(written) })
     }
 
-    /// Decodes a message of the kind `OLD_FILL`.
     pub(crate) fn decode_old(fields: &mut Bytes<'_>) -> Result<Self> {
         let value = match value(fields, false)? {
             FillValue::Zero => FillValue::Undefined,

@@ -24,7 +24,6 @@ const INDIRECT: &str = "indirect block of a fractal heap";
 const HUGE: &str = "huge object of a fractal heap";
 const ID: &str = "fractal heap ID";
 
-/// The header says that direct blocks have checksums.
 const HAS_CHECKSUMS: u8 = 1 << 1;
 
 const MANAGED: u8 = 0;
@@ -35,10 +34,8 @@ const TINY: u8 = 2;
 const HUGE_TREE: u8 = 1;
 const HUGE_FILTERED_TREE: u8 = 2;
 
-/// Bytes of a filter mask.
 const MASK_BYTES: usize = 4;
 
-/// A heap, and the blocks of it that were read.
 pub(crate) struct Heap<'f> {
     file: &'f File,
     address: u64,
@@ -78,7 +75,6 @@ struct Shape {
     length_bytes: usize,
 }
 
-/// A block that was read.
 enum Block {
     Direct {
         bytes: Vec<u8>,
@@ -97,7 +93,6 @@ struct Child {
     stored: Option<Stored>,
 }
 
-/// Encoding of a block or of a huge object by filters.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
     bytes: u64,
@@ -108,14 +103,11 @@ struct Stored {
 #[derive(Debug, Clone, Copy)]
 struct Huge {
     address: u64,
-    /// Bytes of the object.
     bytes: u64,
     stored: Option<Stored>,
 }
 
-/// An object in a heap.
 pub(crate) struct Object<'a> {
-    /// Address of its first byte in the file.
     pub(crate) address: u64,
     pub(crate) bytes: &'a [u8],
 }
@@ -191,8 +183,7 @@ impl<'f> Heap<'f> {
         })
     }
 
-    /// The object of an ID; `None` if it is in a block that cannot be read, which
-    /// [`damage`](Self::damage) tells.
+    /// `None` if the block cannot be read: see [`damage`](Self::damage).
     pub(crate) fn object(&mut self, id: &[u8]) -> Result<Option<Object<'_>>> {
         let mut fields = self.file.bytes(ID, self.address, id);
         let head = fields.u8()?;
@@ -254,8 +245,7 @@ impl<'f> Heap<'f> {
         Ok(Some(Object { address: address.saturating_add(within), bytes }))
     }
 
-    /// Finds the direct block at an offset of the heap, and the offset in it. `None` if a block on
-    /// the way is lost.
+    /// Address of the direct block, and offset in it; `None` if a block on the way is lost.
     fn locate(&mut self, offset: u64) -> Result<Option<(u64, u64)>> {
         let mut block = self.root.ok_or_else(|| self.error("the heap has no blocks"))?;
         let mut rows = self.root_rows;
@@ -341,7 +331,6 @@ impl<'f> Heap<'f> {
         Ok(())
     }
 
-    /// Reads `bytes` bytes, which filters may have encoded.
     fn decoded(&self, structure: &'static str, address: u64, bytes: u64, stored: Option<Stored>) -> Result<Vec<u8>> {
         let Some(stored) = stored else { return self.file.read(structure, address, bytes) };
         if bytes > self.file.limits().structure_bytes {
@@ -375,7 +364,6 @@ impl<'f> Heap<'f> {
         Ok(Block::Indirect(children))
     }
 
-    /// Compares the fields after the signature of a block with those of the heap.
     fn check_head(&self, fields: &mut Bytes<'_>, start: u64) -> Result<()> {
         fields.version(&[0])?;
         let heap = fields.address()?;
@@ -406,7 +394,6 @@ impl<'f> Heap<'f> {
         Ok(Object { address: place.address, bytes: &self.other })
     }
 
-    /// Reads the B-tree of huge objects, unless it was read before.
     fn huge_objects(&mut self) -> Result<&HashMap<u64, Huge>> {
         if self.huge.is_none() {
             let address = self.huge_tree.ok_or_else(|| self.error("the heap has no huge objects"))?;
@@ -458,7 +445,6 @@ struct Place {
     entry: usize,
     /// Offset of the block in the table.
     start: u64,
-    /// Size of the block.
     bytes: u64,
 }
 
@@ -484,13 +470,11 @@ impl Shape {
         self.width.ilog2() + self.first.ilog2()
     }
 
-    /// Rows whose blocks are direct.
     fn direct_rows(&self) -> u32 {
         self.largest.ilog2() - self.first.ilog2() + 2
     }
 
-    /// Rows of the table in an indirect block of `bytes` bytes. It is less than the row in which
-    /// the block is, plus 1.
+    /// Rows of an indirect block of `bytes` bytes: less than the row in which it is, plus 1.
     fn rows_of(&self, bytes: u64) -> u32 {
         (bytes.max(1).ilog2() + 1).saturating_sub(self.row_bits())
     }
@@ -505,8 +489,7 @@ impl Shape {
     }
 }
 
-/// Compares the checksum after the head of a direct block with that of the whole block, in which it
-/// counts as 0.
+/// The checksum follows the head, and counts as 0 in the bytes that it covers.
 fn check_direct(block: &mut [u8], head: usize) -> Result<()> {
     let stored =
         block.get_mut(head..head + 4).ok_or_else(|| Error::damaged("the block is too short for a checksum"))?;

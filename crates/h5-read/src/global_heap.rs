@@ -155,7 +155,6 @@ impl GlobalHeap {
         self.sequence(element, size)
     }
 
-    /// Refuses a collection that is not whole.
     fn check_collection(&mut self, id: Option<HeapId>) -> Result<()> {
         if let Some(HeapId { address, .. }) = id
             && let Some(at) = self.collection(address)?.objects.damage
@@ -167,9 +166,8 @@ impl GlobalHeap {
     }
 }
 
-/// Place of the heap object that has the rest of a reference, if there is one. References in the
-/// encoding of HDF5 1.12 have a kind, flags, and a token, or the size and place of an object that
-/// has a token and more.
+/// `None` without a heap object. References in the encoding of HDF5 1.12 have a kind, flags, and a
+/// token, or the size and place of an object that has a token and more.
 pub(crate) fn heap_id(reference: Reference, mut fields: Bytes<'_>) -> Result<Option<HeapId>> {
     match reference {
         Reference::Object => return Ok(None),
@@ -214,8 +212,7 @@ impl Collection {
     }
 }
 
-/// Bytes before the objects of a collection, and before the data of an object: up to a length,
-/// aligned.
+/// Bytes before the objects of a collection, or before an object's data: up to a length, aligned.
 fn head_bytes(sizes: Sizes) -> usize {
     (8 + sizes.length).next_multiple_of(8)
 }

@@ -111,7 +111,6 @@ impl Group {
         Ok(at)
     }
 
-    /// Where a path begins.
     fn start(&self, path: &[u8]) -> Result<Object> {
         if !path.starts_with(b"/") {
             return Ok(self.object.clone());
@@ -119,7 +118,6 @@ impl Group {
         self.object.file.object(self.object.file.superblock().root)
     }
 
-    /// Collects all links, or those named `wanted`.
     fn collect(&self, wanted: Option<&[u8]>, listing: &mut Listing<Link>) -> Result<()> {
         let Object { file, header, .. } = &self.object;
         for mut message in header.messages(file).filter(|message| message.kind == kind::LINK) {

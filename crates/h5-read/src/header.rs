@@ -10,7 +10,6 @@ use crate::error::{Error, Result, Within};
 use crate::file::File;
 use crate::walk::Walk;
 
-/// Kinds of messages.
 pub(crate) mod kind {
     pub(crate) const DATASPACE: u16 = 0x01;
     pub(crate) const LINK_INFO: u16 = 0x02;
@@ -40,7 +39,6 @@ const MUST_BE_KNOWN: u8 = 1 << 7;
 
 const KNOWN: std::ops::RangeInclusive<u16> = 0..=0x18;
 
-/// The messages of an object.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) address: u64,
@@ -48,7 +46,6 @@ pub(crate) struct Header {
     pub(crate) links: u32,
     blocks: Vec<Block>,
     messages: Vec<Found>,
-    /// Blocks and messages that could not be read.
     pub(crate) damage: Vec<Error>,
 }
 
@@ -69,7 +66,6 @@ struct Found {
     len: usize,
 }
 
-/// A message.
 #[derive(Debug, Clone)]
 pub(crate) struct Message<'a> {
     pub(crate) kind: u16,
@@ -81,11 +77,8 @@ pub(crate) struct Message<'a> {
 }
 
 impl Header {
-    /// Reads the object header at `address`. Damage after the first block is listed in `damage`.
-    ///
-    /// # Errors
-    /// `Damaged` if the first block cannot be read; `Unsupported` for an unknown version or
-    /// message.
+    /// Damage after the first block is in `damage`; `Damaged` if that block cannot be read;
+    /// `Unsupported` for an unknown version or message.
     pub(crate) fn read(file: &File, address: u64) -> Result<Self> {
         let mut walk = file.walk()?;
         let (mut header, version, plain) = file.retried(|| Self::first(file, address))?;
@@ -114,7 +107,6 @@ impl Header {
         Ok(header)
     }
 
-    /// The first block without its prefix.
     fn first(file: &File, address: u64) -> Result<(Self, u8, Plain)> {
         let prefix = file.read(STRUCTURE, address, 16)?;
         let mut fields = file.bytes(STRUCTURE, address, &prefix);
@@ -225,7 +217,6 @@ impl Header {
         (0..self.messages.len()).map(|number| self.message(file, number))
     }
 
-    /// The first message of a kind.
     pub(crate) fn find<'a>(&'a self, file: &'a File, kind: u16) -> Option<Message<'a>> {
         self.messages(file).find(|message| message.kind == kind)
     }
@@ -235,10 +226,7 @@ impl Header {
         self.blocks.iter().map(|block| block.bytes.len() as u64).sum()
     }
 
-    /// Number of hard links to the object.
-    ///
-    /// # Errors
-    /// `Damaged` if the message that holds it is too short.
+    /// `Damaged` if the message that holds the number of hard links is too short.
     pub(crate) fn link_count(&self, file: &File) -> Result<u32> {
         let Some(mut message) = self.find(file, kind::REFERENCE_COUNT) else { return Ok(self.links) };
         message.data.version(&[0])?;

@@ -81,7 +81,6 @@ pub enum ChunkIndex {
 }
 
 impl Layout {
-    /// Decodes a layout message.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         match fields.version(&[1, 2, 3, 4, 5])? {
             1 | 2 => Self::decode_old(fields),

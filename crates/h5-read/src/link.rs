@@ -58,7 +58,6 @@ pub enum Target {
 }
 
 impl Link {
-    /// Decodes a link message.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         fields.version(&[1])?;
         let flags = fields.u8()?;

@@ -10,7 +10,6 @@ use crate::walk::Walk;
 
 const STRUCTURE: &str = "local heap";
 
-/// The names of a group.
 #[derive(Debug)]
 pub(crate) struct LocalHeap {
     address: u64,
@@ -37,7 +36,6 @@ impl LocalHeap {
         Ok(LocalHeap { address: start, left: segment.len(), segment })
     }
 
-    /// The text that begins at `offset`.
     pub(crate) fn text(&self, file: &File, offset: u64) -> Result<&[u8]> {
         let at = usize::try_from(offset).ok().filter(|&at| at < self.segment.len());
         let at = at.ok_or_else(|| {
@@ -50,7 +48,6 @@ impl LocalHeap {
         fields.text()
     }
 
-    /// A copy of the text that begins at `offset`.
     pub(crate) fn copy(&mut self, file: &File, offset: u64) -> Result<Vec<u8>> {
         let text = self.text(file, offset)?.to_vec();
         match self.left.checked_sub(text.len()) {

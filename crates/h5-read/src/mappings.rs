@@ -64,7 +64,6 @@ pub struct Repeated {
     pub block: Option<u64>,
 }
 
-/// Decodes the mappings in an object of a global heap.
 pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Vec<Mapping>> {
     let all = fields.clone().rest();
     let before = fields.remaining();

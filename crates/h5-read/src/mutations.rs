@@ -102,8 +102,7 @@ fn datatype(name: &str) -> Datatype {
     Datatype::decode(&mut fields(&bytes_of(hex))).unwrap()
 }
 
-/// Calls `decode` with every prefix, which must be refused, and with every byte changed to every
-/// other.
+/// Refuses every prefix; every byte is changed to every other.
 fn mutate<T>(name: &str, bytes: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
     assert!(decode(bytes).is_ok(), "{name}: {}", decode(bytes).err().unwrap());
     for end in 0..bytes.len() {

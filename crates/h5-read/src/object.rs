@@ -77,7 +77,6 @@ impl Object {
         first
     }
 
-    /// Refuses other kinds of objects.
     pub(crate) fn expect(&self, kind: ObjectKind) -> Result<()> {
         if self.kind == kind {
             return Ok(());

@@ -9,7 +9,6 @@ pub(crate) struct Runs {
     /// First element in the two arrays.
     from: u64,
     to: u64,
-    /// Elements of a run.
     elements: u64,
 }
 
@@ -20,7 +19,6 @@ struct Axis {
     to: u64,
 }
 
-/// A box in an array.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) shape: &'a [u64],
@@ -58,8 +56,7 @@ impl Runs {
         last.fold(self.from.saturating_add(self.elements), u64::saturating_add)
     }
 
-    /// Calls `each` with the first element of each run in the two arrays, and the number of its
-    /// elements.
+    /// `each` receives the first element of a run in both arrays, and its number of elements.
     pub(crate) fn visit(&self, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
         if self.elements == 0 || self.axes.iter().any(|axis| axis.count == 0) {
             return Ok(());

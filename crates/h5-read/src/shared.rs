@@ -25,7 +25,6 @@ const IN_HEAP: u8 = 1;
 /// Bytes of an ID in the heap of an index.
 const ID_BYTES: usize = 8;
 
-/// Where a shared message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Reference {
     /// Address of an object's header.
@@ -33,7 +32,6 @@ enum Reference {
     Heap([u8; ID_BYTES]),
 }
 
-/// An index of the table.
 struct Index<'f> {
     /// A bit for each kind of messages.
     kinds: u16,
@@ -42,7 +40,6 @@ struct Index<'f> {
     heap: Option<Heap<'f>>,
 }
 
-/// Finds shared messages, and remembers those that were found.
 pub(crate) struct Shared<'f> {
     file: &'f File,
     walk: Walk,
@@ -53,7 +50,6 @@ pub(crate) struct Shared<'f> {
     spaces: HashMap<Reference, Option<Dataspace>>,
 }
 
-/// Decodes a message, wherever its data are.
 pub(crate) fn resolve<T>(
     file: &File,
     message: &Message<'_>,
@@ -74,7 +70,6 @@ impl<'f> Shared<'f> {
         Ok(Shared { file, walk: file.walk()?, table: None, types, spaces })
     }
 
-    /// Decodes a datatype, or the reference to one.
     pub(crate) fn datatype(&mut self, is_shared: bool, fields: &mut Bytes<'_>) -> Result<Arc<Datatype>> {
         if !is_shared {
             return Ok(Arc::new(Datatype::decode(fields)?));
@@ -88,7 +83,6 @@ impl<'f> Shared<'f> {
         found
     }
 
-    /// Decodes a dataspace, or the reference to one.
     pub(crate) fn dataspace(&mut self, is_shared: bool, fields: &mut Bytes<'_>) -> Result<Dataspace> {
         if !is_shared {
             return Dataspace::decode(fields);
@@ -108,7 +102,6 @@ impl<'f> Shared<'f> {
         self.bytes(kind, reference)
     }
 
-    /// The message of `kind` that has an ID in the heap of its index.
     pub(crate) fn in_heap(&mut self, kind: u16, id: &[u8]) -> Result<(u64, Vec<u8>)> {
         let place = || format!("{STRUCTURE} of kind {kind}");
         let number = self.table()?.iter().position(|index| index.kinds >> bit(kind) & 1 != 0);

@@ -19,7 +19,6 @@ const STRUCTURE: &str = "symbol table node";
 const GROUPS: u8 = 0;
 const SOFT: u32 = 2;
 
-/// Where the links of a group are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SymbolTable {
     tree: u64,
@@ -27,12 +26,10 @@ pub(crate) struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// Decodes a symbol table message.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         Ok(SymbolTable { tree: fields.defined_address("the B-tree")?, heap: fields.defined_address("the heap")? })
     }
 
-    /// Adds all links to `links`, or the one of the name `wanted`.
     pub(crate) fn links(
         self,
         file: &File,

@@ -3,11 +3,9 @@
 use crate::checksum::lookup3;
 use crate::file::File;
 
-/// Address of the first structure in [`file`].
 pub(crate) const START: u64 = 96;
 
-/// A file with addresses and lengths of 8 bytes, a superblock of version 0 and `structures` after
-/// it.
+/// Addresses and lengths of 8 bytes, a superblock of version 0, then `structures`.
 pub(crate) fn file(structures: &[u8]) -> File {
     let mut bytes = b"\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0\x04\0\x10\0\0\0\0\0".to_vec();
     bytes.resize(START as usize, 0);
@@ -15,7 +13,6 @@ pub(crate) fn file(structures: &[u8]) -> File {
     File::open(bytes).expect("the superblock is right")
 }
 
-/// Appends the checksum.
 pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = lookup3(&bytes).to_le_bytes();
     bytes.extend(checksum);

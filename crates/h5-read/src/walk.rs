@@ -5,12 +5,10 @@ use std::collections::HashSet;
 
 use crate::error::{Error, Result};
 
-/// Blocks that one walk has visited.
 #[derive(Debug)]
 pub(crate) struct Walk {
     seen: HashSet<u64>,
-    /// Bytes that blocks may still have: they cannot overlap, so that all together are no more than
-    /// the file.
+    /// Bytes left for blocks: these cannot overlap, so that the file's length bounds them.
     left: u64,
 }
 
@@ -19,7 +17,6 @@ impl Walk {
         Walk { seen: HashSet::new(), left: file_bytes }
     }
 
-    /// Enters a block of `bytes` bytes.
     pub(crate) fn enter(&mut self, structure: &'static str, address: u64, bytes: u64) -> Result<()> {
         let refused =
             |message: &str| Err(Error::damaged(message).within(format_args!("{structure} at byte {address}")));

@@ -16,7 +16,6 @@ use h5_read::{Class, Dataset, Datatype, File, GlobalHeap, Object, ObjectKind, Ta
 #[path = "../examples/support/inflate.rs"]
 mod inflate;
 
-/// Elements that are read of a dataset.
 const ELEMENTS: u64 = 1 << 16;
 /// Memory of the whole test, whose files have a few KB.
 const MEMORY: u64 = 256 << 20;
@@ -118,7 +117,6 @@ fn change(bytes: &mut [u8], place: Range<usize>, random: &mut Random) {
     }
 }
 
-/// Reads what a program would read of a file it does not know.
 fn read(bytes: Vec<u8>) -> h5_read::Result<()> {
     let file = File::open(bytes)?.with_filters(inflate::Inflate);
     let root = file.root()?;

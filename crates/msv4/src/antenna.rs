@@ -10,10 +10,6 @@ use crate::tables::{Subtable, Tables};
 /// Telescopes whose antennas are moved between stations: the names of both are needed.
 const RELOCATABLE: [&str; 4] = ["ALMA", "EVLA", "NOEMA", "VLA"];
 
-/// The antennas of a partition.
-///
-/// # Errors
-/// Those of reading ANTENNA.
 pub(crate) fn antennas(tables: &dyn Tables, part: &Part, telescope: String) -> Result<Antennas> {
     let mut ids: Vec<i64> =
         part.grid.baselines.iter().flat_map(|(first, second)| [i64::from(*first), i64::from(*second)]).collect();
@@ -47,11 +43,7 @@ pub(crate) fn antennas(tables: &dyn Tables, part: &Part, telescope: String) -> R
     Ok(Antennas { ids, names, stations, mounts, positions, telescope })
 }
 
-/// The receptors of FEED for a spectral window, if it has the same number for each antenna; the
-/// letters of the correlations otherwise.
-///
-/// # Errors
-/// Those of reading FEED.
+/// Receptors of FEED if each antenna has the same number, else the letters of the correlations.
 pub(crate) fn receptors(
     tables: &dyn Tables,
     antennas: &Antennas,
@@ -98,10 +90,6 @@ fn of_feed(tables: &dyn Tables, antennas: &Antennas, window: u64) -> Result<Opti
     Ok(Some(Receptors { count, types, angles }))
 }
 
-/// The dataset.
-///
-/// # Errors
-/// Those of reading ANTENNA.
 pub(crate) fn dataset(place: &Place<'_>) -> Result<Dataset> {
     let antennas = &place.antennas;
     let count = antennas.ids.len();

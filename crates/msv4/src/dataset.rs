@@ -116,12 +116,10 @@ impl From<Vec<String>> for Attribute {
     }
 }
 
-/// Attributes of their names and values.
 pub(crate) fn attributes<const N: usize>(pairs: [(&str, Attribute); N]) -> Vec<(String, Attribute)> {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The attributes of a quantity in these units.
 pub(crate) fn quantity(units: &str) -> Vec<(String, Attribute)> {
     attributes([("type", "quantity".into()), ("units", units.into())])
 }
@@ -136,10 +134,7 @@ pub(crate) fn measured(value: f64, attributes_of: Vec<(String, Attribute)>) -> A
 }
 
 impl Variable {
-    /// A variable with all its elements, last axis fastest.
-    ///
-    /// # Panics
-    /// If elements are missing, or too many for the axes.
+    /// All elements, last axis fastest; panics unless they fit the axes.
     pub(crate) fn new(name: &str, axes: &[(&str, usize)], values: Values) -> Self {
         let places: usize = axes.iter().map(|(_, extent)| extent).product();
         assert_eq!(places, values.len(), "{name}: elements of {axes:?}");
@@ -153,12 +148,10 @@ impl Variable {
         }
     }
 
-    /// One of doubles.
     pub(crate) fn doubles(name: &str, axes: &[(&str, usize)], values: Vec<f64>) -> Self {
         Variable::new(name, axes, Values::Double(values))
     }
 
-    /// One of texts.
     pub(crate) fn texts(
         name: &str,
         axes: &[(&str, usize)],
@@ -172,7 +165,6 @@ impl Variable {
         Variable::texts(name, &[(name, labels.len())], labels.iter().copied())
     }
 
-    /// The same with these attributes.
     pub(crate) fn with(mut self, attributes: Vec<(String, Attribute)>) -> Self {
         self.attributes = attributes;
         self

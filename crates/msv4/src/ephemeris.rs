@@ -18,8 +18,7 @@ const AU: f64 = 149_597_870_700.0;
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
-/// Columns that become quantities with the units of the schema, in which they are multiplied by
-/// this.
+/// Columns, and the factors from their units to those of the schema.
 const QUANTITIES: [(&str, &str, &str, f64); 5] = [
     ("RadVel", "SOURCE_RADIAL_VELOCITY", "m/s", AU / DAY),
     ("NP_ang", "NORTH_POLE_POSITION_ANGLE", "rad", PI / 180.0),
@@ -28,10 +27,7 @@ const QUANTITIES: [(&str, &str, &str, f64); 5] = [
     ("phang", "OBSERVER_PHASE_ANGLE", "rad", PI / 180.0),
 ];
 
-/// The dataset; `None` if the fields of the partition follow no ephemeris.
-///
-/// # Errors
-/// `NotFound` if the table is missing; `Format` if it lacks a column; those of reading.
+/// `None` if no field of the partition follows an ephemeris; `NotFound` if the table is missing.
 pub(crate) fn dataset(place: &Place<'_>, of_times: OfTimes, warnings: &mut Vec<String>) -> Result<Option<Dataset>> {
     let id = place.part.shared.ephemeris;
     if id < 0 {
@@ -94,9 +90,7 @@ pub(crate) fn dataset(place: &Place<'_>, of_times: OfTimes, warnings: &mut Vec<S
 
 /// Names and offsets of the field of each time of a partition.
 pub(crate) struct OfTimes {
-    /// `field_name` of each.
     pub(crate) fields: Vec<String>,
-    /// `source_name` of each.
     pub(crate) sources: Vec<String>,
     /// Directions that are added to those of the ephemeris, in radians.
     pub(crate) offsets: Vec<[f64; 2]>,

@@ -10,7 +10,6 @@ use crate::partition::Part;
 use crate::place::{FIELDS, Place};
 use crate::tables::{Subtable, Tables};
 
-/// The fields of a partition.
 pub(crate) struct Fields {
     /// Different rows of FIELD, ascending.
     ids: Vec<i64>,
@@ -24,9 +23,6 @@ pub(crate) struct Fields {
 
 impl Fields {
     /// The centres of visibilities are those of PHASE_DIR, of single dishes those of REFERENCE_DIR.
-    ///
-    /// # Errors
-    /// Those of reading FIELD.
     pub(crate) fn read(
         tables: &dyn Tables,
         part: &Part,
@@ -88,10 +84,6 @@ impl Fields {
         }
     }
 
-    /// The dataset.
-    ///
-    /// # Errors
-    /// Those of reading SOURCE.
     pub(crate) fn dataset(&self, place: &Place<'_>, warnings: &mut Vec<String>) -> Result<Dataset> {
         let sources = Sources::read(place, &self.ids)?;
         let source_of =
@@ -139,7 +131,6 @@ impl Fields {
     }
 }
 
-/// Attributes of directions on the sky.
 fn sky(frame: &str) -> Vec<(String, Attribute)> {
     attributes([("type", "sky_coord".into()), ("units", "rad".into()), ("frame", frame.into())])
 }

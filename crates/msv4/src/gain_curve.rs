@@ -10,10 +10,7 @@ use crate::observation::iso;
 use crate::place::{Found, Place};
 use crate::rows::{Extent, Inner, Picked, Slots, Times, quantities};
 
-/// The dataset.
-///
-/// # Errors
-/// `Format` if cells do not fit; those of reading.
+/// `Format` if cells do not fit.
 pub(crate) fn read(place: &Place<'_>) -> Found {
     let Some(table) = place.subtable("GAIN_CURVE") else { return Ok(None) };
     let Some(mut picked) = Picked::of(place, &table, Times::All)? else { return Ok(None) };

@@ -238,7 +238,6 @@ impl GridBuilder {
 }
 
 impl Grid {
-    /// Whether no two rows have one place.
     fn is_unique(&self) -> bool {
         let width = self.baselines.len() as u64;
         self.across.windows(2).all(|pair| pair[0].place + pair[0].len <= pair[1].place)

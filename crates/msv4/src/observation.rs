@@ -26,10 +26,7 @@ pub(crate) fn iso(seconds: f64) -> String {
     format!("{}.{:03}", Moment::of_unix(milliseconds.div_euclid(1000)), milliseconds.rem_euclid(1000))
 }
 
-/// TELESCOPE_NAME of an observation; empty if it has none.
-///
-/// # Errors
-/// Those of reading OBSERVATION.
+/// TELESCOPE_NAME; empty if it has none.
 pub(crate) fn telescope(tables: &dyn Tables, observation: i64) -> Result<String> {
     text_of(tables, "OBSERVATION", "TELESCOPE_NAME", observation)
 }
@@ -39,10 +36,6 @@ fn text_of(tables: &dyn Tables, table: &str, column: &str, row: i64) -> Result<S
     Ok(usize::try_from(row).ok().and_then(|row| texts.get(row)).cloned().unwrap_or_default())
 }
 
-/// The document of a row of OBSERVATION.
-///
-/// # Errors
-/// Those of reading OBSERVATION.
 pub(crate) fn observation(tables: &dyn Tables, row: i64) -> Result<Attribute> {
     let table = Subtable::open(tables, "OBSERVATION");
     let place = u64::try_from(row).ok().filter(|row| table.is_some_and(|table| *row < table.rows));
@@ -97,10 +90,6 @@ fn entity(text: &str) -> &str {
     id.map_or(text, |(id, _)| id)
 }
 
-/// The document of a row of PROCESSOR.
-///
-/// # Errors
-/// Those of reading PROCESSOR.
 pub(crate) fn processor(tables: &dyn Tables, row: i64) -> Result<Attribute> {
     let text = |column| text_of(tables, "PROCESSOR", column, row).map(Attribute::from);
     Ok(Attribute::Dictionary(attributes([("type", text("TYPE")?), ("sub_type", text("SUB_TYPE")?)])))

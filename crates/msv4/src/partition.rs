@@ -20,8 +20,7 @@ const BLOCK_ROWS: u64 = 1 << 16;
 /// Columns that always separate rows. OBS_MODE is that of STATE, EPHEMERIS_ID that of FIELD.
 const BASE: [Key; 5] = [Key::DataDesc, Key::Observation, Key::Processor, Key::ObsMode, Key::Ephemeris];
 
-/// Columns that separate rows if they would share a place of the grid, or a time would have two
-/// fields or scans.
+/// Separate rows that would share a place of the grid, or have two fields or scans at one time.
 const FINER: [Key; 6] = [Key::Array, Key::Feed1, Key::Feed2, Key::Field, Key::Scan, Key::State];
 
 /// Columns of the main table that tell the partition of a row and its place on the grid.
@@ -108,19 +107,16 @@ impl Key {
     }
 }
 
-/// The rows of one partition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
     pub(crate) grid: Grid,
-    /// Values of the main table that all rows share.
     pub(crate) shared: Shared,
     /// FIELD_ID and SCAN_NUMBER of each time.
     pub(crate) fields: Vec<i64>,
     pub(crate) scans: Vec<i64>,
     /// INTERVAL of all rows, in seconds; `None` if there are several.
     pub(crate) interval: Option<f64>,
-    /// The columns by which it was split further, because rows shared a place; `occurrence` is the
-    /// last of them.
+    /// Finer columns by which rows with a common place were split; `occurrence` is the last one.
     pub(crate) split_by: Vec<&'static str>,
     /// Columns that have several values in the partition, which a user may split it by.
     pub(crate) varying: Vec<&'static str>,
@@ -136,7 +132,6 @@ pub(crate) struct Shared {
     pub(crate) ephemeris: i64,
 }
 
-/// The index columns of a block of rows.
 struct Block {
     times: Vec<f64>,
     intervals: Vec<f64>,
@@ -242,8 +237,7 @@ impl<'a> Index<'a> {
         })
     }
 
-    /// Calls `each` for every row in ascending order: row, the row's raw values, the block and the
-    /// place in it.
+    /// Calls `each` in ascending order: row, raw values, the block and the place in it.
     fn each(&self, mut each: impl FnMut(u64, &Raw, &Block, usize) -> Result<()>) -> Result<()> {
         let is_asked = |key| self.asked.contains(&key);
         let (by_antenna, by_interval) = (is_asked(Key::Antenna1), is_asked(Key::Interval));
@@ -319,11 +313,8 @@ struct Growing {
     raws: Vec<Raw>,
 }
 
-/// The partitions of a MeasurementSet, in the order of their keys.
-///
-/// # Errors
-/// `Unsupported` if the table is not a MeasurementSet; `Usage` if `schema` has an unknown name;
-/// those of reading.
+/// Sorted by keys; `Unsupported` unless the table is a MeasurementSet, `Usage` for an unknown name
+/// in `schema`.
 pub(crate) fn partitions(tables: &dyn Tables, schema: &[String]) -> Result<Vec<Part>> {
     let index = Index::open(tables, schema)?;
     let mut splits: HashMap<Name, Split> = HashMap::new();

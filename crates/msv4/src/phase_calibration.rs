@@ -7,10 +7,7 @@ use crate::dataset::Variable;
 use crate::place::{Found, Place, sorted};
 use crate::rows::{Extent, Inner, Picked, Slots, Times, quantities, times};
 
-/// The dataset.
-///
-/// # Errors
-/// `Format` if cells do not fit; those of reading.
+/// `Format` if cells do not fit.
 pub(crate) fn read(place: &Place<'_>) -> Found {
     let Some(table) = place.subtable("PHASE_CAL") else { return Ok(None) };
     let Some(picked) = Picked::of(place, &table, Times::Near)? else { return Ok(None) };

@@ -10,10 +10,7 @@ use crate::dataset::{Variable, attributes};
 use crate::place::{Found, Place};
 use crate::rows::{Extent, Inner, Picked, Slots, Times};
 
-/// The dataset.
-///
-/// # Errors
-/// `Format` if cells do not fit; those of reading.
+/// `Format` if cells do not fit.
 pub(crate) fn read(place: &Place<'_>) -> Found {
     let Some(table) = place.subtable("PHASED_ARRAY") else { return Ok(None) };
     let Some(picked) = Picked::of(place, &table, Times::Unread)? else { return Ok(None) };

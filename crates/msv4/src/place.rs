@@ -10,7 +10,6 @@ use crate::tables::{Subtable, Tables};
 /// Name of the dataset of fields, which every data group refers to.
 pub(crate) const FIELDS: &str = "field_and_source_base_xds";
 
-/// A partition, and what is known of it when its subtables are read.
 pub(crate) struct Place<'a> {
     pub(crate) tables: &'a dyn Tables,
     pub(crate) part: &'a Part,
@@ -28,7 +27,6 @@ pub(crate) struct Place<'a> {
     pub(crate) scale: String,
 }
 
-/// The antennas of a partition.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Antennas {
     /// Rows of ANTENNA, ascending.
@@ -37,7 +35,6 @@ pub(crate) struct Antennas {
     pub(crate) names: Vec<String>,
     /// STATION of each; empty if there is none.
     pub(crate) stations: Vec<String>,
-    /// MOUNT of each.
     pub(crate) mounts: Vec<String>,
     /// POSITION of each, in m; NaN if unknown.
     pub(crate) positions: Vec<[f64; 3]>,
@@ -45,7 +42,6 @@ pub(crate) struct Antennas {
     pub(crate) telescope: String,
 }
 
-/// The receptors of the antennas.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Receptors {
     /// Number of receptors of each antenna.
@@ -75,7 +71,6 @@ impl<'a> Place<'a> {
         Some((*times.first()?, *times.last()?))
     }
 
-    /// A dataset below the partition.
     pub(crate) fn dataset(
         &self,
         name: &str,
@@ -91,7 +86,6 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The coordinate `antenna_name`.
     pub(crate) fn antenna_names(&self) -> Variable {
         self.of_antennas("antenna_name", &self.antennas.names)
     }

@@ -15,7 +15,6 @@ use crate::tables::{MAX_ELEMENTS, Subtable, doubles};
 /// Most rows of a subtable that belong to a partition.
 const MAX_ROWS: usize = 1 << 25;
 
-/// Which rows are taken by TIME.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
     /// All; TIME is not read.
@@ -39,12 +38,8 @@ pub(crate) struct Picked {
 }
 
 impl Picked {
-    /// `None` if there are none. A row of the window comes before one of all windows with the same
-    /// antenna and time, and the lowest feed before others.
-    ///
-    /// # Errors
-    /// `Format` if an index column is missing; `Limit` if there are absurdly many rows; those of
-    /// reading.
+    /// `None` without rows; `Format` if an index column is missing. A row of the window comes
+    /// before one of all windows with the same antenna and time, and the lowest feed before others.
     pub(crate) fn of(place: &Place<'_>, table: &Subtable<'_>, times: Times) -> Result<Option<Self>> {
         let near = match times {
             Times::Near => widened(&place.part.grid.times),
@@ -213,7 +208,6 @@ impl Inner {
     }
 }
 
-/// The slots that rows of a subtable belong to.
 pub(crate) struct Slots<'a> {
     table: &'a Subtable<'a>,
     rows: &'a [u64],
@@ -222,10 +216,7 @@ pub(crate) struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    /// The slots of rows, given by their place on a slower and a faster axis.
-    ///
-    /// # Errors
-    /// `Limit` if there are absurdly many.
+    /// Combines places on a slower and a faster axis; `Limit` if the slots are absurdly many.
     pub(crate) fn new(
         table: &'a Subtable<'a>,
         rows: &'a [u64],
@@ -238,16 +229,12 @@ impl<'a> Slots<'a> {
         Ok(Slots { table, rows, of_row, count })
     }
 
-    /// The slots of rows on one axis.
     pub(crate) fn on(table: &'a Subtable<'a>, rows: &'a [u64], of_row: &[usize], count: usize) -> Self {
         Slots { table, rows, of_row: of_row.to_vec(), count }
     }
 
-    /// The cells as doubles, NaN where there are none; `None` if no row has any.
-    ///
-    /// # Errors
-    /// `Format` for a cell of another shape or type; `Limit` if the array is absurdly large; those
-    /// of reading.
+    /// NaN in slots without a cell; `None` if no row has one; `Format` for a cell of another shape
+    /// or type, `Limit` for an absurdly large array.
     pub(crate) fn doubles(&self, column: &str, inner: Inner) -> Result<Option<Vec<f64>>> {
         self.fill(column, inner, f64::NAN, |values| {
             doubles(values).ok_or_else(|| self.table.other_type(column, "numbers"))
@@ -255,9 +242,6 @@ impl<'a> Slots<'a> {
     }
 
     /// As [`doubles`](Self::doubles), of truth values.
-    ///
-    /// # Errors
-    /// As [`doubles`](Self::doubles).
     pub(crate) fn bools(&self, column: &str, inner: Inner, missing: bool) -> Result<Option<Vec<bool>>> {
         self.fill(column, inner, missing, |values| match values {
             Values::Bool(values) => Ok(values.clone()),
@@ -265,10 +249,7 @@ impl<'a> Slots<'a> {
         })
     }
 
-    /// As [`doubles`](Self::doubles), of complex numbers in the precision of the column.
-    ///
-    /// # Errors
-    /// As [`doubles`](Self::doubles).
+    /// As [`doubles`](Self::doubles), in the precision of the column.
     pub(crate) fn complex(&self, column: &str, inner: Inner) -> Result<Option<Values>> {
         let is_double = self.table.info(column).is_some_and(|info| info.data_type() == DataType::DComplex);
         if is_double {
@@ -286,10 +267,7 @@ impl<'a> Slots<'a> {
         Ok(filled.map(Values::Complex))
     }
 
-    /// The strings of a scalar column, empty where there are none.
-    ///
-    /// # Errors
-    /// As [`doubles`](Self::doubles).
+    /// Scalar column; empty where a cell is missing.
     pub(crate) fn texts(&self, column: &str) -> Result<Option<Vec<String>>> {
         let mut filled = vec![String::new(); self.count];
         let mut is_found = false;
@@ -307,10 +285,7 @@ impl<'a> Slots<'a> {
         Ok(is_found.then_some(filled))
     }
 
-    /// The largest extent of an axis of the cells, 0 or 1; 0 if none are defined.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Axis 0 or 1; 0 if no cell is defined.
     pub(crate) fn longest(&self, column: &str, axis: usize) -> Result<usize> {
         let mut longest = 0;
         self.table.shapes(column, self.rows, |_, shape| {

@@ -108,8 +108,7 @@ fn datasets(
     Ok(found)
 }
 
-/// Names of the correlations of a row of POLARIZATION; if there is none, those of any two
-/// receptors.
+/// Row of POLARIZATION; any two receptors if it is missing.
 fn correlations(tables: &dyn Tables, row: i64, part: &Part, is_single_dish: bool) -> Result<Vec<String>> {
     let table = Subtable::open(tables, "POLARIZATION");
     if let (Some(table), Ok(row)) = (table, u64::try_from(row))

@@ -16,10 +16,7 @@ use crate::rows::{Extent, Inner, Picked, Slots, Times, quantities, set, times};
 const TEMPERATURES: [(&str, &str); 6] =
     [("TCAL", "TCAL"), ("TRX", "TRX"), ("TSKY", "TSKY"), ("TSYS", "TSYS"), ("TANT", "TANT"), ("TANT_TSYS", "TANT_SYS")];
 
-/// The dataset.
-///
-/// # Errors
-/// `Format` if cells do not fit; those of reading.
+/// `Format` if cells do not fit.
 pub(crate) fn read(place: &Place<'_>) -> Found {
     let Some(table) = place.subtable("SYSCAL") else { return Ok(None) };
     let Some(picked) = Picked::of(place, &table, Times::All)? else { return Ok(None) };

@@ -65,16 +65,11 @@ impl<'a> Subtable<'a> {
         units.and_then(|units| units.first()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Keyword MEASINFO of a column.
     pub(crate) fn measure(&self, column: &str) -> Option<&'a Record> {
         self.info(column)?.desc.keywords.record("MEASINFO")
     }
 
-    /// The reference of a measure in a row: that of the row if another column has it, as a name or
-    /// a code.
-    ///
-    /// # Errors
-    /// Those of reading that column.
+    /// Asks the column that has the reference of each row, as a name or a code, if one does.
     pub(crate) fn reference(&self, column: &str, row: u64) -> Result<Option<String>> {
         let Some(measure) = self.measure(column) else { return Ok(None) };
         let of_column = measure.string("Ref").map(ToString::to_string);
@@ -93,10 +88,7 @@ impl<'a> Subtable<'a> {
         Ok(found.or(of_column))
     }
 
-    /// A scalar of each row as an integer.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Scalar column.
     pub(crate) fn integers(&self, column: &str) -> Result<Option<Vec<i64>>> {
         let Some(values) = self.scalars(column)? else { return Ok(None) };
         match values.integers() {
@@ -105,19 +97,12 @@ impl<'a> Subtable<'a> {
         }
     }
 
-    /// A scalar of each row as a double.
-    ///
-    /// # Errors
-    /// Those of reading.
+    /// Scalar column.
     pub(crate) fn doubles(&self, column: &str) -> Result<Option<Vec<f64>>> {
         let Some(values) = self.scalars(column)? else { return Ok(None) };
         doubles(&values).map(Some).ok_or_else(|| self.other_type(column, "numbers"))
     }
 
-    /// A string of each row.
-    ///
-    /// # Errors
-    /// Those of reading.
     pub(crate) fn texts(&self, column: &str) -> Result<Option<Vec<String>>> {
         match self.scalars(column)? {
             Some(Values::String(texts)) => {
@@ -139,10 +124,7 @@ impl<'a> Subtable<'a> {
         opened.values(0..self.rows).map(Some)
     }
 
-    /// The cell of a row with its shape, first axis fastest; `None` if it is undefined.
-    ///
-    /// # Errors
-    /// Those of reading; `Limit` if it is absurdly large.
+    /// First axis fastest; `None` if undefined, `Limit` if absurdly large.
     pub(crate) fn cell(&self, column: &str, row: u64) -> Result<Option<(Shape, Values)>> {
         if self.info(column).is_none() {
             return Ok(None);
@@ -158,19 +140,13 @@ impl<'a> Subtable<'a> {
         opened.values(row..row + 1).map(|values| Some((shape, values)))
     }
 
-    /// The elements of the cell of a row, first axis fastest; `None` if it is undefined.
-    ///
-    /// # Errors
-    /// As [`cell`](Self::cell).
+    /// First axis fastest; `None` if undefined, `Limit` if absurdly large.
     pub(crate) fn cell_doubles(&self, column: &str, row: u64) -> Result<Option<Vec<f64>>> {
         let Some((_, values)) = self.cell(column, row)? else { return Ok(None) };
         doubles(&values).map(Some).ok_or_else(|| self.other_type(column, "numbers"))
     }
 
-    /// As [`cell_doubles`](Self::cell_doubles), of strings.
-    ///
-    /// # Errors
-    /// As [`cell`](Self::cell).
+    /// As [`cell_doubles`](Self::cell_doubles).
     pub(crate) fn cell_texts(&self, column: &str, row: u64) -> Result<Option<Vec<String>>> {
         match self.cell(column, row)? {
             Some((_, Values::String(texts))) => {
@@ -181,12 +157,8 @@ impl<'a> Subtable<'a> {
         }
     }
 
-    /// Calls `each` for block after block of rows: with the first row, and the values of each of
-    /// `columns`, which are scalars.
-    ///
-    /// # Errors
-    /// `Format` if a column is missing; `Limit` if there are absurdly many rows; those of reading
-    /// and of `each`.
+    /// `each` receives the first row of a block, and the values of `columns`, which are scalars;
+    /// `Format` if a column is missing, `Limit` if the rows are absurdly many.
     pub(crate) fn blocks<const N: usize>(
         &self,
         columns: [&str; N],
@@ -214,12 +186,9 @@ impl<'a> Subtable<'a> {
         Ok(())
     }
 
-    /// Calls `each` for consecutive ones of `rows`, which ascend, whose cells have one shape: with
-    /// their places in `rows`, and the shape, first axis fastest. Undefined and empty cells are
-    /// left out, and all those of a missing column.
-    ///
-    /// # Errors
-    /// Those of reading and of `each`; `Limit` if a cell is absurdly large.
+    /// Calls `each` for consecutive ones of `rows`, which ascend, with cells of one shape: places
+    /// in `rows`, and shape, first axis fastest. Undefined and empty cells are left out, and all
+    /// those of a missing column; `Limit` if a cell is absurdly large.
     pub(crate) fn shapes(
         &self,
         column: &str,
@@ -268,10 +237,7 @@ impl<'a> Subtable<'a> {
         Ok(())
     }
 
-    /// As [`shapes`](Self::shapes), with the elements of the cells, one cell after the other.
-    ///
-    /// # Errors
-    /// As [`shapes`](Self::shapes).
+    /// As [`shapes`](Self::shapes), with the elements, one cell after the other.
     pub(crate) fn cells(
         &self,
         column: &str,

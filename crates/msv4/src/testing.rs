@@ -14,7 +14,6 @@ use crate::partition::{Part, Shared};
 use crate::place::{Antennas, Place, Receptors};
 use crate::tables::Tables;
 
-/// The tables of a MeasurementSet.
 pub(crate) struct Made {
     directory: TempDir,
     tables: HashMap<String, Table>,
@@ -26,13 +25,11 @@ pub(crate) struct Filled {
     cells: Vec<Option<(Shape, Values)>>,
 }
 
-/// A column of scalars.
 pub(crate) fn scalars<T: Element>(name: &str, values: impl IntoIterator<Item = T>) -> Filled {
     let cells = values.into_iter().map(|value| Some((Shape::scalar(), T::values(vec![value])))).collect();
     Filled { desc: ColumnDesc::scalar::<T>(name), cells }
 }
 
-/// A column of strings.
 pub(crate) fn texts(name: &str, values: &[&str]) -> Filled {
     scalars(name, values.iter().map(|text| bstr::BString::from(*text)))
 }
@@ -69,7 +66,6 @@ impl Made {
         Made { directory: TempDir::new().unwrap(), tables: HashMap::new() }
     }
 
-    /// Adds a table.
     pub(crate) fn with(mut self, name: &str, columns: Vec<Filled>) -> Self {
         let path = self.directory.path().join(name);
         let rows = columns.first().map_or(0, |column| column.cells.len());
@@ -166,13 +162,11 @@ pub(crate) fn place<'a>(tables: &'a Made, part: &'a Part) -> Place<'a> {
     }
 }
 
-/// The dataset of these tables.
 pub(crate) fn read(tables: &Made, read: fn(&Place<'_>) -> crate::place::Found) -> Result<Option<Dataset>> {
     let part = part();
     read(&place(tables, &part))
 }
 
-/// The error of a dataset of these tables.
 pub(crate) fn error(tables: &Made, of: fn(&Place<'_>) -> crate::place::Found) -> String {
     read(tables, of).unwrap_err().to_string()
 }
@@ -186,7 +180,6 @@ impl Dataset {
         self.coordinates.iter().any(|other| other.name == name) || self.names().contains(&name)
     }
 
-    /// A variable or coordinate.
     pub(crate) fn get(&self, name: &str) -> &Variable {
         let mut all = self.variables.iter().chain(&self.coordinates);
         all.find(|variable| variable.name == name).unwrap_or_else(|| panic!("no {name}"))

@@ -12,7 +12,6 @@ use crate::options::Options;
 use crate::place::{FIELDS, Place};
 use crate::tables::{MAIN, Subtable};
 
-/// Version of the schema.
 const SCHEMA_VERSION: &str = "4.0.1";
 
 /// Columns of visibilities with the names of their variables and data groups.
@@ -25,7 +24,6 @@ const VISIBILITIES: [(&str, &str, &str); 3] = [
 /// The same of single dishes.
 const SPECTRA: [(&str, &str, &str); 1] = [("FLOAT_DATA", "SPECTRUM", "base")];
 
-/// The spectral window of a partition.
 pub(crate) struct Window<'a> {
     table: Subtable<'a>,
     row: u64,
@@ -36,8 +34,7 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// # Errors
-    /// `Format` if the row or its channels are missing; those of reading.
+    /// `Format` if the row or its channels are missing.
     pub(crate) fn read(table: Option<Subtable<'a>>, row: u64) -> Result<Self> {
         let table = table.filter(|table| row < table.rows);
         let table = table.ok_or_else(|| Error::format(format!("SPECTRAL_WINDOW has no row {row}")))?;
@@ -84,16 +81,12 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Whether the main table is that of single dishes.
 pub(crate) fn is_single_dish(columns: &[ctds::ColumnInfo], grid: &Grid) -> bool {
     let has = |name: &str| columns.iter().any(|info| info.desc.name == name);
     has("FLOAT_DATA") && !has("DATA") && grid.baselines.iter().all(|(first, second)| first == second)
 }
 
-/// The dataset.
-///
-/// # Errors
-/// `Unsupported` if the cells of a column differ in shape, or data are missing; those of reading.
+/// `Unsupported` if the cells of a column differ in shape, or data are missing.
 pub(crate) fn dataset(
     place: &Place<'_>,
     window: &Window<'_>,
@@ -140,7 +133,6 @@ pub(crate) fn dataset(
     })
 }
 
-/// The type of the dataset.
 fn kind(is_single_dish: bool, processor: &Attribute) -> &'static str {
     let is_radiometer = matches!(processor, Attribute::Dictionary(pairs)
         if pairs.iter().any(|(_, value)| *value == Attribute::from("RADIOMETER")));
@@ -207,10 +199,8 @@ impl Main<'_, '_> {
         Ok(found)
     }
 
-    /// Visibilities or spectra, and the data group of each.
-    ///
-    /// # Errors
-    /// `Unsupported` if the base group has no column, or an unsuitable one; those of reading.
+    /// Variables, and the data group of each; `Unsupported` if the base group has no suitable
+    /// column.
     fn correlated_data(&mut self, date: &str) -> Result<(Vec<Variable>, Attribute)> {
         let kinds: &[_] = if self.place.is_single_dish { &SPECTRA } else { &VISIBILITIES };
         let (mut variables, mut groups) = (Vec::new(), Vec::new());
@@ -306,7 +296,6 @@ impl Main<'_, '_> {
         (name.to_owned(), Attribute::Dictionary(of_group))
     }
 
-    /// The coordinate of the first axis.
     fn time(&self) -> Variable {
         let mut time = self.place.times("time", &self.place.part.grid.times);
         let integration = self.place.part.interval.unwrap_or(f64::NAN);
@@ -350,10 +339,7 @@ impl Main<'_, '_> {
     }
 }
 
-/// The shape of all cells of a grid, first axis fastest.
-///
-/// # Errors
-/// `NotFound` if a cell is undefined; `Unsupported` if shapes differ; those of reading.
+/// First axis fastest; `NotFound` if a cell is undefined, `Unsupported` if shapes differ.
 fn common_shape(column: &Column<'_>, grid: &Grid) -> Result<Shape> {
     if column.info().desc.kind == ctds::ColumnKind::Scalar {
         return Ok(Shape::scalar());

@@ -22,10 +22,7 @@ const COLUMNS: [(&str, Option<&str>); 8] = [
     ("WIND_SPEED", Some("m/s")),
 ];
 
-/// The dataset.
-///
-/// # Errors
-/// `Format` if an index column is missing; those of reading.
+/// `Format` if an index column is missing.
 pub(crate) fn read(place: &Place<'_>) -> Found {
     let Some(table) = place.subtable("WEATHER") else { return Ok(None) };
     let station_ids = table.integers("NS_WX_STATION_ID")?;

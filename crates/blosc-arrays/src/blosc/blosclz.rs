@@ -9,8 +9,7 @@ const MAX_LITERALS: usize = 32;
 /// Bytes that a reference copies at a time, if source and target do not overlap.
 const PIECE: usize = 16;
 
-/// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer
-/// than `out`.
+/// `None` if the data are damaged, or longer than `out`; else the number of bytes.
 pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     let Some((first, mut rest)) = data.split_first() else { return Some(0) };
     let (mut control, mut end) = (usize::from(first & 31), 0);

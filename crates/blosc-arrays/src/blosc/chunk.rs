@@ -11,7 +11,6 @@ use crate::shuffle::{unshuffle, unshuffle_bits};
 /// Bytes of the header of a Blosc chunk.
 pub const HEADER_BYTES: usize = 16;
 
-/// Version of the format that is read and written.
 pub(super) const VERSION: u8 = 2;
 
 /// Flag: bytes are shuffled.
@@ -21,7 +20,6 @@ pub(super) const COPIED: u8 = 2;
 /// Flag: bits are shuffled.
 const BIT_SHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
-/// Flag: no block is split.
 pub(super) const NOT_SPLIT: u8 = 16;
 
 /// Fewest elements in a block that is split.
@@ -115,7 +113,6 @@ fn damaged(what: &str) -> Error {
     Error::format(format!("a Blosc chunk is damaged: {what}"))
 }
 
-/// The blocks of a compressed chunk, with their offsets.
 struct Blocks<'a> {
     chunk: &'a [u8],
     header: ChunkHeader,
@@ -123,7 +120,6 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads the list of the blocks' offsets.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };
@@ -151,7 +147,6 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The parts of a block.
 struct Parts<'a> {
     stored: &'a [u8],
     count: usize,
@@ -172,8 +167,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl ChunkHeader {
-    /// Number of parts of a block of `len` decoded bytes. A shorter last block of a chunk,
-    /// `is_rest`, is not split.
+    /// Number of parts of `len` decoded bytes; a shorter last block, `is_rest`, is not split.
     fn parts(&self, len: usize, is_rest: bool) -> usize {
         let typesize = usize::from(self.typesize).max(1);
         let is_split =
@@ -246,8 +240,7 @@ pub fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// Decompresses the parts of a block of `len` decoded bytes into `out` from index `start` on; the
-/// bytes stay shuffled.
+/// Writes `len` decoded bytes from index `start` of `out` on, still shuffled.
 fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize, out: &mut Vec<u8>) -> Result<()> {
     let part_bytes = len / parts.count;
     for (number, part) in parts.enumerate() {

@@ -58,12 +58,8 @@ impl BloscCodec {
 impl FromStr for BloscCodec {
     type Err = Error;
 
-    /// Returns the codec with which to write chunks of an array whose metadata names the codec
-    /// `name`. `lz4hc` is written as LZ4, which has the same decoder, and `blosclz` as LZ4, which
-    /// every Blosc 1 since 2014 can decode.
-    ///
-    /// # Errors
-    /// `Format` for any other name.
+    /// `lz4hc` becomes LZ4, which has the same decoder, and `blosclz` LZ4, which every Blosc 1
+    /// since 2014 can decode; `Format` for an unknown name.
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "lz4" | "lz4hc" | "blosclz" => Ok(BloscCodec::Lz4),

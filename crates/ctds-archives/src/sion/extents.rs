@@ -10,12 +10,10 @@ use ctds::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 pub(super) struct Extents {
     /// Offset in the stream of each extent, and its offset in the SION file; no extent is empty.
     starts: Vec<(u64, u64)>,
-    /// Length of the stream in bytes.
     pub(super) len: u64,
 }
 
 impl Extents {
-    /// Appends the extent of `len` bytes at offset `position` of the SION file.
     pub(super) fn push(&mut self, position: u64, len: u64) {
         if len > 0 {
             self.starts.push((self.len, position));
@@ -32,9 +30,8 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Divides `count` bytes of the stream, from byte `offset` on, into contiguous pieces, and
-    /// calls `each` for every piece with its offset in the SION file and its range within the
-    /// `count` bytes.
+    /// Calls `each` for every contiguous piece: offset in the SION file, range within the `count`
+    /// bytes.
     fn pieces(
         &self,
         offset: u64,
@@ -53,7 +50,6 @@ impl Extents {
     }
 }
 
-/// A stream that is open for reading.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) file: Arc<dyn ReadAt>,

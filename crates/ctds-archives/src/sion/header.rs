@@ -7,7 +7,6 @@ use ctds::value::ByteOrder;
 
 use super::MAGIC;
 
-/// Bytes of the field with the file name given to SIONlib.
 const PREFIX_BYTES: usize = 1024;
 
 /// First version of the format with two flag words, and the number of the file in its SION set.
@@ -20,8 +19,7 @@ const STORED_SPACES: i32 = 4;
 /// First version of the format that states whether the streams consist of key-value records.
 const WITH_KEY_VALUES: i32 = 5;
 
-/// Length of META1 without its 16 bytes for each task, as SIONlib assumes in all versions of the
-/// format to compute the offset of the first chunk.
+/// META1 without 16 bytes for each task; SIONlib assumes it in all versions for the first chunk.
 const NOMINAL_BYTES: u64 = 1088;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +32,6 @@ pub(super) struct Meta1 {
     pub(super) file_format: i32,
     /// Size of the file system blocks to which chunks are aligned.
     pub(super) block_bytes: i32,
-    /// Number of physical files in the SION set.
     pub(super) files: i32,
     pub(super) file_number: i32,
     /// The upper 32 bits tell, in version 5 of the format, whether the streams consist of key-value
@@ -45,8 +42,7 @@ pub(super) struct Meta1 {
     pub(super) prefix: Vec<u8>,
     /// Global rank of each task.
     pub(super) ranks: Vec<i64>,
-    /// Chunk size of each task as stored, which is not always the space of a chunk: see
-    /// [`Self::spaces`].
+    /// Chunk size of each task as stored; [`Self::spaces`] has the space of a chunk.
     pub(super) chunk_bytes: Vec<u64>,
     /// Number of blocks, each with one chunk of every task; 0 until the file is closed.
     pub(super) blocks: u32,
@@ -54,7 +50,6 @@ pub(super) struct Meta1 {
     pub(super) meta2: u64,
 }
 
-/// Reads the numbers in sequence, in the byte order of the file.
 struct Numbers<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
@@ -81,8 +76,6 @@ impl Numbers<'_> {
     }
 }
 
-/// Byte order of the metadata, as bytes 4 to 7 of the file (`word`) state it.
-///
 /// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents
 /// describe the word as the integer 1 in the order of the machine; then only one of them is 1.
 pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
@@ -98,16 +91,13 @@ pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     }
 }
 
-/// Whether the streams are big-endian, by bytes 4 to 7 of the file.
 pub(super) fn is_data_big(word: [u8; 4]) -> bool {
     if word[0] == word[3] { word[1] == 1 } else { word[3] == 1 }
 }
 
 impl Meta1 {
-    /// Reads META1. Counts are compared with the length of the file before anything is allocated.
-    ///
-    /// # Errors
-    /// `Format` if the file is not of a known format, or too short.
+    /// Compares counts with the file's length before it allocates; `Format` if unknown or too
+    /// short.
     pub(super) fn read(file: &dyn ReadAt) -> Result<Self> {
         let read = || {
             let start = read_bytes(file, 0, 32)?;
@@ -195,17 +185,14 @@ impl Meta1 {
         Ok(out)
     }
 
-    /// Byte order of the metadata.
     pub(super) fn order(&self) -> Result<ByteOrder> {
         order_of(self.endianness)
     }
 
-    /// Length of META1 in bytes.
     pub(super) fn len(&self) -> u64 {
         meta1_bytes(self.file_format, self.ranks.len() as u64)
     }
 
-    /// Only a closed file has META2, with the lengths of all chunks.
     pub(super) fn is_closed(&self) -> bool {
         self.meta2 > 0
     }
@@ -218,10 +205,7 @@ impl Meta1 {
         }
     }
 
-    /// Space in bytes that a chunk of each task occupies.
-    ///
-    /// # Errors
-    /// `Format` if one is larger than any file.
+    /// Space of a chunk of each task in bytes; `Format` if one is larger than any file.
     pub(super) fn spaces(&self) -> Result<Vec<u64>> {
         let space = |(task, &bytes): (usize, &u64)| {
             let space = if self.file_format >= STORED_SPACES { Some(bytes) } else { self.round_up(bytes) };
@@ -231,8 +215,7 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Offset at which SIONlib normally places the first chunk: 1088 bytes and 16 for each task,
-    /// rounded up to whole blocks.
+    /// Offset of the first chunk, as SIONlib normally places it.
     pub(super) fn nominal_start(&self) -> u64 {
         (NOMINAL_BYTES + 16 * self.ranks.len() as u64).next_multiple_of(self.block_bytes.max(1) as u64)
     }
@@ -242,7 +225,6 @@ impl Meta1 {
     }
 }
 
-/// Length of META1 in bytes.
 fn meta1_bytes(file_format: i32, tasks: u64) -> u64 {
     let numbers = if file_format >= WITH_FILE_NUMBER { 20 } else { 0 };
     32 + numbers + PREFIX_BYTES as u64 + 16 * tasks + 12

@@ -28,11 +28,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Reads the key and length of each record. The values of records with the same key are joined,
-    /// in their order.
-    ///
-    /// # Errors
-    /// `Format` if a record is longer than the stream.
+    /// Joins the values of records with the same key, in their order; `Format` if a record is
+    /// longer than the stream.
     pub(super) fn read(stream: Arc<dyn ReadAt>, order: ByteOrder) -> Result<Self> {
         let (mut at, len) = (0, stream.len()?);
         let mut values: BTreeMap<u64, Extents> = BTreeMap::new();

@@ -52,7 +52,6 @@ pub static FORMAT: Format = Format {
     ..Format::read_only("sion", is_sion, |inside, name| Ok(Arc::new(read::Sion::new(set::Set::open(inside, name)?)?)))
 };
 
-/// First bytes of every SION file, by which it is recognised.
 const MAGIC: [u8; 4] = *b"sion";
 
 fn is_sion(inside: &dyn Container, name: &str) -> Result<bool> {

@@ -30,7 +30,6 @@ pub(super) fn task_of(name: &str) -> Option<usize> {
     (task_name(task) == name).then_some(task)
 }
 
-/// A folder in the index.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
     /// Task of each file in this folder; task 0 holds the index itself.
@@ -46,10 +45,7 @@ struct Growing {
 }
 
 impl Folder {
-    /// Decodes the index from the stream of task 0; `None` if the stream is not an index.
-    ///
-    /// # Errors
-    /// `Format` if it begins as one and is damaged.
+    /// `None` if the stream is not an index; `Format` if it begins as one and is damaged.
     pub(super) fn read(stream: &dyn ReadAt, tasks: usize) -> Result<Option<Self>> {
         let mut head = [0; LINE.len()];
         if stream.len()? < head.len() as u64 {
@@ -85,8 +81,7 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// Encodes the index of the files that will be written; `None` if the files are named by their
-    /// tasks.
+    /// `None` if the files are named by their tasks.
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
         let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();
@@ -113,8 +108,7 @@ fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &m
 }
 
 impl Growing {
-    /// The folder at a path, created if it is missing; `None` if a part of the path is the name of
-    /// a file.
+    /// Creates a missing folder; `None` if a part of the path is the name of a file.
     fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
         let mut folder = self;
         for (depth, name) in path.enumerate() {

@@ -11,7 +11,6 @@ use ctds::value::ByteOrder;
 use super::extents::Extents;
 use super::header::Meta1;
 
-/// How many numbers of META2 are read at a time.
 const NUMBERS_AT_A_TIME: u64 = 1 << 17;
 
 #[derive(Debug)]
@@ -22,11 +21,9 @@ pub(super) struct Physical {
     places: Places,
     /// Number of chunks of each task.
     counts: Vec<u32>,
-    /// Length of the stream of each task.
     lens: Vec<u64>,
     written: Written,
-    /// File number, and task number in that file, of each logical task. If the list is empty or
-    /// missing, logical tasks are numbered file by file.
+    /// File and task in it of each logical task; without entries, tasks are numbered file by file.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
     /// Byte count that META2 stores for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
@@ -34,7 +31,6 @@ pub(super) struct Physical {
 
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// Space of a chunk of each task.
     pub(super) spaces: Vec<u64>,
     /// Offset of the first chunk of each task.
     pub(super) starts: Vec<u64>,
@@ -43,10 +39,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Computes the offsets of all chunks from META1; the first chunk is at offset `first`.
-    ///
-    /// # Errors
-    /// `Format` if they do not fit into any file.
+    /// `first` is the offset of the first chunk; `Format` if the offsets do not fit into any file.
     pub(super) fn new(meta1: &Meta1, first: u64) -> Result<Self> {
         let spaces = meta1.spaces()?;
         let mut next = first;
@@ -85,10 +78,7 @@ enum Written {
 }
 
 impl Physical {
-    /// Opens a file that was closed by its writer.
-    ///
-    /// # Errors
-    /// `Format` if it was not, or the metadata contradicts the file.
+    /// `Format` if the writer did not close the file, or the metadata contradict it.
     pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
         let meta1 = Meta1::read(&*file)?;
         let end = file.len()?;
@@ -106,11 +96,7 @@ impl Physical {
         Ok(opened)
     }
 
-    /// Opens a file without META2, because its writer did not close it: every chunk within the file
-    /// counts as written, with all its space.
-    ///
-    /// # Errors
-    /// `Format` if META1 is damaged.
+    /// Without META2 every chunk within the file counts as written, with all its space.
     pub(super) fn salvage(file: Arc<dyn ReadAt>) -> Result<Self> {
         let meta1 = Meta1::read(&*file)?;
         let end = file.len()?;
@@ -162,8 +148,6 @@ impl Physical {
         })
     }
 
-    /// Reads number of chunks and length of the stream of each task, and the mapping of logical
-    /// tasks.
     fn read_meta2(&mut self, end: u64) -> Result<()> {
         let (tasks, blocks) = (self.tasks() as u64, u64::from(self.meta1.blocks));
         let numbers = (blocks + 1).checked_mul(tasks).filter(|&numbers| numbers <= (end - self.meta1.meta2) / 8);
@@ -248,17 +232,14 @@ impl Physical {
         self.lens[task]
     }
 
-    /// Space of each chunk of a task.
     pub(super) fn space(&self, task: usize) -> u64 {
         self.places.spaces[task]
     }
 
-    /// Number of chunks of a task.
     pub(super) fn chunks(&self, task: usize) -> u32 {
         self.counts[task]
     }
 
-    /// Number of bytes written to each chunk of a task.
     pub(super) fn written(&self, task: usize) -> Result<Vec<u64>> {
         let tasks = self.tasks() as u64;
         (0..u64::from(self.counts[task]))

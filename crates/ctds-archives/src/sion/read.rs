@@ -30,7 +30,6 @@ impl Sion {
         Ok(Sion { set, folder: folder.map(Arc::new) })
     }
 
-    /// Number of the logical task whose stream is the file `name`.
     fn task(&self, name: &str) -> Result<usize> {
         let task = match &self.folder {
             Some(folder) => folder.files.get(name).copied(),
@@ -146,8 +145,7 @@ impl Container for Sion {
     }
 }
 
-/// The stream of a logical task. The lengths of its chunks are read on the first access to its
-/// bytes.
+/// The lengths of its chunks are read on the first access to its bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

@@ -24,19 +24,13 @@ pub(super) struct Set {
 type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
 
 impl Set {
-    /// Opens the SION file `name` and, if it is the first of a set, the other files of the set.
-    ///
-    /// # Errors
-    /// `Format` if a file is damaged or missing.
+    /// Opens the other files of the set only if `name` is the first one.
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
         Self::open_by(inside, name, Physical::open)
     }
 
-    /// Opens a damaged set: files without META2 are read as far as possible. Also returns an error
-    /// that describes the damage.
-    ///
-    /// # Errors
-    /// `Format` if META1 of a file is damaged, or a file is missing.
+    /// Reads files without META2 as far as possible; the error describes the damage. `Format` if
+    /// META1 of a file is damaged, or a file is missing.
     pub(super) fn salvage(inside: &dyn Container, name: &str) -> Result<(Self, Error)> {
         let open = |file: Arc<dyn ReadAt>| match Physical::open(file.clone()) {
             Err(error) if error.is_damage() => Physical::salvage(file),
@@ -75,7 +69,6 @@ impl Set {
         Ok(Set { files, tasks })
     }
 
-    /// The physical file of a logical task, and the number of the task in that file.
     pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
         let (file, local) = self.tasks[task];
         (&self.files[file as usize], local as usize)
@@ -87,8 +80,7 @@ pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// Follows the mapping that the first file stores. If it stores none, the tasks of the first file
-/// come first, then those of the second, and so on.
+/// Without a stored mapping, the tasks of the first file come first, then those of the second …
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {
@@ -112,8 +104,7 @@ fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     stored.iter().enumerate().map(place).collect()
 }
 
-/// Names of the other files of the set whose first file is `name`, and of the copies that SIONlib
-/// made.
+/// Other files of the set that begins with `name`, and the copies that SIONlib made.
 pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
     let is_part = |other: &String| {
         let rest = other.strip_prefix(name);

@@ -29,7 +29,6 @@ fn announce(files: &[(&str, &[u8])]) -> Announced {
     Announced { files: files.iter().map(file).collect(), ..Announced::default() }
 }
 
-/// The bytes of a SION file that the writer makes of these streams.
 fn packed(files: &[(&str, &[u8])], block_bytes: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.sion");
@@ -83,8 +82,7 @@ fn a_stream_has_the_announced_length() {
     assert_eq!(container.create("TASK9").map(drop).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Changes each byte of the metadata to some other values: the streams are read, or a short error
-/// is returned.
+/// The streams are read, or a short error is returned.
 #[test]
 fn changed_metadata_is_an_error_or_other_streams() {
     let bytes = packed(TASKS, 512);
@@ -132,7 +130,6 @@ fn unclosed_files_are_salvaged() {
     assert!(found[0].starts_with(b"first\0") && found[2].starts_with(&[7; 600]));
 }
 
-/// Absurd counts are refused before memory is allocated.
 #[test]
 fn counts_are_compared_with_the_file() {
     let bytes = packed(TASKS, 512);

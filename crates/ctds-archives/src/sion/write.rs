@@ -19,11 +19,9 @@ use super::names::Folder;
 use super::physical::Places;
 use super::set::member_name;
 
-/// SIONlib 1.7, like whose files the written ones are: 1000 times the major number plus the minor
-/// one, and the patch number.
+/// SIONlib 1.7, as 1000 times the major number plus the minor one, and patch 6.
 const VERSION: (i32, i32) = (1007, 6);
 
-/// The newest version of the format.
 const FILE_FORMAT: i32 = 5;
 
 /// First flag word: its upper half is the key-value mode 50, streams without key-value records.
@@ -35,12 +33,10 @@ struct FilePlan {
     places: Places,
     /// Bytes in each chunk: a list for each task.
     written: Vec<Vec<u64>>,
-    /// Byte count that META2 stores for each chunk that is not used.
     unused: i64,
     mapping: Option<Vec<[i32; 2]>>,
 }
 
-/// A physical file that is open for writing, and its encoded metadata.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
@@ -117,8 +113,7 @@ impl SionMut {
     }
 }
 
-/// Lists all files that will be written, with their paths, in the order of their tasks, and the
-/// paths of the folders.
+/// Lists the files in the order of their tasks.
 fn collect<'a>(
     files: &'a Announced,
     prefix: &str,
@@ -139,8 +134,7 @@ fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
     Ok(path.with_file_name(member_name(name, number)))
 }
 
-/// Plans a single file with one chunk for each stream, and one for the index of names if there is
-/// one.
+/// One chunk for each stream, and one for an index of names.
 fn new_plan(
     path: &Path,
     index: Option<&[u8]>,
@@ -192,15 +186,13 @@ fn new_plan(
     })
 }
 
-/// Physical file and task number in it that a stream had in the SION set from which it is copied;
-/// `None` if its properties do not tell.
+/// Physical file, and task in it, in the original set; `None` if the properties do not tell.
 fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     Some((number("sion_file")?, number("sion_local_task")?))
 }
 
-/// Plans files like those of the SION set from which the streams are copied; `None` if the
-/// properties are incomplete or do not fit the streams.
+/// `None` if the properties are incomplete or do not fit the streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
     let set = StoredSet::new(properties)?;
     let plans = (0..set.files).map(|number| set.plan(number, announced));
@@ -217,8 +209,7 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
     (seen.len() == plans.iter().map(|plan| plan.written.len()).sum::<usize>()).then_some(plans)
 }
 
-/// Properties of the SION set from which streams are copied: lists with an entry for each physical
-/// file.
+/// Properties of the original set: lists with an entry for each physical file.
 struct StoredSet<'a> {
     properties: &'a Properties,
     files: usize,
@@ -278,8 +269,7 @@ impl<'a> StoredSet<'a> {
 }
 
 impl FilePlan {
-    /// Gives the task `local` the chunks that the stream had; `None` if these are not known, or do
-    /// not have the length of the stream.
+    /// `None` if the original chunks are not known, or do not have the length of the stream.
     fn add_stream(&mut self, local: usize, file: &AnnouncedFile) -> Option<()> {
         let written = file.properties.ints("sion_written_bytes")?;
         let written: Vec<u64> = written.iter().map(|&bytes| u64::try_from(bytes).ok()).collect::<Option<_>>()?;

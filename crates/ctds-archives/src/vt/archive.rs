@@ -25,8 +25,7 @@ pub(super) struct Line {
     pub(super) entry: Result<Dirent>,
 }
 
-/// Date and time, seconds since 1970, and the rest of a line: the root, and a comment. `None` if
-/// the line has fewer parts.
+/// Date, seconds since 1970, and root with comment; `None` if the line has fewer parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -38,7 +37,6 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// The first bytes of a file, `head`, tell.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     let head = match std::str::from_utf8(head) {
         Ok(head) => head,
@@ -52,11 +50,8 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     date.starts_with(b"0000-00-00T00:00") && seconds.parse::<f64>().is_ok() && is_entry
 }
 
-/// Parses all lines of a vt archive, the current state last.
-///
-/// # Errors
-/// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be
-/// parsed.
+/// The current state is the last; `Format` if the text is not one of whole lines, has no entry, or
+/// the current one cannot be parsed.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Line>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         Error::format("the text is not UTF-8").context(Context::offset("archive", error.valid_up_to() as u64))

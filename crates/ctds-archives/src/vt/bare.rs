@@ -27,8 +27,7 @@ impl BareStore {
 }
 
 impl Container for BareStore {
-    /// Always empty, because a store has blocks, not files. Archives in the directory of the store
-    /// are nested containers.
+    /// Empty, because a store has blocks, not files; archives beside them are nested containers.
     fn names(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -63,8 +62,7 @@ impl Container for BareStore {
         check::check(&self.store, &*self.directory).map(Some)
     }
 
-    /// Reads and decodes every block; returns the error of an incomplete or damaged one, and never
-    /// false.
+    /// Reads and decodes every block; damage is an error, never false.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {
@@ -74,7 +72,6 @@ impl Container for BareStore {
     }
 }
 
-/// Name of the format.
 pub(super) const STORE_NAME: &str = "vt-store";
 
 pub(super) fn is_store(inside: &dyn Container, name: &str) -> Result<bool> {

@@ -20,8 +20,7 @@ use super::tree::{self, is_archive};
 /// The blocks of one kind of hash, as a scan of the data files has found them, sorted by hash.
 struct Scanned {
     blocks: Vec<Block>,
-    /// Hashes of blocks that were compared at the place that an index names, where the scan did not
-    /// come.
+    /// Blocks that were compared where an index names them, outside of the scan.
     elsewhere: HashSet<HashKey>,
 }
 
@@ -44,10 +43,7 @@ impl Scanned {
     }
 }
 
-/// Compares all blocks of the store in `directory` with the hashes that name them.
-///
-/// # Errors
-/// Those of reading the data files; damage is in the result.
+/// Returns damage in the result; errors are those of reading the data files.
 pub(super) fn check(store: &Store, directory: &dyn Container) -> Result<BlockCheck> {
     let mut result = BlockCheck::default();
     let mut damage = Vec::new();
@@ -89,7 +85,6 @@ pub(super) fn check(store: &Store, directory: &dyn Container) -> Result<BlockChe
     Ok(result)
 }
 
-/// Whether one of the stores in the directory `beside` has the block.
 fn is_in_other(beside: &Directory, hash: &BlockHash) -> bool {
     Store::open(beside).is_ok_and(|stores| stores.block(hash).is_ok())
 }
@@ -155,7 +150,6 @@ struct Named {
 }
 
 impl Named {
-    /// Adds the hashes that all lines of all archives in a directory name.
     fn by_archives_in(&mut self, directory: &dyn Container, damage: &mut Vec<Error>) -> Result<()> {
         for name in directory.names()? {
             if !is_archive(directory, &name).unwrap_or(false) {

@@ -7,14 +7,11 @@ const SMALLEST: usize = 2048;
 /// Largest block that is cut by content, as in the original program, the Python package cs.vt.
 pub(super) const LARGEST: usize = 16_383;
 
-/// Bits of the rolling hash that are all zero where a block ends; on average this happens 8 KiB
-/// after the smallest length.
+/// Bits that are zero where a block ends: on average 8 KiB after the smallest length.
 const MASK: u64 = 0x1fff << 40;
 
-/// The rule by which files are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// The content decides where blocks end.
     Content,
     /// All blocks of a file but the last have this length.
     Fixed(usize),
@@ -46,8 +43,7 @@ impl Cut {
         }
     }
 
-    /// Length of the block at the beginning of `data`, which must have at least as many bytes as
-    /// the largest block, or reach the end of the file.
+    /// `data` must have at least the bytes of the largest block, or reach the end of the file.
     pub(super) fn first(self, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.largest())];
         if self != Cut::Content || data.len() <= SMALLEST {

@@ -21,8 +21,7 @@ use super::wire::Cursor;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// The lists that were decoded last, the oldest first, each with the hash of the block that it
-    /// was read from.
+    /// Lists that were decoded last, the oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
@@ -38,7 +37,6 @@ struct Children {
     ends: Vec<u64>,
 }
 
-/// An archived file, open for reading.
 #[derive(Debug)]
 pub(super) struct VtFile {
     reader: Arc<Reader>,
@@ -51,8 +49,7 @@ struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Byte range of the block in the archived file; `None` if that is not known, or the block is
-    /// part of a directory or of a list of references.
+    /// `None` if unknown, or for a block of a directory or of a list of references.
     place: Option<InFile>,
     out: &'o mut [u8],
 }
@@ -75,8 +72,7 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data, such as the entries of a directory; fails if they exceed 64 MiB, the largest
-    /// block.
+    /// Fails if the data exceed 64 MiB, the largest block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {
@@ -88,8 +84,7 @@ impl Reader {
         Ok(data)
     }
 
-    /// Adds the hashes of all blocks that the data are made of to `found`. A list that `found`
-    /// already has is not read again.
+    /// Does not read a list again that `found` already has.
     pub(super) fn named_blocks(&self, block: &BlockRef, found: &mut HashSet<BlockHash>, depth: usize) -> Result<()> {
         limits::depth(depth, "block references")?;
         match block {
@@ -112,7 +107,6 @@ impl Reader {
         }
     }
 
-    /// Number of bytes of data that a reference leads to.
     fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
         limits::depth(depth, "block references")?;
         match block {
@@ -128,8 +122,7 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with data from byte `offset` on. `position` is the offset of the bytes in an
-    /// archived file, for error messages; `None` if they belong, for example, to a directory.
+    /// `position` is that in an archived file, for error messages; `None` for a directory.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -139,8 +132,7 @@ impl Reader {
         }
     }
 
-    /// Finds the blocks that hold the bytes to be read into `out`, and adds a request for each to
-    /// `wanted`. Literals and repeated bytes are filled in at once.
+    /// Adds requests to `wanted`, and fills in literals and repeated bytes at once.
     fn collect<'o>(
         &self,
         block: &BlockRef,
@@ -226,7 +218,6 @@ impl Reader {
         block.as_slice().read_at(offset, out)
     }
 
-    /// Decodes the list of references that is the data of `block`, or returns it from memory.
     fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
         limits::depth(depth, "block references")?;
         let hash = match block {
@@ -267,7 +258,6 @@ impl Reader {
     }
 }
 
-/// Fails if `count` bytes from `offset` on end after `len` bytes of data.
 fn check_within(offset: u64, count: usize, len: u64) -> Result<()> {
     match offset.checked_add(count as u64) {
         Some(end) if end <= len => Ok(()),

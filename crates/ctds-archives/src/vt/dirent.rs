@@ -45,13 +45,11 @@ pub(super) struct Dirent {
     pub(super) earlier: Option<BlockRef>,
 }
 
-/// Metadata as values by short keys: `m` modification time, `a` access rights, `u` and `g` owner,
-/// `x` extended attributes.
+/// Keys: `m` modification time, `a` access rights, `u` and `g` owner, `x` extended attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// JSON or `key:value;key:value`: as the encoded entry has it, or JSON made from `fields` if
-    /// the entry is in a line of the archive, which lists them one by one.
+    /// Text of the encoded entry, or JSON made from the fields in a line of the archive.
     text: String,
 }
 
@@ -92,7 +90,6 @@ impl Dirent {
         Ok(Dirent { kind, name, meta, uuid, block, earlier })
     }
 
-    /// Decodes all entries in the data of a directory.
     pub(super) fn decode_all(data: &[u8]) -> Result<Vec<Self>> {
         let mut cursor = Cursor::new(data, "directory");
         let mut entries = Vec::new();
@@ -102,8 +99,7 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends an entry in binary form: `block` is the encoded reference to the data, `meta` the
-    /// metadata as JSON or as `key:value;key:value`.
+    /// `block` is an encoded reference, `meta` JSON or `key:value;key:value`.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });
@@ -142,8 +138,7 @@ impl Meta {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
-    /// Metadata text `a:access;m:seconds`. `modified` is in seconds and nanoseconds since 1970;
-    /// `mode` has the permission bits.
+    /// `a:access;m:seconds`; `modified` is in seconds and nanoseconds since 1970.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {
@@ -177,8 +172,7 @@ impl Meta {
         }
     }
 
-    /// Unix permission bits as the access list grants them, with the set-user-ID and set-group-ID
-    /// bits.
+    /// Permissions that the access list grants, with the set-user-ID and set-group-ID bits.
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {

@@ -59,7 +59,6 @@ impl HashKind {
         })
     }
 
-    /// Length of a hash in bytes.
     pub(super) fn bytes(self) -> usize {
         match self {
             HashKind::Sha1 => 20,
@@ -88,7 +87,6 @@ fn without_blake3() -> Error {
 }
 
 impl BlockHash {
-    /// Fails if the number of bytes is wrong for the kind.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());

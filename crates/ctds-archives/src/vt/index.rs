@@ -35,7 +35,6 @@ const OFFSET_BITS: u32 = 44;
 
 pub(super) const MAX_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
 
-/// Largest data file in bytes that an index can address.
 pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
 
 impl Place {
@@ -85,7 +84,6 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// The same entry, with `file` as the number of the data file.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
@@ -154,18 +152,13 @@ pub(super) struct IndexFile {
     /// Number of each of these data files in the list of all data files of the open stores.
     numbers: Vec<usize>,
     entries: u64,
-    /// Offset of the first entry.
     start: u64,
 }
 
-/// How many entries are read at a time in a search.
 const WINDOW: u64 = 170;
 
 impl IndexFile {
-    /// Opens an index file and checks its list of data files.
-    ///
-    /// # Errors
-    /// `Format` if it is damaged. It is derived data.
+    /// `Format` if the list of data files is damaged; an index file is derived data.
     pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
         let mut head = [0; HEAD_BYTES];
         file.read_at(0, &mut head)?;
@@ -204,8 +197,7 @@ impl IndexFile {
         &self.files
     }
 
-    /// Replaces the numbers by which the entries refer to data files: file i of the list becomes
-    /// file `numbers[i]`.
+    /// File i of the list becomes file `numbers[i]` in the entries.
     pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
         self.numbers = numbers;
     }
@@ -275,9 +267,8 @@ impl IndexFile {
     }
 }
 
-/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data
-/// files that they refer to. If a block has two or more entries, only the first is written, in the
-/// order of `old` and then `added`.
+/// Merges `old` and `added` by hash; of a block with several entries, only the first in this order
+/// is written.
 pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
@@ -318,11 +309,9 @@ const MAX_RECENT: usize = 1 << 18;
 /// Number of runs at which they are merged to one.
 const MAX_RUNS: usize = 8;
 
-/// An index of blocks that are added one by one, with bounded memory: the newest entries are in
-/// memory, the others in runs, which are unnamed files with sorted entries.
+/// Grows with bounded memory: older entries are in runs, unnamed files with sorted entries.
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Directory of the runs.
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,
@@ -330,17 +319,15 @@ pub(super) struct Growing {
     most_recent: usize,
 }
 
-/// A Bloom filter of hashes: a hash that it does not contain was certainly not added. With 10⁷
-/// hashes added, it falsely contains one in 25 of all other hashes. Its memory is allocated when
-/// the first hash is added.
+/// A Bloom filter: with 10⁷ hashes added, it falsely contains one in 25 of all others. Its memory
+/// is allocated when the first hash is added.
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// The four bits of the filter that stand for a key, one chosen by every 4 bytes of the key:
-    /// index of a word of the filter, and a mask with one bit.
+    /// The four bits of a key, one for every 4 bytes of it: index of a word, and mask of one bit.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -388,8 +375,7 @@ impl Growing {
         self.recent.contains_key(&key_of(hash))
     }
 
-    /// Adds the block whose record begins at byte `offset` of the data file that is being written.
-    /// If a block is added twice, one of the entries is kept.
+    /// `offset` is that in the data file being written; of a block added twice, one entry is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key_of(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {

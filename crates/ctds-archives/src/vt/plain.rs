@@ -15,7 +15,6 @@ use ctds::limits;
 use super::hash::BlockHash;
 use super::records::LARGEST_BLOCK;
 
-/// Start of the names of the index files, by which a Platonic store is recognised.
 const INDEX: &str = "index-";
 
 /// Maximum number of files that are listed in the stores; more are an error.
@@ -36,7 +35,6 @@ pub(super) struct InFile {
     pub(super) total: u64,
 }
 
-/// The ordinary files in the Platonic stores beside an archive.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
     /// Data directories of the stores, and their paths relative to the directory of the archive.
@@ -60,11 +58,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// The block with this hash, or `None` if no file has it. Files are read at the offset of
-    /// `place`, those with the length of the archived file first.
-    ///
-    /// # Errors
-    /// `Io` if the files cannot be listed or read; `Limit` if there are too many.
+    /// Tries files with the length in `place` first; `None` if no file has the block, `Limit` if
+    /// too many files.
     pub(super) fn find(&self, hash: &BlockHash, place: InFile) -> Result<Option<Vec<u8>>> {
         let InFile { start, span, total } = place;
         let is_inside = start.checked_add(span).is_some_and(|end| end <= total);

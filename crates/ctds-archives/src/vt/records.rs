@@ -16,8 +16,7 @@ use super::zlib::{self, InflateError};
 
 const COMPRESSED: u64 = 1;
 
-/// Largest block that is read. Blocks of files have at most 16 KiB by default; a directory is one
-/// block, however large it is.
+/// Largest block that is read: a directory is one block, however large it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
@@ -25,14 +24,12 @@ const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 /// How much is read for the data of a record before their length is known.
 const GUESS: u64 = 4 << 10;
 
-/// Minimum size of the first buffer into which a block is decompressed, as its length is not
-/// stored.
+/// Minimum size of the first buffer to decompress into, as the length is not stored.
 const INFLATED_GUESS: usize = 16 << 10;
 
 /// How much is read at a time by a scan; more if a record is larger.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Flags and lengths of a record.
 struct Head {
     is_compressed: bool,
     /// Length of the header.
@@ -41,24 +38,20 @@ struct Head {
     stored: u64,
 }
 
-/// A record as it is stored: the data may be compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// Offset from the start of the data file.
     pub(super) offset: u64,
     is_compressed: bool,
     stored: &'a [u8],
 }
 
-/// Where and why a scan ended.
 #[derive(Debug, Clone)]
 pub(super) struct ScanEnd {
     /// End of the last whole record.
     pub(super) end: u64,
     /// `None` if the scan reached the end of the file.
     pub(super) damage: Option<Error>,
-    /// Whether the file ends in the middle of a record, because its writer was killed or is still
-    /// writing.
+    /// The writer was killed or is still writing.
     pub(super) is_cut_off: bool,
 }
 
@@ -72,7 +65,6 @@ fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
 }
 
 impl Record<'_> {
-    /// The block, decompressed.
     pub(super) fn block(&self) -> Result<Vec<u8>> {
         let block = match self.is_compressed {
             true => inflate(self.stored),
@@ -87,7 +79,6 @@ impl Record<'_> {
     }
 }
 
-/// Reads the block in the record at `offset`.
 pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
     let read = || {
         let rest = file.len()?.saturating_sub(offset);
@@ -118,11 +109,8 @@ fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Scans the records from byte `start` on, where a record begins, and passes them to `visit`, many
-/// at a time; returns where and why it ended.
-///
-/// # Errors
-/// Those of reading the file and of `visit`; damage is in the result.
+/// A record begins at `start`; `visit` receives many at a time. Damage is in the result, not an
+/// error.
 pub(super) fn scan(
     file: &dyn ReadAt,
     start: u64,

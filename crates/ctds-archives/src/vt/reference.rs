@@ -32,14 +32,11 @@ const TYPE_FLAGS: u64 = 4;
 pub(super) enum BlockRef {
     /// A block. Without a `span` it has to be read to know its length.
     Hash { hash: BlockHash, span: Option<u64> },
-    /// `span` copies of the byte `octet`.
     Rle { octet: u8, span: u64 },
-    /// The data themselves.
     Literal(Arc<[u8]>),
     /// A part of the data that another reference leads to, from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// `block` leads to a list of references, the joined data of which are meant. Without a `span`
-    /// the list has to be read to know their length.
+    /// The joined data of a list of references; without a `span` the list has to be read.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 
@@ -88,8 +85,7 @@ impl BlockRef {
         })
     }
 
-    /// Appends a reference to the data of a block or, with `is_indirect`, to the joined data of the
-    /// references in that block; `span` is the length of the data.
+    /// `is_indirect`: the joined data of the references in the block; `span` is that of the data.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });
@@ -118,8 +114,7 @@ impl BlockRef {
     }
 }
 
-/// The text form in the lines of archives, such as `B{hash:H{sha1:…},span:428}`; equal references
-/// have equal text.
+/// `B{hash:H{sha1:…},span:428}`; equal references have equal text.
 impl fmt::Display for BlockRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

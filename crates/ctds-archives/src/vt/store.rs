@@ -22,11 +22,9 @@ pub(super) const DATA: &str = "data";
 
 const SUFFIX: &str = ".vtd";
 
-/// Maximum bytes of decoded blocks that are kept in memory; the block read last is kept even if it
-/// is larger.
+/// Maximum bytes; the block read last is kept even if it is larger.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Name of the index file that this program keeps in a store.
 pub(super) fn index_name(kind: HashKind) -> String {
     format!("index-{}.h5bridge", kind.name())
 }
@@ -44,9 +42,8 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// Finds the stores for the archives in `inside`: that directory itself, and the directories in it.
-/// Returns the name of each with a slash at its end (empty for `inside` itself), and its data
-/// directory.
+/// Looks at `inside` itself, with the empty name, and the directories in it, whose names end in a
+/// slash; returns the data directories.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     if is_store(inside)? {
@@ -63,8 +60,7 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
-/// Finds the Platonic stores beside archives in `inside`. Returns the path and data directory of
-/// each.
+/// Path and data directory of each Platonic store beside archives in `inside`.
 fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
@@ -105,8 +101,7 @@ struct DataFile {
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// Where the blocks with one kind of hash are, as index files and scans say; with the damage that
-/// the scans found.
+/// Places of the blocks with one kind of hash, and the damage that scans found.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,
@@ -115,25 +110,20 @@ struct Found {
     is_complete: bool,
     /// How many bytes of each data file were scanned or are covered by an index file.
     ends: Vec<u64>,
-    /// Damaged records.
     damage: Vec<Error>,
-    /// Data files that end in the middle of a record: their writers were killed, or are still
-    /// writing.
+    /// Data files that end within a record: their writers were killed, or are still writing.
     cut_off: Vec<Error>,
 }
 
-/// The sources of a new index file: the existing index, and entries of blocks that it does not
-/// cover.
+/// Sources of a new index file: the existing one, and entries of blocks that it does not cover.
 pub(super) struct Known {
     found: Arc<Found>,
     /// Each data file with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
-    /// Bytes that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
 impl Known {
-    /// The existing index file.
     pub(super) fn old(&self) -> Option<&IndexFile> {
         self.found.in_files.first()
     }
@@ -144,7 +134,6 @@ impl Known {
     }
 }
 
-/// Decoded blocks that were read last.
 #[derive(Debug, Default)]
 struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
@@ -158,7 +147,6 @@ static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
-    /// Opens the stores beside archives in the directory `inside`. Their blocks are not read yet.
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
@@ -239,15 +227,13 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// Number of distinct blocks, each of which is read and hashed: index files are not used. Also
-    /// returns an error for each damaged or incomplete record.
+    /// As [`survey`](Self::survey), without index files: each block is read and hashed.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
-    /// Reads and hashes all blocks and passes the hash and length of each to `each`. Returns the
-    /// errors of damaged or incomplete records.
+    /// `each` receives hash and length; returns an error for each damaged or incomplete record.
     pub(super) fn each_block(&self, kind: HashKind, each: &mut dyn FnMut(&BlockHash, u64)) -> Result<Vec<Error>> {
         let ends = self.scan_records(kind, &vec![0; self.files.len()], &mut |hash, _, bytes| each(hash, bytes))?;
         Ok([ends.damage, ends.cut_off].concat())
@@ -258,16 +244,11 @@ impl Store {
         self.files.iter().position(|file| file.name == name)
     }
 
-    /// Length in bytes of a data file.
     pub(super) fn len_of(&self, number: usize) -> u64 {
         self.files[number].len
     }
 
-    /// Reads the block at `place` and compares it with the beginning of its hash; returns its
-    /// length.
-    ///
-    /// # Errors
-    /// `Format` if it is damaged.
+    /// Compares the block with the beginning of its hash; returns its length. `Format` if damaged.
     pub(super) fn read_named(&self, place: Place, kind: HashKind, expected: &HashKey) -> Result<u64> {
         let read = || {
             let block = records::read_block(&*self.data_file(place.file())?, place.offset())?;
@@ -285,7 +266,6 @@ impl Store {
         read().with_context(|| Context::member(&self.files[place.file()].path))
     }
 
-    /// Length in bytes of all data files together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
     }
@@ -296,10 +276,7 @@ impl Store {
         Ok(found.find(hash)?.is_some())
     }
 
-    /// Reads a block and compares its bytes with the hash.
-    ///
-    /// # Errors
-    /// `Format` if it is missing or damaged.
+    /// Compares the bytes with the hash; `Format` if the block is missing or damaged.
     pub(super) fn block(&self, hash: &BlockHash) -> Result<Arc<Vec<u8>>> {
         self.block_of_file(hash, None)
     }
@@ -370,7 +347,6 @@ impl Store {
         opened.map(|opened| opened.0.clone())
     }
 
-    /// The index files that fit the data files, and an index of the blocks that they do not cover.
     fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind) {
@@ -383,7 +359,6 @@ impl Store {
         Ok(found)
     }
 
-    /// Scans every data file.
     fn scan_all(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind).filter(|found| found.is_complete) {
@@ -394,9 +369,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files for this kind of hash that fit: their data files exist and have at
-    /// least the indexed length. `starts` is set to the number of bytes of each data file that the
-    /// index files cover.
+    /// Opens the index files that fit: their data files exist, with at least the indexed length.
+    /// Sets `starts` to the bytes of each data file that they cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -424,8 +398,7 @@ impl Store {
         Ok(Found { in_files, scanned: Index::new(entries), is_complete, ends, damage, cut_off })
     }
 
-    /// Reads and hashes the blocks of each data file from the byte of `starts` on, and passes hash,
-    /// place and length of each to `each`.
+    /// Reads and hashes the blocks from `starts` on.
     fn scan_records(
         &self,
         kind: HashKind,

@@ -45,8 +45,7 @@ fn sha256(file: &dyn ReadAt) -> Result<(u64, String)> {
     Ok((len, digits))
 }
 
-/// Lists every file below a container, with its length and SHA-256; names of directories end in a
-/// slash.
+/// Length and SHA-256 of each file; names of directories end in a slash.
 fn tree(container: &dyn Container, prefix: &str, found: &mut BTreeMap<String, (u64, String)>) -> Result<()> {
     for name in container.names()? {
         found.insert(format!("{prefix}{name}"), sha256(&*container.open(&name)?)?);
@@ -58,8 +57,7 @@ fn tree(container: &dyn Container, prefix: &str, found: &mut BTreeMap<String, (u
     Ok(())
 }
 
-/// Lists the files that a test's manifest expects, as `tree` does; hard links are followed,
-/// symbolic ones left out.
+/// The `tree` of a manifest; hard links are followed, symbolic ones left out.
 fn expected_tree(entries: &serde_json::Map<String, Value>) -> BTreeMap<String, (u64, String)> {
     let mut found = BTreeMap::new();
     let file = |entry: &Value| (entry["size"].as_u64().unwrap(), entry["sha256"].as_str().unwrap().to_owned());
@@ -108,7 +106,6 @@ fn archives_of_the_original_have_the_content_of_their_manifests() {
     assert!(read >= 11 + usize::from(cfg!(feature = "blake3")), "{read} archives");
 }
 
-/// Names, access, times, owners, attributes and link targets of entries are those of the manifests.
 #[test]
 fn metadata_are_those_of_the_manifests() {
     let Some((folder, manifest)) = fixtures() else { return };
@@ -207,7 +204,6 @@ fn bad_archives_are_refused_with_one_error() {
     assert_eq!(refused, 6);
 }
 
-/// A store and an archive in memory.
 #[derive(Default)]
 struct Made {
     vtd: Vec<u8>,
@@ -229,7 +225,6 @@ impl Made {
     }
 }
 
-/// A reference with these flags, span and rest in binary form.
 fn encoded(flags: u64, span: u64, rest: &[u8]) -> Vec<u8> {
     let mut inner = Vec::new();
     put_uint(&mut inner, flags);
@@ -270,8 +265,7 @@ fn inconsistent_references_are_refused() {
     assert_eq!(read_all(&archive.open("f").unwrap()).unwrap(), [65; 40]);
 }
 
-/// A few bytes that stand for very many are read where they are wanted, without all of them in
-/// memory.
+/// Repeated bytes do not fill memory.
 #[test]
 fn repetitions_take_no_memory() {
     let mut made = Made::default();
@@ -476,8 +470,7 @@ fn check_names_the_file_of_a_changed_byte() {
     assert!(named + 64 > bytes.len(), "{named} of {}", bytes.len());
 }
 
-/// Blocks and lines left by a process that was killed at any moment do not keep the next one from
-/// packing, which adds those that are missing.
+/// Blocks and lines of a killed process stay; the next one adds those that are missing.
 #[test]
 fn pack_continues_after_a_killed_one() {
     let folder = tempfile::tempdir().unwrap();

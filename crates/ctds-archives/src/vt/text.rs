@@ -24,8 +24,6 @@ pub(super) struct Text<'a> {
     at: usize,
 }
 
-/// The optional parts of an entry or a reference, between the braces; `None` for those that are
-/// missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -43,13 +41,11 @@ impl<'a> Text<'a> {
         Text { text, at: 0 }
     }
 
-    /// The text that is not parsed yet; after the root directory, the comment at the end of the
-    /// line.
+    /// After the root directory: the comment of the line.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Parses an entry, such as `D{"name":meta:…,block:…}`.
     pub(super) fn dirent(&mut self) -> Result<Dirent> {
         self.dirent_here().with_context(|| self.place())
     }
@@ -195,8 +191,7 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// Parses a value in metadata that is a number, or a word of Python or JSON such as `True` or
-    /// `null`.
+    /// A number, or a word of Python or JSON such as `True` or `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());
@@ -213,7 +208,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses the JSON array or object that begins here.
     fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
         let value = values.next().transpose();

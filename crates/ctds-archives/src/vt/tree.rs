@@ -23,14 +23,12 @@ const NAMELESS: &str = "file";
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,
-    /// Name of the saved file or directory.
     name: String,
     /// All lines, the newest last; empty if this container shows an earlier state.
     lines: Vec<Line>,
     reader: Arc<Reader>,
 }
 
-/// A saved directory as a container.
 #[derive(Debug)]
 pub(super) struct Folder {
     reader: Arc<Reader>,
@@ -51,8 +49,7 @@ struct Tree {
 /// Entries of the files in one saved state; hard links refer to their UUIDs.
 type ByUuid = HashMap<[u8; 16], Dirent>;
 
-/// Maximum number of entries in one saved state that are read to find the files that hard links
-/// lead to; more are an error.
+/// Entries of one saved state that are read to follow hard links; more are an error.
 const MAX_ENTRIES: usize = 1 << 24;
 
 impl Archive {
@@ -92,8 +89,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// Root directory of the state with the date `name`; if no line has this date, that of the last
-    /// line whose root directory is called `name`. `None` without either.
+    /// Finds the date `name`, else the last line whose root directory is called `name`.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
@@ -212,8 +208,7 @@ impl Folder {
     }
 }
 
-/// Entries of a directory. If `dirent` is a file that was saved by itself, the list has only the
-/// file's entry.
+/// If `dirent` is a file that was saved by itself, only its own entry.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -228,8 +223,7 @@ fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     }
 }
 
-/// Adds the hashes of all blocks that the tree below `root` is made of to `found`. Directories
-/// whose block `found` already has are not read again: their trees are the same.
+/// Does not read a directory again whose block `found` already has: its tree is the same.
 pub(super) fn named_blocks(reader: &Reader, root: Dirent, found: &mut HashSet<BlockHash>) -> Result<()> {
     let mut pending = vec![(root, 0)];
     while let Some((entry, depth)) = pending.pop() {
@@ -325,11 +319,9 @@ impl Container for Folder {
     }
 }
 
-/// Maximum bytes of the text that identifies the content of a file: the reference to its data, or
-/// the SHA-256 of a longer one.
+/// Maximum bytes of the reference as identity of the content; the SHA-256 replaces a longer one.
 const LONGEST_CONTENT: usize = 256;
 
-/// Identity of the content, metadata, time of modification and permissions.
 fn properties_of(entry: &Dirent) -> Properties {
     let mut properties = Properties::default();
     if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
@@ -352,7 +344,6 @@ fn properties_of(entry: &Dirent) -> Properties {
 /// Name of the property with the metadata as text.
 pub(super) const META: &str = "vt_meta";
 
-/// The first bytes of the file `name` tell.
 pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];

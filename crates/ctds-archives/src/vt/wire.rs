@@ -7,7 +7,6 @@ use ctds::error::{Context, Error, Result, ResultExt};
 /// Longest encoded integer that is read, in bytes, leading zeros included.
 pub(super) const LONGEST_UINT: usize = 10;
 
-/// Decodes a structure, such as a directory entry or a reference, from front to back.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -25,8 +24,7 @@ impl<'a> Cursor<'a> {
         self.at == self.bytes.len()
     }
 
-    /// The current position as the context of an error: name of the structure, and offset in bytes
-    /// from its start.
+    /// Name of the structure, and offset from its start.
     pub(super) fn place(&self) -> Context {
         Context::offset(self.structure, self.at as u64)
     }
@@ -69,8 +67,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Decodes the integer at the beginning of `bytes`; returns its value and its encoded length in
-/// bytes, or `None` if `bytes` ends within it.
+/// Value and encoded length in bytes; `None` if `bytes` ends within it.
 pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     let mut value: u64 = 0;
     for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {
@@ -88,7 +85,6 @@ pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     }
 }
 
-/// Appends an integer in as few bytes as possible.
 pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
     let groups = (u64::BITS - value.leading_zeros()).div_ceil(7).max(1);
     for group in (0..groups).rev() {
@@ -97,7 +93,6 @@ pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends the length of `data`, and then the bytes.
 pub(super) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
     put_uint(out, data.len() as u64);
     out.extend_from_slice(data);

@@ -41,26 +41,21 @@ use super::zlib;
 /// The only hash that every version of the original reads.
 const KIND: HashKind = HashKind::Sha1;
 
-/// Largest data in bytes that are written into the reference to them, in place of the hash of a
-/// block.
+/// Larger data are written as a block, with its hash in the reference.
 const LITERAL_BYTES: usize = 32;
 
-/// Maximum size in bytes of a list of references that is written as one block: that of the largest
-/// block of a file. A longer list is split into several blocks, listed on the next level.
+/// Largest list in one block, in bytes; a longer one is split, and listed on the next level.
 const REFERENCES_BYTES: usize = 16_383;
 
-/// Bytes of a file in a window.
 const WINDOW: usize = 4 << 20;
 
 /// Name of the store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Fixed sizes in bytes that a caller can choose for blocks; without a choice, the content of a
-/// file decides where its blocks end.
+/// Block sizes that a caller can choose; without a choice, the content decides.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
-/// Writes the files of `source` into the store beside `target`, and appends a line to the archive
-/// `target`, which is created if it is missing.
+/// Writes into the store beside `target`; appends a line to this archive, or creates it.
 pub(crate) fn write_tree(
     source: &dyn Container,
     target: &Path,
@@ -121,8 +116,7 @@ fn check_target(target: &Path) -> Result<()> {
     }
 }
 
-/// Path of the store beside an archive in `directory`, existing or not; two or more stores are an
-/// error.
+/// The store may be missing; two or more are an error.
 fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
     match (stores.next(), stores.next()) {
@@ -137,7 +131,6 @@ fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
 /// Adds the blocks that the store does not have.
 struct Writer<'a> {
     store: Arc<Store>,
-    /// Path of the store.
     path: PathBuf,
     cut: Cut,
     progress: &'a dyn Progress,
@@ -147,15 +140,12 @@ struct Writer<'a> {
     written: Growing,
 }
 
-/// The data file that this process appends to.
 struct DataFile {
     name: String,
     file: File,
     bytes: u64,
-    /// Encoded records that are not yet written.
     buffer: Vec<u8>,
-    /// Offsets in `buffer` at which it is divided into separate writes: of whole records, about 1
-    /// MiB each.
+    /// Ends in `buffer` of the separate writes: whole records, about 1 MiB each.
     ends: Vec<usize>,
     /// Asks the system early to write the file to the disk.
     growth: Growth,
@@ -185,12 +175,10 @@ impl Window {
         (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// Number of bytes that were cut into blocks.
     fn cut(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The bytes that are not in a block yet.
     fn rest(&self) -> &[u8] {
         &self.bytes[self.cut()..]
     }
@@ -202,9 +190,8 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes all files of `source`, and of the directories below it; returns its encoded entries.
-    /// `table` is the path of `source` from the root, empty for the root itself, for progress
-    /// reports. `depth` counts the directories around `source`, at most 40.
+    /// Returns the encoded entries. `table` is the path from the root, empty for it, for progress;
+    /// `depth` counts the directories around `source`, at most 40.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -240,8 +227,7 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// Stores data as one block, or in the reference itself if they are short; returns the encoded
-    /// reference.
+    /// One block, or in the reference itself if short; returns the encoded reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -253,8 +239,7 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file in blocks; returns the encoded reference to it. `table` and `name` are for
-    /// progress reports.
+    /// Returns the encoded reference; `table` and `name` are for progress reports.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -289,9 +274,8 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks. They
-    /// begin with `rest`, the bytes before offset `read` that are not in a block yet; the others
-    /// are read from offset `read` on.
+    /// Fills `window` with `rest`, the uncut bytes before offset `read`, and those from `read` on;
+    /// `len` is that of the file.
     fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
         window.bytes.resize(rest.len() + count as usize, 0);
@@ -315,7 +299,6 @@ impl<'a> Writer<'a> {
         Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
     }
 
-    /// Writes a block if the store does not have it.
     fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
         let Ready { hash, record, .. } = self.prepare(block)?;
         if let Some(record) = record {
@@ -338,8 +321,7 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all written blocks durable and updates the index; returns the number of bytes that
-    /// were added to the data files.
+    /// Makes blocks durable and updates the index; returns the bytes added to the data files.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
@@ -382,8 +364,7 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Modification time and permissions as metadata text; empty without a path, or if they cannot be
-/// read.
+/// Empty without a path, or if they cannot be read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -392,9 +373,8 @@ fn metadata(path: Option<PathBuf>) -> String {
     })
 }
 
-/// References to the blocks of a file in levels, of which level 0 has those to the blocks with the
-/// file's bytes. When a level has as many as fit in a block, they are written as a block, and a
-/// reference to this block is added to the next level.
+/// Level 0 refers to the blocks with the file's bytes. A level that fills a block is written as
+/// one, and a reference to this block is added to the next level.
 #[derive(Default)]
 struct Levels(Vec<Level>);
 
@@ -427,8 +407,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references of `level` as one block, and adds a reference to this block to the
-    /// next level.
+    /// Adds a reference to the written block to the next level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -437,8 +416,7 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Writes the remaining references as blocks, until one reference leads to all; returns it,
-    /// encoded.
+    /// Writes blocks until one reference leads to all; returns it, encoded.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -479,7 +457,6 @@ impl DataFile {
         Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), growth })
     }
 
-    /// Offset at which the next record begins.
     fn end(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -498,13 +475,11 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the buffered records if they have at least `WRITTEN_BYTES` together.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffered records, about 1 MiB at a time. After an error those that were written
-    /// stay in the data file, and the others are dropped.
+    /// An error drops the records that are not written yet.
     fn flush(&mut self) -> Result<()> {
         let mut start = 0;
         let mut write = |end: usize| {
@@ -526,21 +501,18 @@ impl DataFile {
     }
 }
 
-/// Writes the buffered records even after an error: a later attempt to write the same files then
-/// finds these blocks stored.
+/// Writes records even after an error: a later attempt then finds these blocks stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Inverse of the share of unindexed bytes from which on a store gets a new index file; unindexed
-/// bytes have to be read whenever the store is opened.
+/// A store with 1/16 unindexed gets a new index; unindexed bytes are read at each opening.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the store at `path`, if it has none, or if at least 1/16 of the
-/// store or 1 GiB is not indexed.
+/// Skipped unless the store has none, or at least 1/16 of it or 1 GiB is not indexed.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
@@ -571,7 +543,6 @@ fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Re
 /// End of the name of the file whose existence locks an archive for the original.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// Content of a lock file that this program made.
 const LOCK_MARK: &[u8] = b"h5bridge\n";
 
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -582,12 +553,9 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Creates the lock file. The caller holds `flock` on the archive, so a lock file with this
-    /// program's mark is left from a killed process, and is replaced. A lock file without the mark
-    /// belongs to another program: waits at most `wait` until it is removed.
-    ///
-    /// # Errors
-    /// `Locked` if the lock file of another program still exists after `wait`.
+    /// The caller holds `flock` on the archive, so a lock file with this program's mark is left
+    /// from a killed process, and is replaced. `Locked` if that of another program still exists
+    /// after `wait`.
     fn take(archive: &Path, wait: Duration) -> Result<Self> {
         let mut path = archive.to_owned().into_os_string();
         path.push(LOCK_SUFFIX);
@@ -626,11 +594,8 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to the archive. If the last line has no line end, one is added if the line can be
-/// parsed; otherwise the last line is cut off, and a warning is returned.
-///
-/// # Errors
-/// Those of writing; the archive is as before then, and one without lines is removed.
+/// Adds a missing line end if the last line can be parsed; otherwise cuts this line off, and
+/// returns a warning. After an error the archive is as before; one without lines is removed.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let mut file = loop {
         let file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;

@@ -26,7 +26,6 @@ mod by_libdeflate {
         static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
     }
 
-    /// Decompresses `stream` into the beginning of `out`; returns the number of bytes.
     pub(in super::super) fn inflate(stream: &[u8], out: &mut [u8]) -> Result<usize, InflateError> {
         let inflated = DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.zlib_decompress(stream, out));
         inflated.map_err(|error| match error {
@@ -35,8 +34,7 @@ mod by_libdeflate {
         })
     }
 
-    /// Compresses `block` into the beginning of `out`; returns the number of bytes, `None` if they
-    /// do not fit.
+    /// `None` if the bytes do not fit.
     pub(in super::super) fn deflate(block: &[u8], out: &mut [u8]) -> Option<usize> {
         COMPRESSOR.with_borrow_mut(|compressor| compressor.zlib_compress(block, out)).ok()
     }
@@ -51,7 +49,6 @@ pub(super) mod by_zlib_rs {
     /// The fastest level that makes Huffman codes for each stream.
     const LEVEL: i32 = 2;
 
-    /// Decompresses `stream` into the beginning of `out`; returns the number of bytes.
     pub(in super::super) fn inflate(stream: &[u8], out: &mut [u8]) -> Result<usize, InflateError> {
         match decompress_slice(out, stream, InflateConfig::default()) {
             (inflated, ReturnCode::Ok) => Ok(inflated.len()),
@@ -60,8 +57,7 @@ pub(super) mod by_zlib_rs {
         }
     }
 
-    /// Compresses `block` into the beginning of `out`; returns the number of bytes, `None` if they
-    /// do not fit.
+    /// `None` if the bytes do not fit.
     pub(in super::super) fn deflate(block: &[u8], out: &mut [u8]) -> Option<usize> {
         let (deflated, ended) = compress_slice(out, block, DeflateConfig::new(LEVEL));
         (ended == ReturnCode::Ok).then_some(deflated.len())

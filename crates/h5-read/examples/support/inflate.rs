@@ -38,8 +38,7 @@ impl Bits<'_> {
     }
 }
 
-/// A canonical code of Huffman: the number of symbols of each length, and the symbols in the order
-/// of their codes.
+/// A canonical Huffman code: number of symbols of each length, symbols in the order of their codes.
 struct Code {
     counts: [u16; 16],
     symbols: Vec<u16>,

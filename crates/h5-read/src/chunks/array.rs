@@ -55,7 +55,6 @@ pub(super) fn is_set(bits: &[u8], number: u64) -> bool {
     byte.is_some_and(|byte| byte & 0x80 >> (number % 8) != 0)
 }
 
-/// Refuses blocks that begin after the end of the file.
 pub(super) fn is_within(visit: &Visit<'_, '_>, structure: &str, address: u64) -> Result<()> {
     let file = visit.chunks.file;
     if file.offset(address)? >= file.len()? {

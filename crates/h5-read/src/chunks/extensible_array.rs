@@ -35,7 +35,6 @@ pub(super) fn visit(visit: &mut Visit<'_, '_>, address: u64) -> Result<()> {
     array.index_block(visit, &numbers, &wanted)
 }
 
-/// The header of an array.
 struct Array {
     header: u64,
     index_block: u64,
@@ -115,7 +114,6 @@ impl Array {
         Some(Group { start: self.in_index_block.checked_add(before)?, blocks: 1 << (number / 2), entries })
     }
 
-    /// Checks the head that all blocks have.
     fn head<'a>(
         &self,
         visit: &Visit<'_, '_>,

@@ -81,7 +81,6 @@ impl Window {
     }
 }
 
-/// The chunks of a dataset.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunks<'a> {
     file: &'a File,
@@ -92,7 +91,6 @@ pub(crate) struct Chunks<'a> {
     has_filters: bool,
 }
 
-/// An entry of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stored {
     address: u64,
@@ -160,8 +158,7 @@ impl<'a> Chunks<'a> {
         listing
     }
 
-    /// Calls `each` for the chunks in a window, in the order of the index. Parts of the index that
-    /// cannot be read are added to `damage`.
+    /// Visits in the order of the index; parts of it that cannot be read are added to `damage`.
     fn visit(&self, window: &Window, damage: &mut Vec<Error>, each: &mut dyn FnMut(Chunk)) -> Result<()> {
         let mut walk = self.file.walk()?;
         // the file may end before chunks that a writer is about to write
@@ -205,7 +202,6 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// A walk through an index.
 struct Visit<'a, 'b> {
     chunks: &'a Chunks<'a>,
     window: &'a Window,

@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::{Chunks, Stored, Visit, Window};
 use crate::error::{Error, Result};
 
-/// How an array numbers the cells of a dataset.
 #[derive(Debug)]
 pub(super) struct Numbers {
     /// Slowest first.
@@ -47,7 +46,6 @@ impl Numbers {
             .try_fold(0u64, |number, axis| number.checked_add(cell.get(axis.axis)?.checked_mul(axis.stride)?))
     }
 
-    /// The numbers from the first to the last cell of a window.
     pub(super) fn range(&self, window: &Window) -> Result<Range<u64>> {
         if window.is_all {
             return Ok(0..self.all.unwrap_or(u64::MAX));
@@ -58,7 +56,6 @@ impl Numbers {
         range.ok_or_else(|| Error::damaged("the dataset has more chunks than an array can"))
     }
 
-    /// Sets `cell` to the cell with a number.
     fn cell(&self, number: u64, cell: &mut [u64]) {
         let mut rest = number;
         for axis in &self.axes {
@@ -71,7 +68,6 @@ impl Numbers {
 }
 
 impl Visit<'_, '_> {
-    /// Hands entries of an array on, each with its number.
     pub(super) fn pass(&mut self, numbers: &Numbers, entries: impl Iterator<Item = (u64, Stored)>) {
         let mut cell = vec![0; self.window.first.len()];
         for (number, stored) in entries {

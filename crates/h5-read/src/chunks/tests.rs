@@ -4,10 +4,8 @@ use super::*;
 use crate::dataspace::SpaceKind;
 use crate::testing::{START, file, seal};
 
-/// The undefined address.
 const NONE: u64 = u64::MAX;
 
-/// Fields of a structure.
 #[derive(Clone, Default)]
 struct Fields(Vec<u8>);
 
@@ -31,8 +29,7 @@ impl Fields {
     }
 }
 
-/// A dataset of chunks of 2 by 1 elements of 1 byte; structures follow each other from [`START`]
-/// on.
+/// Chunks of 2 by 1 elements of 1 byte; structures follow each other from [`START`] on.
 fn list(index: ChunkIndex, extents: &[u64], max: &[Option<u64>], structures: &[Fields]) -> Listing<Chunk> {
     let structures: Vec<u8> = structures.iter().flat_map(|fields| fields.0.clone()).collect();
     let file = file(&structures);

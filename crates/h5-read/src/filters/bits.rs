@@ -34,8 +34,7 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    /// The next `precision` bits, put into the element `out` from bit `offset` on; other bits stay
-    /// as they are.
+    /// Written to `out` from bit `offset` on; other bits stay as they are.
     pub(super) fn number(&mut self, precision: usize, offset: usize, is_big: bool, out: &mut [u8]) -> Result<()> {
         let end = offset + precision;
         let bytes = out.len();

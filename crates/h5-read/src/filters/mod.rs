@@ -84,7 +84,6 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Decodes a filter pipeline message.
     pub(crate) fn decode(fields: &mut Bytes<'_>) -> Result<Self> {
         let version = fields.version(&[1, 2])?;
         let count = fields.u8()?;
@@ -179,8 +178,7 @@ fn undo(filters: &dyn Filters, filter: &Filter, data: &[u8], limit: usize, out: 
     Ok(())
 }
 
-/// Removes the checksum, the last four bytes, and compares it. Releases before 1.6.3 exchanged its
-/// bytes in pairs.
+/// Releases before 1.6.3 exchanged the bytes of the checksum, the last four, in pairs.
 fn fletcher32(data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let Some((data, stored)) = data.split_last_chunk::<4>() else {
         return Err(Error::damaged("the chunk is too short for a checksum"));

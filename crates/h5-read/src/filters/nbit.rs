@@ -33,7 +33,6 @@ enum Type {
         bytes: usize,
         base: Box<Type>,
     },
-    /// Members with their offsets.
     Compound {
         bytes: usize,
         members: Vec<(usize, Type)>,
@@ -142,7 +141,6 @@ impl Type {
     }
 }
 
-/// Parameters that are left.
 struct Parameters<'a> {
     rest: &'a [u32],
     /// Types that may still be read, as some are read more than once.

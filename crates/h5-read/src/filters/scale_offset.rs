@@ -18,12 +18,10 @@ const HEAD: usize = 21;
 /// Parameters before the fill value.
 const FILL: usize = 8;
 
-/// The parameters.
 #[derive(Debug, Clone, Copy)]
 struct Scaling {
     /// Power of ten by which floating-point numbers were multiplied; `None` for integers.
     decimals: Option<i32>,
-    /// Bytes of an element.
     size: usize,
     is_big: bool,
     /// Little-endian.
