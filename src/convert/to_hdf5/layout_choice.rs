@@ -19,7 +19,7 @@ const LARGE_CELL_BYTES: u64 = 4 << 20;
 const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// Smaller tiles that cover parts of cells do not become chunks, if more than [`MANY_TILES`].
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// As [`SMALL_TILE_BYTES`], for chunks that share bytes, which need no index entry each.
+/// As [`SMALL_TILE_BYTES`], for chunks that share bytes: HDF5 keeps no index entries for these.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows assumed for an appendable dataset when its chunks are chosen.
@@ -257,7 +257,7 @@ pub(super) enum TileUse {
     /// Tiles up to 16 MiB; those of parts of cells need [`SMALL_TILE_BYTES`] if more than
     /// [`MANY_TILES`], and for object stores 1 MiB unless the whole hypercube has less.
     Chunks,
-    /// As `Chunks`, for chunks that can share bytes, with [`SMALL_SHARED_TILE_BYTES`].
+    /// Chunks that can share bytes: as `Chunks`, with [`SMALL_SHARED_TILE_BYTES`].
     Shared,
 }
 
@@ -423,7 +423,7 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// As many whole axes as fit into `bytes`, fastest first, and a range of the next.
+/// Whole axes, fastest first, as many as fit into `bytes`, and a range of the next.
 pub(super) fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()

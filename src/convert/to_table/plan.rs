@@ -221,7 +221,7 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// As in [`Planner`]; subtables inside the main table's directory keep their paths.
+/// Indexed as in [`Planner`]; subtables inside the main table's directory keep their paths.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
