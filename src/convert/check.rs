@@ -9,12 +9,7 @@ use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 use crate::table::OpenOptions;
 
-/// Differences from the stored digests of every column and keyword set, and of every original file
-/// of a restorable file.
-///
-/// # Errors
-/// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it.
-/// Damage in the elements of a column is a difference.
+/// Damage in the elements of a column is a difference; `Usage` if the file has no digests.
 pub(crate) fn check(path: &Path, options: OpenOptions, progress: &dyn Progress) -> Result<Comparison> {
     let source = Source::open_with(path, options)?;
     source.blame_server(check_source(&source, path, progress))

@@ -48,11 +48,7 @@ pub struct ToHdf5Summary {
     pub warnings: Vec<String>,
 }
 
-/// Writes the HDF5 file of `plan`, which appears at `target` when it is complete.
-///
-/// # Errors
-/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and
-/// those of reading the source. Nothing is left at `target` then.
+/// Nothing is left at `target` after an error; `Exists` if it is not to be replaced.
 pub(crate) fn to_hdf5(
     source: &Source,
     plan: &Plan,
@@ -114,7 +110,7 @@ pub(crate) fn to_hdf5(
     })
 }
 
-/// Closes the file and lets it appear at its place; returns its size in bytes.
+/// Returns the size in bytes.
 fn publish(file: File, output: Output, progress: &dyn Progress) -> Result<u64> {
     file.close()?;
     trim(output.partial())?;
@@ -124,8 +120,7 @@ fn publish(file: File, output: Output, progress: &dyn Progress) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Free space that the file needs, about. Metadata of a dataset takes some KiB; a column that is
-/// compressed is not counted.
+/// Approximate: some KiB of metadata for each dataset, and no compressed columns.
 fn needed_bytes(source: &Source, plan: &Plan, options: &ToHdf5Options, target: &Path) -> Result<u64> {
     let of_column = |column: &ColumnPlan| if column.compression.is_none() { column.bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(of_column(column)).saturating_add(4096));
@@ -136,8 +131,6 @@ fn needed_bytes(source: &Source, plan: &Plan, options: &ToHdf5Options, target: &
     Ok(needed.saturating_sub(shared))
 }
 
-/// Creates the HDF5 file at `path` in the format and with the strategy for its space that the
-/// options ask for.
 fn create_file(path: &Path, options: &ToHdf5Options) -> Result<File> {
     match (options.compress, options.profile.page_bytes()) {
         (Compress::Shared, _) => File::create_aligned(path),

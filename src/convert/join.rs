@@ -196,8 +196,7 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Temporary hard links to the parts beside the unfinished joined file, so that HDF5 finds them
-/// while it is checked.
+/// Temporary hard links beside the unfinished file, so that HDF5 finds the parts in a check.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,

@@ -7,12 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A file as a manifest or the plan of a conversion by many processes records it, at the time when
-/// that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Absolute, or relative to the directory of the manifest or of the table that many processes
-    /// write.
+    /// Absolute, or relative to the directory of the manifest or of the new table.
     pub(super) path: PathBuf,
     pub(super) size: u64,
     /// Nanoseconds since 1970.

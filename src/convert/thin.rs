@@ -106,8 +106,7 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Calls `check` with the temporary path of the table, which is moved to `target` only if
-    /// `check` succeeds.
+    /// Moves the table to `target` only if `check`, which gets its temporary path, succeeds.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -258,8 +257,7 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
-/// The thin table is to replace `table`, whose directory the HDF5 file must therefore not be, or be
-/// in.
+/// `table` is to be replaced: the HDF5 file must not be that directory, or be in it.
 fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {

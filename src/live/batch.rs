@@ -25,8 +25,7 @@ pub struct Batch<'w, 'b> {
     rows: u64,
     /// One block for each column; `None` for a column without cells yet.
     cells: Vec<Option<Checked<'b>>>,
-    /// Column after the one whose cells were set last: compared first when [`set`](Self::set)
-    /// searches a name.
+    /// Column after the last one that was set: [`set`](Self::set) compares its name first.
     next: usize,
 }
 

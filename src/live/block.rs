@@ -27,11 +27,9 @@ use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 #[derive(Debug, Clone)]
 pub struct Block<'a> {
     pub(super) elements: Elements<'a>,
-    /// Index of each cell's shape, `None` for an undefined cell. Without the list, the column must
-    /// have one shape.
+    /// `None` for an undefined cell. Without the list, the column must have one shape.
     pub(super) shapes: Option<&'a [Option<usize>]>,
-    /// Extents of the ndarray array: rows, then the axes of the cells, slowest first; `None` for
-    /// cells from elsewhere.
+    /// Rows, then the axes of the cells, slowest first; `None` for cells not of ndarray.
     pub(super) extents: Option<Vec<u64>>,
 }
 
@@ -158,8 +156,7 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Bytes of a live file: numbers little-endian, each string padded with NUL to `string_bytes`
-    /// bytes. A string that is longer, not UTF-8 or contains NUL is an error.
+    /// Little-endian numbers, NUL-padded strings; fails if one is too long, not UTF-8, or has NUL.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

@@ -58,7 +58,6 @@ impl CommittedRows {
     }
 }
 
-/// `None` if the group is not a table of a live file.
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);

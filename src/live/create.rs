@@ -18,8 +18,7 @@ use crate::value::{DataType, Record, Shape, Value};
 /// Rows in a chunk of the dataset of row numbers.
 const NUMBERS: u64 = 4096;
 
-/// Creates a live file with all groups, datasets, attributes and scales, but without rows. `name`
-/// is the name that the file will have; the root attribute `source` records it.
+/// The file has no rows yet; `name`, its later name, is recorded in the root attribute `source`.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
@@ -109,8 +108,7 @@ fn parent_of(name: &str) -> &str {
     name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
 }
 
-/// The name becomes an HDF5 path as it is: it must be valid and unique, and the parent declared in
-/// `all`.
+/// Names are HDF5 paths as they are: valid, unique, and with a parent declared in `all`.
 fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     let parent = parent_of(&table.name);
     let has_parent = is_main(&table.name) || all.iter().any(|other| source_name(&other.name) == parent);
@@ -149,8 +147,7 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// `corr`, `chan` … of the axes of a cell, first axis fastest: as declared, or else those of
-    /// the MeasurementSet standard, or `dim`.
+    /// Declared (`corr`, `chan` …), else by the MeasurementSet standard, or `dim`; fastest first.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()

@@ -162,8 +162,7 @@ impl<'a> Finalize<'a> {
     }
 }
 
-/// Checks that `source` has all tables and columns of `live`, to which its rows were copied, and at
-/// least as many rows. Fails with `Usage` if not.
+/// `Usage` unless `source` has all tables and columns of `live`, and at least its rows.
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));

@@ -13,7 +13,6 @@ use crate::native::{
 };
 use crate::table::ColumnInfo;
 
-/// HDF5 paths of a table and its columns.
 #[derive(Debug)]
 pub(super) struct TableLayout {
     /// `MAIN`, `ANTENNA`, `A/B`.
@@ -29,14 +28,12 @@ pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
     table: String,
-    /// Scales `position_0`, `position_1` … of the slowest axis of each hypercube (a dataset with
-    /// the cells of one shape), which number its cells. Empty if all cells of the column have one
-    /// shape.
+    /// Scales `position_0`, `position_1` … that number the cells of each hypercube; empty if all
+    /// cells of the column have one shape.
     positions: Vec<String>,
 }
 
-/// `Dense` if all cells have one shape, otherwise one dataset for each, with those that say where
-/// the cell of each row is.
+/// `Dense` if all cells have one shape, else a dataset for each, and those that locate cells.
 #[derive(Debug)]
 pub(super) enum Growing<T> {
     Dense(T),
@@ -44,7 +41,6 @@ pub(super) enum Growing<T> {
 }
 
 impl ColumnLayout {
-    /// Calls `open` with the path of each.
     pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Growing<T>> {
         match self.form.open(self.positions.len(), |path| open(&format!("{}/{path}", self.table)))? {
             Members::Dense { data, .. } => Ok(Growing::Dense(data)),
@@ -53,17 +49,13 @@ impl ColumnLayout {
         }
     }
 
-    /// Calls `open` with the path of each.
     pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
         let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
         self.positions.iter().map(|name| open(&path(name))).collect()
     }
 }
 
-/// Tables of a live file, parents before their subtables.
-///
-/// # Errors
-/// `Unsupported` if it has none.
+/// Parents before their subtables; `Unsupported` without any.
 pub(super) fn read(root: &Group) -> Result<Vec<TableLayout>> {
     let mut tables = Vec::new();
     for described in described_tables(root)? {

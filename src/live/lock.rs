@@ -8,15 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::os;
 
-/// The lock of the only writer: `NAME.writer`, locked by `flock`, with the writer's process number
-/// and host. Released when dropped.
+/// `NAME.writer`, locked by `flock`, with the writer's process number and host.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     path: PathBuf,
     _file: File,
 }
 
-/// `path` with `.writer` after its name.
 fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".writer");

@@ -50,8 +50,7 @@ pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// Number of refreshes. A dataset reads its extents again if they are older than the last
-    /// refresh.
+    /// Number of refreshes. Datasets of an older refresh read their extents again.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -249,11 +248,8 @@ impl TableReader {
         Ok(T::of(values).unwrap_or_default())
     }
 
-    /// Calls `each` for each run of the cells of `rows` (ascending) that are stored one after the
-    /// other. Undefined cells are left out.
-    ///
-    /// # Errors
-    /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
+    /// Calls `each` for each run of consecutively stored cells of `rows` (ascending), without
+    /// undefined cells; `Usage` if a row is not committed, `Format` if the row map is damaged.
     #[cfg(any(test, feature = "internals"))]
     pub(crate) fn each_run(&self, column: &str, rows: &[u64], each: &mut EachRun<'_>) -> Result<()> {
         let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else { return Ok(()) };

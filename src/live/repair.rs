@@ -108,7 +108,6 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, torn, tables })
 }
 
-/// State before the repair, and what is to be done with each table.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
@@ -128,14 +127,12 @@ impl Survey {
     }
 }
 
-/// A dataset to be truncated.
 #[derive(Debug)]
 struct Trim {
     path: String,
     extent: u64,
     rows: u64,
-    /// Offset of the header, if the index of chunks is damaged beyond `rows`: libhdf5 cannot be let
-    /// at it.
+    /// Offset of the header, if chunks beyond `rows` have a damaged index, unfit for libhdf5.
     torn: Option<u64>,
 }
 

@@ -22,14 +22,12 @@ pub(super) struct Table {
     pub(super) committed_rows: LiveDataset,
     /// Committed or not.
     pub(super) rows: u64,
-    /// Readers see these.
     pub(super) committed: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Capacity of a string.
     string_bytes: usize,
     parts: Parts,
 }
@@ -40,13 +38,11 @@ enum Parts {
     Cubes {
         /// The cells of each hypercube, and the scale that numbers them from 0.
         cubes: Vec<(Stream, Stream)>,
-        /// `row_cube` and `row_index`: hypercube and position of each row's cell, -1 for an
-        /// undefined one.
+        /// `row_cube` and `row_index`: hypercube and position of each row's cell, -1 if undefined.
         map: Box<(Stream, Stream)>,
     },
 }
 
-/// A dataset, and new rows that are collected in memory.
 #[derive(Debug)]
 pub(super) struct Stream {
     dataset: LiveDataset,
@@ -63,8 +59,7 @@ impl Stream {
         self.dataset.rows() + (self.waiting.len() / self.dataset.row_bytes()) as u64
     }
 
-    /// Appends whole rows: a small block in memory, up to `most_waiting` bytes, a large one to the
-    /// dataset.
+    /// Collects small blocks in memory, up to `most_waiting` bytes, and writes large ones.
     fn push(&mut self, bytes: &[u8], most_waiting: usize) -> Result<()> {
         let is_large = bytes.len() > LARGE_BLOCK.min(most_waiting / 2);
         if is_large || self.waiting.len() + bytes.len() > most_waiting {
@@ -105,13 +100,11 @@ impl Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
     pub(super) written: bool,
-    /// Cells not overwritten, because the old and the new one differ in shape, or only one is
-    /// undefined.
+    /// Cells not overwritten, as their shape, or whether they are defined, would change.
     pub(super) refused: u64,
 }
 
-/// Stored bytes, and for columns with several shapes the index of each cell's (`None` for an
-/// undefined cell).
+/// Stored bytes; for columns with several shapes the index of each cell's, `None` if undefined.
 pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {
@@ -282,8 +275,7 @@ impl Table {
         Ok(Table { name: layout.name.clone(), row, columns, committed_rows, rows: committed, committed })
     }
 
-    /// Estimate of the growing datasets: columns plus 1, although columns with several shapes have
-    /// more.
+    /// Estimate: columns plus 1, although columns with several shapes have more.
     pub(super) fn datasets(&self) -> usize {
         self.columns.len() + 1
     }
@@ -297,8 +289,7 @@ impl Table {
         found.ok_or_else(|| Error::usage(format!("column {name} does not exist")))
     }
 
-    /// Keeps at most `most_waiting` bytes of each dataset in memory. `commits`: a commit follows at
-    /// once.
+    /// At most `most_waiting` bytes of each dataset wait. `commits`: a commit follows at once.
     pub(super) fn append(
         &mut self,
         rows: u64,
@@ -315,8 +306,7 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that datasets of rows have exactly the committed ones: a writer dropped without
-    /// closing may have left more. Hypercubes are not checked.
+    /// Fails if a writer dropped without closing left uncommitted rows; ignores hypercubes.
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),

@@ -48,7 +48,6 @@ pub struct Writer {
     tables: Vec<Table>,
     policy: CommitPolicy,
     last_commit: Instant,
-    /// Whether cells were overwritten since the last commit.
     rewritten: bool,
     /// A second descriptor of the file, for `fdatasync`.
     descriptor: File,
@@ -187,8 +186,7 @@ impl Writer {
         self.guard(written)
     }
 
-    /// Overwrites the cells of `column` that differ. Cells whose shape would change are counted
-    /// instead.
+    /// Cells whose shape would change are counted instead of overwritten.
     pub(super) fn update(
         &mut self,
         table: &str,
@@ -217,8 +215,7 @@ impl Writer {
         if self.is_due(0) { self.commit() } else { Ok(()) }
     }
 
-    /// Whether the [`CommitPolicy`](super::CommitPolicy) wants a commit once `more` rows are
-    /// appended.
+    /// Whether a commit is due once `more` rows are appended.
     fn is_due(&self, more: u64) -> bool {
         let waiting: u64 = more + self.tables.iter().map(|table| table.rows - table.committed).sum::<u64>();
         let late = self.policy.every.is_some_and(|every| self.last_commit.elapsed() >= every);

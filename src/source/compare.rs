@@ -66,27 +66,17 @@ pub struct Difference {
     pub right: String,
 }
 
-/// Compares value by value: rows, columns, keywords, cells.
-///
-/// # Errors
-/// `Interrupted` if `progress` says so, and those of reading either source.
 pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     check_averaged(left, right)?;
     compare_chosen(left, right, Chosen::Everything, progress)
 }
 
 /// Compares subtables only.
-///
-/// # Errors
-/// As [`compare`].
 pub(super) fn compare_beside_main(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     compare_chosen(left, right, Chosen::NotMain, progress)
 }
 
 /// Compares subtables as a whole, and `rows` of the main tables.
-///
-/// # Errors
-/// As [`compare`].
 pub(crate) fn compare_rows(
     left: &Source,
     right: &Source,
@@ -96,7 +86,6 @@ pub(crate) fn compare_rows(
     compare_chosen(left, right, Chosen::RowsOfMain(rows), progress)
 }
 
-/// Rows of the main tables that are compared; subtables are compared as a whole.
 #[derive(Clone, Copy)]
 enum Chosen<'a> {
     Everything,
@@ -298,8 +287,7 @@ fn compare_tables(
     Ok(())
 }
 
-/// Columns that both tables have and at least one can read; others become differences or are
-/// skipped.
+/// Columns of both tables that at least one can read; others are differences or skipped.
 fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Comparison) -> Vec<(usize, usize)> {
     let position = |content: &Content, info: &ColumnInfo| {
         content.columns().iter().position(|other| other.desc.name == info.desc.name)
@@ -329,7 +317,6 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
     pairs
 }
 
-/// First difference of a column, with descriptions of both values.
 struct CellDifference {
     row: Option<u64>,
     index: Option<Vec<u64>>,

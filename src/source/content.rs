@@ -15,11 +15,9 @@ use crate::schema::TableInfo;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{Record, Shape, Values};
 
-/// The content of one table, wherever it lies.
 pub(crate) type Content = dyn TableContent;
 
-/// The questions that tables and their views answer, each in its own way; the methods of
-/// [`Content`] answer others from these.
+/// The methods of [`Content`] answer further questions by the methods of this trait.
 pub(crate) trait TableContent: Send + Sync {
     /// The first of several for joined tables; `None` if this is not a view.
     fn inner(&self) -> Option<&Content>;
@@ -53,45 +51,37 @@ pub(crate) trait TableContent: Send + Sync {
         self.inner().map_or(row, |inner| inner.original_row(row))
     }
 
-    /// The number that each row has in the table it was selected from; `None` if no rows were
-    /// selected, or no numbers are known.
+    /// Numbers in the table that rows were selected from; `None` without a selection or numbers.
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         self.inner().map_or(Ok(None), Content::row_numbers)
     }
 
-    /// How the rows were averaged: `time=10s,chan=4`. If they were averaged when the HDF5 file was
-    /// made and are averaged again on reading, both are given, separated by `; `.
-    ///
-    /// # Errors
-    /// Those of reading the file.
+    /// Form: `time=10s,chan=4`. Rows averaged when the HDF5 file was made and again on reading have
+    /// both, separated by `; `.
     fn averaging(&self) -> Result<Option<String>> {
         self.inner().map_or(Ok(None), Content::averaging)
     }
 
-    /// Frees the memory in which a casacore table keeps decoded parts of a column; later reads
-    /// decode them again. The cells of an HDF5 file free theirs when they are dropped.
+    /// Frees decoded parts of a casacore table's column; cells of HDF5 free theirs when dropped.
     fn forget(&self, index: usize) {
         if let Some(inner) = self.inner() {
             inner.forget(index);
         }
     }
 
-    /// The error that reading a column would return, as far as it is known without opening the
-    /// column.
+    /// Error of reading a column, as far as it is known without opening the column.
     fn unreadable(&self, index: usize) -> Option<Error> {
         self.inner()?.unreadable(index)
     }
 
-    /// The hypercubes of a column, if their chunks are plain little-endian elements and those of
-    /// each hypercube are contiguous in the HDF5 file; empty for other columns and tables, and for
-    /// views.
+    /// Hypercubes whose chunks are plain little-endian elements, contiguous in the HDF5 file; empty
+    /// for other columns and tables, and for views.
     fn blocks(&self, _index: usize) -> Result<Vec<StoredBlock>> {
         Ok(Vec::new())
     }
 
-    /// The datasets of the joined files that form a virtual dataset of shape `dataset` (fastest
-    /// axis first) with the elements of a column. `None` if the table is not joined, or the
-    /// elements must be copied.
+    /// Datasets of the joined files that form a virtual dataset of shape `dataset`; `None` if the
+    /// table is not joined, or the elements must be copied.
     fn virtual_sources(&self, _index: usize, _dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         Ok(None)
     }
@@ -101,12 +91,8 @@ pub(crate) trait TableContent: Send + Sync {
         Vec::new()
     }
 
-    /// Sentences about changes of users in the HDF5 file since it was made, and about their
-    /// additions that no table has; empty for a casacore table. `coordinates` gives those of its
-    /// axes as it is in the file.
-    ///
-    /// # Errors
-    /// Those of reading the file.
+    /// Sentences about changes of users in the HDF5 file, and additions that no table has; empty
+    /// for a casacore table. `coordinates` gives those of its axes as in the file.
     fn edits(&self, coordinates: &dyn Fn() -> Vec<(String, Values)>) -> Result<Vec<String>> {
         self.inner().map_or(Ok(Vec::new()), |inner| inner.edits(coordinates))
     }
@@ -127,13 +113,11 @@ impl dyn TableContent {
         self.origin().table_name(stored)
     }
 
-    /// The path of the group of the subtable that a keyword stores as `stored`; `None` if the table
-    /// is not in an HDF5 file.
+    /// `None` if the table is not in an HDF5 file.
     pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
         self.origin().group(stored)
     }
 
-    /// How the casacore table is or was stored, as far as that is known.
     pub(crate) fn layout(&self) -> Layout {
         self.origin().layout()
     }
@@ -156,8 +140,7 @@ impl dyn TableContent {
         self.as_native().map(|table| table.cells(index)).transpose()
     }
 
-    /// The damaged parts that were left out when the HDF5 file of this main table was made; empty
-    /// for all other tables.
+    /// Damage left out when the HDF5 file of this main table was made; else empty.
     pub(crate) fn damage(&self) -> &[Damage] {
         self.as_native().map_or(&[], NativeTable::damage)
     }
@@ -167,13 +150,11 @@ impl dyn TableContent {
         self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
     }
 
-    /// The digests that were stored when the HDF5 file was made.
     pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
 
-    /// The path of the dataset that has all cells of a column; `None` if it has several, or the
-    /// table is not in an HDF5 file.
+    /// `None` if the column has several datasets, or none.
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
         self.as_native()?.only_dataset(index)
     }
@@ -188,16 +169,12 @@ impl dyn TableContent {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
 
-    /// The number that the first row has in the table it was selected from; `None` if this is not
-    /// an HDF5 file that records it.
+    /// Number in the table that rows were selected from; `None` unless an HDF5 file records it.
     pub(super) fn first_row(&self) -> Result<Option<i64>> {
         self.as_native().map_or(Ok(None), NativeTable::first_row)
     }
 
     /// Info and comments that the HDF5 file was made with, if attributes have been edited since.
-    ///
-    /// # Errors
-    /// Those of reading the attributes.
     pub(crate) fn written(&self) -> Result<Option<&Written>> {
         self.as_native().map_or(Ok(None), NativeTable::written)
     }

@@ -4,8 +4,7 @@
 use super::Source;
 use crate::value::{DataType, Values};
 
-/// CHAN_FREQ (Hz) of each spectral window as `chan`, CORR_TYPE (Stokes codes) of each polarization
-/// setup as `corr`.
+/// CHAN_FREQ (Hz) of spectral windows as `chan`, CORR_TYPE (Stokes codes) of setups as `corr`.
 pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
     let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);

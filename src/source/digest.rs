@@ -76,11 +76,7 @@ pub(crate) struct CellsDigest {
     marks: Marks,
 }
 
-/// Digests the tables of `source` with the columns that `wanted` accepts by table and name, in
-/// parallel.
-///
-/// # Errors
-/// `Interrupted`; other errors are those of tables and columns.
+/// `wanted` accepts columns by table and name.
 pub(crate) fn digest(
     source: &Source,
     kind: HashKind,
@@ -166,8 +162,7 @@ impl ColumnDigest {
         self.marks.as_ref()?.stored()
     }
 
-    /// Rows in which the column begins to differ from `stored`; `None` if marks cannot be compared,
-    /// or the cells cannot be read.
+    /// `None` if marks cannot be compared, or the cells cannot be read.
     pub(crate) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         self.marks.as_ref()?.first_difference(stored, rows)
     }
@@ -209,9 +204,8 @@ pub(crate) fn digest_cells(
     stream.finish()
 }
 
-/// Hashes the pieces that `read` returns, until one is `None`, with `update`. The next piece is
-/// read concurrently, into memory that is no longer needed: a large column would otherwise keep one
-/// thread busy after all others.
+/// Reads the next piece concurrently, into memory that is no longer needed: a large column would
+/// otherwise keep one thread busy after all others.
 fn hash_while_reading<T: Send + Sync>(
     mut read: impl FnMut(Option<T>) -> Result<Option<T>> + Send,
     mut update: impl FnMut(&T) -> Result<()> + Send,
@@ -225,8 +219,8 @@ fn hash_while_reading<T: Send + Sync>(
     Ok(())
 }
 
-/// The chunks of a column that is one hypercube with all rows in order, if each chunk has whole
-/// cells: their bytes are the cells', which are hashed as they are.
+/// Chunks of one hypercube with all rows in order, each of whole cells, whose bytes are hashed as
+/// they are.
 struct RowChunks<'a> {
     cube: Box<dyn ChunkRead + 'a>,
     cell: Shape,
@@ -252,8 +246,7 @@ impl<'a> RowChunks<'a> {
         fits.then_some(RowChunks { cube, cell, rows: rows.end, chunk_bytes, count, batch })
     }
 
-    /// Reads the chunks from number `first` on that are read at once; returns the number of their
-    /// rows, and their bytes, after which may follow padding.
+    /// Rows and bytes of the chunks from `first` on; padding may follow the bytes.
     fn read(&self, first: u64, mut bytes: Vec<u8>) -> Result<(u64, Vec<u8>)> {
         let count = self.batch.min(self.count - first);
         bytes.resize((count * self.chunk_bytes) as usize, 0);
@@ -264,8 +257,7 @@ impl<'a> RowChunks<'a> {
     }
 }
 
-/// Computes the hash of a table from its number of rows and the fingerprints of its columns; zeros
-/// stand for a column without one.
+/// Zeros stand for a column without a fingerprint.
 pub(crate) fn table_hash(kind: HashKind, rows: u64, columns: &[ColumnDigest]) -> Hash {
     let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -289,8 +281,7 @@ pub(crate) fn keywords_hash(kind: HashKind, record: &Record, content: &Content) 
 pub(crate) struct ColumnStream<'a> {
     hasher: Hasher,
     marks: Marks,
-    /// Newest bytes, fewer than [`MARK_BYTES`]. Hashed together they are hashed fast, and a mark
-    /// may follow.
+    /// Newest bytes, fewer than [`MARK_BYTES`]: hashed together fast, and a mark may follow.
     pending: Vec<u8>,
     /// Rows added so far, the last perhaps in part.
     rows: u64,
@@ -315,8 +306,7 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(cells.kind(), content) }
     }
 
-    /// Bytes of whole rows from `first` to the newest, or of a part of the newest, which is then
-    /// `first`.
+    /// Bytes of whole rows from `first` to the newest, or of a part of row `first`.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while self.pending.len() + bytes.len() >= MARK_BYTES {
             let (head, rest) = bytes.split_at(MARK_BYTES - self.pending.len());
@@ -455,8 +445,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds buffered bytes if they are more than `least`; `first`, the row in which the buffer
-    /// begins, is then the next row.
+    /// Adds buffered bytes beyond `least`; `first`, the buffer's first row, is then the next row.
     fn flush(&mut self, first: &mut u64, least: usize) {
         if self.buffer.len() > least {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -492,7 +481,6 @@ fn cell_header(shape: &Shape) -> Vec<u8> {
     header
 }
 
-/// Copies cells to the ends of records.
 fn put_cells(records: &mut [u8], record: usize, cells: &[u8], cell: usize) {
     match cell {
         0 => {}

@@ -6,11 +6,7 @@ use crate::error::Result;
 use crate::native::MAIN_TABLE;
 
 impl Source {
-    /// Edits of the native file, and additions that no table has, in sentences, for the chosen
-    /// tables.
-    ///
-    /// # Errors
-    /// Those of reading the file.
+    /// Sentences about edits of the native file, and additions that no table has.
     pub(crate) fn edits(&self, is_chosen: &dyn Fn(usize) -> bool) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for (_, table) in self.tables.iter().enumerate().filter(|(number, _)| is_chosen(*number)) {

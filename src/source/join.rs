@@ -24,12 +24,8 @@ pub(crate) struct PartFile {
 }
 
 impl Source {
-    /// The rows of the main tables follow file after file; subtables are those of the first file,
-    /// and must be equal in the others.
-    ///
-    /// # Errors
-    /// `Usage` if they are not parts of one table, or not in order; those of opening and reading
-    /// them.
+    /// Subtables are those of the first file, and must be equal in the others. `Usage` if the files
+    /// are not parts of one table, or not in order.
     pub(crate) fn join(parts: &[PartFile], options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
         if parts.len() > MAX_PARTS {
             let message = format!(
@@ -96,8 +92,7 @@ impl Source {
     }
 }
 
-/// Fails unless the source is a native file without left out parts, all of whose columns can be
-/// read.
+/// Fails unless the source is a native file without left out parts or unreadable columns.
 fn check_part(source: &Source) -> Result<()> {
     let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
     let main = source.tables.first().ok_or_else(none)?;

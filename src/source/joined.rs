@@ -13,28 +13,23 @@ use crate::native::{NativeTable, Part};
 use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// A main table whose rows are divided among several native HDF5 files, its parts.
 pub(super) struct Joined {
     parts: Vec<JoinedPart>,
-    /// Descriptions of the columns of the joined table: a column may have undefined cells if it may
-    /// in one of the parts, and has a fixed shape only if the shape is the same in all parts.
+    /// Cells may be undefined if so in any part; the shape is fixed only if equal in all parts.
     columns: Vec<ColumnInfo>,
 }
 
-/// One of the native HDF5 files that are joined to one table; it has some of the table's rows.
 pub(super) struct JoinedPart {
     pub(super) content: Box<Content>,
-    /// Path of the native HDF5 file that is the part, relative to the directory of the new HDF5
-    /// file whose virtual datasets join the parts to one table.
+    /// Relative to the directory of the joined file.
     pub(super) file: String,
-    /// Row number, in the joined table (from 0), of the first row of the part.
+    /// First row in the joined table.
     pub(super) start: u64,
     pub(super) rows: u64,
 }
 
 impl Joined {
-    /// Joins the main tables of at least one native HDF5 file to one table: the rows of each file
-    /// follow those of the file before it in `parts`.
+    /// `parts` has at least one, in the order of rows.
     pub(super) fn of(parts: Vec<JoinedPart>) -> Box<Content> {
         let columns = join_columns(&parts);
         Box::new(Joined { parts, columns })
@@ -84,9 +79,7 @@ impl TableContent for Joined {
         self.parts.iter().find_map(|part| part.content.unreadable(index))
     }
 
-    /// The datasets, one from each joined file that has rows, that a virtual dataset of shape
-    /// `dataset` joins along its slowest axis to hold the elements of a column, by the column's
-    /// number from 0. `None` for strings and records, and if the datasets do not form this shape.
+    /// `None` for strings and records, and if the datasets do not form the shape `dataset`.
     fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         if !self.columns[index].data_type().is_fixed_size() {
             return Ok(None);
@@ -130,7 +123,6 @@ impl TableContent for Joined {
     }
 }
 
-/// Describes the columns of the joined table, from the descriptions in all of its parts.
 fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
     let mut columns = parts.first().map_or_else(Vec::new, |first| first.content.columns().to_vec());
     for part in parts {
@@ -144,11 +136,9 @@ fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
     columns
 }
 
-/// The cells of a column of a joined table: for each part (one of the tables that are joined) the
-/// number of its first row in the joined table, from 0, and its cells.
+/// First row in the joined table, and cells, of each part.
 struct JoinedCells<'a> {
     parts: Vec<(u64, Box<dyn ColumnCells + 'a>)>,
-    /// Number of rows of all parts of the joined table together.
     rows: u64,
 }
 
@@ -210,8 +200,8 @@ impl ColumnCells for JoinedCells<'_> {
     }
 }
 
-/// The little-endian element that readers of a joined file get where the file of a part is missing:
-/// NaN, true, the smallest signed or largest unsigned integer; empty for strings and records.
+/// Little-endian element that replaces a missing part: NaN, true, the smallest signed or largest
+/// unsigned integer; empty for strings and records.
 pub(crate) fn fill_of(data_type: DataType) -> Vec<u8> {
     match data_type {
         DataType::Bool => vec![1],

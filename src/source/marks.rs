@@ -35,8 +35,7 @@ struct Mark {
 }
 
 impl Marks {
-    /// Adds a mark, if one is due, of all bytes that `hasher` has hashed; the last of them is in
-    /// one of `rows`.
+    /// Adds a mark, if due, of all bytes that `hasher` has hashed; the last is in one of `rows`.
     pub(super) fn add(&mut self, hasher: &Hasher, rows: Range<u64>) {
         self.count += 1;
         if !self.count.is_multiple_of(self.step) {
@@ -65,9 +64,8 @@ impl Marks {
         (!digits.is_empty()).then_some(StoredMarks { every: self.every(), digits })
     }
 
-    /// Rows in which the column, now of `rows` rows, begins to differ; those from the last mark on
-    /// if no mark differs. `None` if `stored` is malformed, or neither distance of marks is a
-    /// multiple of the other.
+    /// Rows in which the column begins to differ, from the last mark on if no mark differs. `None`
+    /// if `stored` is malformed, or neither distance of marks is a multiple of the other.
     pub(super) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         let mut found = self.clone();
         let mut then = stored.numbers()?;

@@ -55,12 +55,8 @@ impl SetChange {
 }
 
 impl Source {
-    /// Empty for a source without a processing set. The elements of hypercubes are those of the
-    /// tables; of these only flags are compared, at places that have no row. Damage counts as a
-    /// change.
-    ///
-    /// # Errors
-    /// Those of reading that are not damage, such as those of a server.
+    /// Empty without a processing set. Elements of hypercubes are those of the tables; only flags
+    /// at places without a row are compared. Damage counts as a change.
     pub(crate) fn set_changes(&self) -> Result<Vec<SetChange>> {
         // a main table that cannot be opened is a difference by itself
         let main = self.tables.first().and_then(|main| main.content().ok());

@@ -33,24 +33,17 @@ impl Source {
         self.is_salvaged
     }
 
-    /// Whether a conversion names and leaves out a column that fails so: its storage is not
-    /// supported, or it is damaged and the source is salvaged.
+    /// True for unsupported storage, and for damage if the source is salvaged.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
 
-    /// Whether the whole table is left out.
     pub(crate) fn is_left_out(&self, table: &str) -> bool {
         self.damage.iter().any(|damage| damage.is_all_of(table, None))
     }
 
-    /// Reads once all cells of `selected` columns (names of table, as in [`Damage::table`], and
-    /// column). Later reads leave damage out: damaged cells are undefined, damaged columns fail to
-    /// open, damaged subtables are absent. [`damage`](Self::damage) lists them.
-    ///
-    /// # Errors
-    /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be
-    /// opened at all.
+    /// `selected` gets names of table, as in [`Damage::table`], and column. Fails if the main table
+    /// cannot be opened.
     pub(crate) fn salvage(
         &mut self,
         selected: impl Fn(&str, &str) -> bool + Sync,
@@ -103,8 +96,7 @@ impl Source {
     }
 }
 
-/// The columns of a native HDF5 file, of those that can be read, whose values are not those of
-/// their digests, or may be others.
+/// Readable columns of a native HDF5 file whose values differ, or may, from their digests.
 fn differing(
     content: &Content,
     table: &str,

@@ -18,7 +18,6 @@ pub(super) enum ColumnDamage {
     Whole(Error),
 }
 
-/// A view of a damaged table.
 pub(super) struct Salvaged {
     whole: Box<Content>,
     /// Columns with damaged rows are marked as columns whose cells may be undefined.
@@ -53,7 +52,6 @@ impl TableContent for Salvaged {
         &self.columns
     }
 
-    /// The cells of a column; fails if the whole column is damaged.
     fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match &self.damaged[index] {
             ColumnDamage::None => self.whole.cells(index),
@@ -70,7 +68,6 @@ impl TableContent for Salvaged {
     }
 }
 
-/// A column whose damaged cells appear as undefined.
 struct Intact<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     damaged: &'a [(Range<u64>, Error)],

@@ -10,7 +10,6 @@ use crate::stman::undefined;
 use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
 
-/// A view of the chosen rows of a table.
 pub(super) struct Selected {
     whole: Box<Content>,
     rows: RowSet,
@@ -52,8 +51,7 @@ impl TableContent for Selected {
     }
 }
 
-/// The cells of a column in the chosen rows of a table. Row numbers passed to its methods count
-/// only the chosen rows, from 0.
+/// Row numbers passed to methods count only the chosen rows.
 struct Chosen<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     rows: &'a RowSet,

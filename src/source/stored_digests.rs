@@ -11,8 +11,7 @@ use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
-/// Names columns and tables that differ from their stored digests. A column of a single dataset for
-/// which `is_known` is true is skipped; the caller must verify that dataset itself.
+/// Skips a column of a single dataset for which `is_known`: the caller must verify that.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),

@@ -20,8 +20,7 @@ use crate::sync::LockUnpoisoned;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Subtable, Table};
 use crate::value::{Record, Shape, Values};
 
-/// Columns that stay open after they were read, each with the offsets of its chunks, and some
-/// decoded chunks.
+/// Columns that stay open after a read, with offsets of chunks and some decoded chunks.
 const OPEN_COLUMNS: usize = 16;
 
 /// Names in a sentence about what is left out.
@@ -44,7 +43,6 @@ pub struct Source {
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
     open_columns: OpenColumns,
-    /// The file of a remote source.
     remote: Option<Arc<dyn ReadAt>>,
 }
 
@@ -133,11 +131,7 @@ impl Source {
         Self::open_admitted(path.as_ref(), options, None)
     }
 
-    /// Opens the source at `path` to be [salvaged](Self::salvage): what a native HDF5 file says
-    /// about its tables may be damaged as well, which is also [damage](Self::damage).
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
+    /// Errors in the records of tables of a native HDF5 file become [damage](Self::damage).
     pub(crate) fn open_to_salvage(path: &Path, options: OpenOptions) -> Result<Self> {
         if remote::is_remote(path) || path.is_file() && native::may_be_native(path)? {
             Self::of_native(path, options, native::open_around_damage)
@@ -348,11 +342,8 @@ impl Source {
         self.remote.as_ref()?.len().ok()
     }
 
-    /// Returns the error of the server if reading a remote source has failed, since `result` may
-    /// then report missing or damaged parts.
-    ///
-    /// # Errors
-    /// Those of `result`; `Io`.
+    /// Returns the error of the server if reading a remote source has failed: `result` may then
+    /// report missing or damaged parts.
     pub(crate) fn blame_server<T>(&self, result: Result<T>) -> Result<T> {
         reachable(self.remote.as_deref()).context(&self.place)?;
         result
@@ -372,10 +363,7 @@ impl Source {
         format!("no table {name}{}", instead(name, names))
     }
 
-    /// Content and cells by indices; the columns of a native file that were used last stay open.
-    ///
-    /// # Errors
-    /// As [`column_at`](Self::column_at).
+    /// Columns of a native file that were used last stay open.
     pub(crate) fn cells_at(&self, table: usize, column: usize) -> Result<(&Content, Arc<dyn ColumnCells + '_>)> {
         let none =
             || Error::not_found(format!("column {column} of table {table} does not exist")).context(self.place.clone());
@@ -392,7 +380,6 @@ impl Source {
         Ok((content, cells))
     }
 
-    /// Path of the table or, in an HDF5 file, of the source with the name of the table.
     fn place_of(&self, table: &SourceTable) -> Context {
         match (&table.path, table.name.as_str()) {
             (Some(path), _) => Context::path(path),
@@ -434,8 +421,7 @@ impl Source {
         }
     }
 
-    /// Sentences about what lies in the directories of the tables and is not part of the source:
-    /// tables that no keyword names and that cannot be opened, and files that belong to no table.
+    /// Sentences about unreadable tables that no keyword names, and files that belong to no table.
     pub(crate) fn left_outside(&self) -> Vec<String> {
         let mut said: Vec<String> = self
             .unopened
@@ -471,7 +457,6 @@ impl Source {
     }
 }
 
-/// The tables of a source while they are opened.
 struct Opening {
     tables: Vec<SourceTable>,
     /// Paths of all tables that were met.
@@ -483,7 +468,6 @@ struct Opening {
 }
 
 impl Opening {
-    /// Opens the tables that keywords of a table name.
     fn open_subtables(&mut self, parent: usize, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<()> {
         for subtable in self.table(parent).map(Table::subtables).unwrap_or_default() {
             // a table named twice, or one that contains itself, is taken once
@@ -511,8 +495,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Opens the tables in the directory of a table that no keyword names, such as the ephemerides
-    /// of FIELD. One that is damaged is left out.
+    /// Opens tables without keyword, such as the ephemerides of FIELD; a damaged one is left out.
     fn open_unnamed(&mut self, parent: usize, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<()> {
         let inside = self.table(parent).map(Table::tables_inside).unwrap_or_default();
         if !inside.is_empty() {
@@ -558,7 +541,6 @@ impl Opening {
         self.seen.insert(path.clone()).then_some(path)
     }
 
-    /// The name of a subtable in the tree.
     fn place(&self, parent: usize, subtable: &Subtable) -> Result<String> {
         limits::depth(self.depth[parent] + 1, "subtables")?;
         let own = subtable.name.to_str_lossy();

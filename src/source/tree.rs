@@ -31,14 +31,12 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Number of files, and their bytes.
     pub(crate) fn size(&self) -> Result<(u64, u64)> {
         let lens = self.files.iter().map(|(_, path)| path.metadata().map(|metadata| metadata.len()));
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
     }
 
-    /// About devices and broken links, which will not be restored, and links, which are restored as
-    /// their targets.
+    /// Devices and broken links will not be restored, and links become their targets.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

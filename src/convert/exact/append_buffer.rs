@@ -8,7 +8,6 @@ use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group}
 use crate::value::{DataType, Shape};
 
 const CHUNK_BYTES: usize = 1 << 20;
-/// Compressed in parallel.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
 const EFFORT: Effort = Effort::Thorough;
 /// One chunk takes little time anyway.
@@ -81,8 +80,7 @@ impl AppendBuffer {
         self.group.create_dataset(self.name, &spec)
     }
 
-    /// Compresses the waiting elements on the threads of `pool`, and writes them; the last chunk is
-    /// filled up with zeros.
+    /// The last chunk is filled up with zeros.
     fn write(&mut self, pool: &rayon::ThreadPool) -> Result<()> {
         let size = self.element.size();
         if self.dataset.is_none() {

@@ -11,8 +11,7 @@ use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 use crate::output::clone::Sharer;
 
-/// Parts of an original file that the HDF5 file may have as contiguous bytes; only equal bytes are
-/// shared.
+/// Parts that the HDF5 file may have as contiguous bytes; only equal bytes are shared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
     /// True until sharing fails once.
@@ -49,11 +48,8 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Lets byte `offset` of `target` share bytes of the HDF5 file that equal `bytes`. Returns
-    /// false if it does not: the caller then has to write `bytes`.
-    ///
-    /// # Errors
-    /// Those of reading the HDF5 file; `NoSpace`, `Interrupted`.
+    /// Lets byte `offset` of `target` share bytes of the HDF5 file that equal `bytes`; if false,
+    /// the caller has to write `bytes`.
     pub(super) fn share(&self, offset: u64, bytes: &[u8], target: &FileTarget, sharer: &Sharer<'_>) -> Result<bool> {
         if !self.can_share.load(Ordering::Relaxed) {
             return Ok(false);

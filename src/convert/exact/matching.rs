@@ -19,7 +19,6 @@ const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
 /// later windows are.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
-/// The streams of a recipe and their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pub(super) list: Vec<Stream>,
@@ -43,14 +42,12 @@ impl Streams {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// More than `MAX_SEGMENTS_PER_FILE` were found: all are dropped, and the file is stored as
-    /// literals.
+    /// More than [`MAX_SEGMENTS_PER_FILE`]: all are dropped, the file is stored as literals.
     too_many: bool,
 }
 
 impl Segments {
-    /// Rows of `stream` from `first` on are the file's bytes from `offset` on; extends the last
-    /// segment if possible.
+    /// Extends the last segment if possible; `first` is a row of `stream`, `offset` in the file.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -65,8 +62,7 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Literals from index `first` of their dataset on are the file's bytes from `offset` on;
-    /// extends the last literals if possible.
+    /// Extends the last literals if possible; `first` is an index in their dataset.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,
@@ -75,7 +71,6 @@ impl Segments {
     }
 }
 
-/// Finds the ranges of a table's files with elements of one column, and adds them to the recipes.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,

@@ -31,11 +31,9 @@ pub(super) struct Window {
     segments: Vec<Segment>,
 }
 
-/// Cuts a file into windows.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments that begin before the next window and may reach into it, each with its end in the
-    /// file.
+    /// Segments that may reach into the next window, with their ends in the file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -68,8 +66,7 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Calls `work` for every window of a file of `len` bytes, `count` in parallel, and `take` on the
-/// results in order.
+/// Calls `work` for every window, `count` in parallel, and `take` on the results in order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -98,8 +95,7 @@ pub(super) fn for_windows<T: Send>(
 }
 
 /// Calls `work` with the index of each file, on two at a time, the longest first: while one waits
-/// for its hash, which is computed in order, there is work on the other. The function that `work`
-/// gets fails if it should end early: after an error, or if `progress` says so.
+/// for its hash, which is computed in order, the other has work.
 pub(super) fn for_files(
     files: &[File],
     pool: &rayon::ThreadPool,
@@ -122,11 +118,10 @@ pub(super) fn for_files(
     first_error.into_inner().map_or(Ok(()), Err)
 }
 
-/// Fails if work on several threads should end.
+/// Fails if work on several threads should end: after an error, or if `progress` says so.
 pub(super) type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 
-/// Passes the bytes of the file to `write`, from several threads and in no order; returns their
-/// hash.
+/// Calls `write` from several threads, in no order; returns the hash of the file.
 pub(super) fn rebuild(
     len: u64,
     kind: HashKind,
@@ -171,8 +166,7 @@ impl Window {
     }
 }
 
-/// The buffer `out` for the file's bytes from `start` on; `covered`, if given, becomes 1 for each
-/// supplied byte.
+/// `out` has the file's bytes from `start` on; `covered` becomes 1 for each supplied byte.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -211,7 +205,6 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the bytes of `segment` that are in the buffer of `target`.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -260,8 +253,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies rows from `first` on in the byte order of the file, where the first begins at byte
-    /// `offset`.
+    /// Copies in the byte order of the file, where row `first` begins at byte `offset`.
     fn fill_rows(
         &self,
         first: u64,

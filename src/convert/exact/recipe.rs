@@ -1,6 +1,7 @@
 //! Recipes by which a restorable file (a native HDF5 file, the converted table) rebuilds each
 //! original casacore file from its datasets: in memory, and as stored under `/_ctds/restore`.
 //! docs/reference/restorable.md.
+//! A box is a hyperslab that is copied in one piece.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -19,8 +20,7 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::output::clone::Sharer;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Index in `Recipe::streams` of the literals: bytes that no other dataset supplies correctly,
-/// stored as they are.
+/// Index in `Recipe::streams` of bytes that no other dataset supplies correctly.
 pub(super) const LITERALS: u32 = 0;
 /// Segments of one file, all of which are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
@@ -31,12 +31,10 @@ pub(super) const FIELDS: usize = 6;
 /// Decoded chunks kept in memory for all streams of one file.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// Form of a dataset's elements in an original file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Encoding {
     Bytes(ByteOrder),
-    /// Eight Bools to a byte, the first in its lowest bit; the unused bits in the last byte of a
-    /// box are 0.
+    /// Eight Bools to a byte, the lowest bit first; unused bits in a box's last byte are 0.
     Bits,
 }
 
@@ -68,8 +66,7 @@ impl Encoding {
 pub(super) struct Stream {
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of a box (hyperslab copied in one piece) on all axes but the rows; fastest axis
-    /// first.
+    /// Extents of a box on all axes but the rows, fastest axis first.
     pub(super) cell: Shape,
 }
 
@@ -78,8 +75,7 @@ pub(super) struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Row (index on the slowest axis) at which the first box starts; on the other axes it starts
-    /// at 0.
+    /// Row at which the first box starts; on the other axes it starts at 0.
     pub(super) first: u64,
     /// Extent of each box on the slowest axis.
     pub(super) rows: u64,
@@ -113,7 +109,6 @@ impl Segment {
     }
 }
 
-/// An original file that can be rebuilt.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     /// Relative to the table's directory, with `/`; empty if the source was this file alone.
@@ -127,8 +122,7 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Datasets whose elements are all in original files: a change of them shows in the hash of a
-    /// restored file.
+    /// Datasets with all elements in original files, whose hashes thus show every change.
     pub(super) whole: Vec<String>,
     /// Relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -237,7 +231,6 @@ pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     .then_some(spelt)
 }
 
-/// The opened recipes of an HDF5 file.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) recipe: Recipe,
@@ -304,8 +297,7 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Opens the streams of a file; fails if its segments do not fit the file's length or the
-    /// datasets.
+    /// Fails if the segments do not fit the file's length or the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -327,8 +319,7 @@ impl Archive {
     }
 }
 
-/// The first field of all segments, then the next field …; each as the difference from the segment
-/// before.
+/// Field by field, each as the difference from the segment before.
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -447,8 +438,7 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Elements that a segment contains, without padding. Where several boxes divide a cell, its
-    /// elements count only if all of these are in the segment.
+    /// Excludes padding; a cell that several boxes divide counts only if all of them are here.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);
@@ -546,7 +536,6 @@ mod tests {
         archive.file(0).map(drop)
     }
 
-    /// The index of a file with `segments` segments of one stream.
     fn index(dataset: &str, cell: &[u64], segments: u64) -> String {
         json!({
             "version": 1, "whole": [], "directories": [],

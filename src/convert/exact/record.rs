@@ -33,11 +33,8 @@ const MIN_MERGE_GAP_BYTES: usize = 8;
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Stores in `/_ctds/restore` how the original files of `tree` are rebuilt from the datasets, which
-/// are all written already.
-///
-/// `source` is the HDF5 file, `root` its root group. About `max_memory` bytes are held at a time.
-/// `checksum`: the hash that is stored of each original file.
+/// Stores in `/_ctds/restore` how the files of `tree` are rebuilt from the datasets, which are all
+/// written already; `source` and `root` are of the HDF5 file. Holds about `max_memory` bytes.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
@@ -129,9 +126,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests `segments` on the file at `path`, and stores them, with literals for all other bytes.
-    /// If every supplied byte is right and supplied once, adds the number of elements in the file
-    /// to `elements`, by stream.
+    /// Tests `segments`, and stores them, with literals for all other bytes. If every supplied byte
+    /// is right and supplied once, counts the file's elements in `elements`, by stream.
     fn file(
         &mut self,
         name: &BString,
@@ -162,8 +158,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Appends bytes that differ or are missing to `/_ctds/restore/literals`. Returns where in the
-    /// file these belong, the hash of the file, and how many bytes the datasets supply.
+    /// Appends bytes that differ or are missing to `/_ctds/restore/literals`.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -203,8 +198,7 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Lists the datasets of which every element is in the original files; `elements` counts those
-    /// of each stream.
+    /// Lists datasets with all elements in original files; `elements` counts those by stream.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -222,7 +216,6 @@ impl Recorder<'_> {
     }
 }
 
-/// Comparison of a file with the bytes that datasets supply.
 struct FileTrial {
     hasher: Hasher,
     literals: Segments,
@@ -237,8 +230,7 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window to store as literals: the wrong ones, or all of it if the file has too
-    /// many literals.
+    /// Wrong ranges, or the whole window if the file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -248,20 +240,16 @@ impl FileTrial {
     }
 }
 
-/// Comparison of a window with the bytes that datasets supply.
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
     /// Half-open ranges, from the start of the window, that become literals.
     wrong: Vec<Range<usize>>,
-    /// Number of supplied bytes, right or wrong, each counted once.
     covered: u64,
-    /// Whether every supplied byte is right.
     as_expected: bool,
 }
 
-/// Ranges of a window to store as literals, joined if fewer than 8 bytes apart, and whether all
-/// supplied bytes are right. `covered` is 1 where a byte is supplied.
+/// Literals, and whether all supplied bytes are right; `covered` is 1 for a supplied byte.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

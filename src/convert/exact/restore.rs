@@ -37,14 +37,10 @@ pub struct ToOriginalSummary {
     pub shared_bytes: u64,
 }
 
-/// Restores the original table, as the directory or single file that it was, from the HDF5 file at
-/// `path`. It appears at `target` when it is complete and the hash of every file has been checked.
-///
-/// # Errors
-/// `Usage` if the HDF5 file lacks what is needed. `Format` if a restored file would differ from the
-/// original: because of damage, or because columns or tables, which are named, have changed since
-/// the conversion. `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if
-/// `progress` says so. `target` is then as it was before.
+/// Publishes when the hash of every file has been checked; after an error `target` is as before.
+/// `Usage` if the HDF5 file lacks what is needed; `Format` if a file would differ from the
+/// original: because of damage, or because of columns or tables, which are named, that have changed
+/// since.
 pub(crate) fn restore(
     path: &Path,
     target: &Path,
@@ -93,8 +89,7 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Rebuilds files below `root`, or `root` itself if the table was a single file, from `source`, the
-/// HDF5 file.
+/// Rebuilds files below `root`, or `root` itself if the table was a single file.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -162,16 +157,14 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original file that would not be restored correctly: its stored hash, and that of the rebuilt
-/// bytes or the error.
+/// A stored hash, and that of the rebuilt bytes or the error.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Hash,
     pub(crate) found: Result<Hash>,
 }
 
-/// Rebuilds all original files without writing them. Returns their number, 0 if the HDF5 file lacks
-/// what is needed, and those with damage or another hash.
+/// Number of rebuilt files, 0 without recipes, and those with damage or another hash.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

@@ -30,16 +30,13 @@ const ROW_NUMBERS: u64 = 1 << 17;
 /// Decoded tiles kept while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// The source, the plan of its conversion to HDF5, and the files that have the bytes of chunks.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
-    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in
-    /// tiles.
+    /// Indexed by table, column (as in `plan`), hypercube; `None` for columns not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// Root group of the HDF5 file with all other elements (the native source, or the companion),
-    /// and where that file is listed.
+    /// HDF5 file with all other elements: the native source, or the companion.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
     /// Whether the arrays of the only table are in the root group of Zarr.
@@ -151,8 +148,7 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// The datasets that a column would become, and where their elements are; the inner error is
-    /// the reason why the manifest cannot refer to them.
+    /// The inner error is the reason why the manifest cannot refer to the elements.
     fn column(
         &self,
         table: usize,
@@ -279,7 +275,6 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// A reference to the dimension scale if that has the same values, else the values.
     fn write_coordinate<W: Write>(
         &self,
         outline: &TableOutline,

@@ -278,8 +278,7 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Tiles by table, column (both as in `plan`) and hypercube; `None` for columns that are not in
-    /// tiles.
+    /// Indexed as [`Arrays::tiles`].
     fn tiles(
         &self,
         source: &Source,
@@ -308,8 +307,7 @@ impl<'a> ToManifest<'a> {
         Ok(found)
     }
 
-    /// The companion has all columns of numbers and Bools but those in tiles. Returns warnings of
-    /// the conversion.
+    /// Numbers and Bools that are not in tiles; returns warnings of the conversion.
     fn write_companion(
         &self,
         source: &Source,
@@ -422,7 +420,6 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// The path of the manifest with `.rest.h5` appended.
 fn companion_of(manifest: &Path) -> PathBuf {
     let mut path = manifest.as_os_str().to_owned();
     path.push(COMPANION);

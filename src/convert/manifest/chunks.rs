@@ -21,7 +21,6 @@ pub(super) struct StoredIn {
     pub(super) bytes: u64,
 }
 
-/// A dataset to whose elements a manifest refers.
 pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
@@ -34,10 +33,6 @@ pub(super) struct StoredArray {
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// Whether a manifest can refer to the elements of `dataset` as an array of `shape`, fastest
-    /// axis first.
-    ///
-    /// # Errors
     /// `Format` if the dataset is damaged.
     pub(super) fn find(dataset: Dataset, shape: &Shape, data_type: DataType, stored: StoredIn) -> Result<Found> {
         if dataset.data_type()? != data_type {
@@ -78,7 +73,6 @@ impl StoredArray {
         }
     }
 
-    /// Why a manifest cannot refer to all chunks.
     fn problem(&self, stored: StoredIn) -> Result<Option<String>> {
         let total = self.grid.counts().elements()?;
         let plain_bytes = self.chunk_bytes()?;
@@ -152,8 +146,7 @@ impl StoredArray {
     }
 }
 
-/// Chunks, fastest axis first, of a contiguous dataset: whole rows, of equal number because chunks
-/// of Zarr all have the same size.
+/// Whole rows, of equal number because chunks of Zarr all have the same size.
 fn block_chunk(shape: &Shape, element_bytes: u64) -> Shape {
     let Some((cell, rows)) = shape.split_last() else { return shape.clone() };
     let row_bytes = cell.iter().fold(element_bytes, |bytes, &extent| bytes.saturating_mul(extent)).max(1);

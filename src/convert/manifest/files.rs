@@ -28,8 +28,7 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// Name of a file in references: its absolute path, or [`base`](super::ToManifest::base) and
-    /// the file name.
+    /// Absolute path, or [`base`](super::ToManifest::base) and the file name.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -43,8 +42,7 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path recorded to check later whether the file has changed: `local`, or with `base` relative
-    /// to the manifest's directory.
+    /// Path for later checks: `local`, or with `base` relative to the manifest's directory.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -57,8 +55,7 @@ fn relative(directory: &Path, file: &Path) -> PathBuf {
     up.chain(file.components().skip(common)).collect()
 }
 
-/// Files to which a manifest refers, or whose content was copied into the manifest or its
-/// companion.
+/// Includes files whose content was copied into the manifest or its companion.
 #[derive(Debug)]
 pub(super) struct Files {
     naming: Naming,
@@ -69,8 +66,7 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// State when the file was added; `None` on a server, where the file is checked by `ETag` or
-    /// time with each request.
+    /// `None` on a server, where `ETag` or time is checked with each request.
     state: Option<RecordedFile>,
 }
 
@@ -94,7 +90,6 @@ impl Files {
         Ok(self.list.len() - 1)
     }
 
-    /// References call the file `name`.
     pub(super) fn add_remote(&mut self, address: &Path, name: &str) -> FileNumber {
         self.list.push(KnownFile { local: address.to_owned(), name: FileName::new(name), state: None });
         self.list.len() - 1

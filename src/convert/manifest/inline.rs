@@ -15,7 +15,6 @@ use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 /// Level of gzip, 0 to 9.
 const LEVEL: u8 = 6;
 
-/// A Zarr array whose chunks are in the manifest, as base64 text.
 pub(super) struct InlineArray {
     grid: Grid,
     data_type: DataType,

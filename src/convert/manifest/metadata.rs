@@ -15,9 +15,8 @@ pub(super) fn group() -> Json {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ArrayMetadata {
-    /// Fastest axis first.
+    /// Fastest axis first, as is `chunk`.
     pub(super) shape: Shape,
-    /// Fastest axis first.
     pub(super) chunk: Shape,
     /// Numpy's spelling: `<f4`.
     pub(super) dtype: String,
@@ -26,10 +25,8 @@ pub(super) struct ArrayMetadata {
 }
 
 impl ArrayMetadata {
-    /// The document `.zarray` of Zarr version 2.
-    ///
-    /// Filters are not split into filters and a compressor, because some readers take no compressor
-    /// from such documents. The fill value is null: xarray would take every other one for a mask.
+    /// Filters and compressor are one list, because some readers take no compressor. The fill value
+    /// is null: xarray would take every other one for a mask.
     pub(super) fn to_json(&self) -> Json {
         let chunk: Vec<u64> = self.chunk.reversed().into_iter().map(|extent| extent.max(1)).collect();
         let filters = if self.filters.is_empty() { Json::Null } else { self.filters.clone().into() };
@@ -46,8 +43,7 @@ impl ArrayMetadata {
     }
 }
 
-/// Numpy's spelling: a byte for each Bool; `|O` (object) for strings, which the codec of
-/// [`strings`] decodes.
+/// Numpy's spelling; `|O` (object) for strings, which the codec of [`strings`] decodes.
 pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     let end = if order == ByteOrder::Big { '>' } else { '<' };
     match data_type {
@@ -71,8 +67,7 @@ pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }
 
-/// Numcodecs' configurations for [`Compression::gzip`]: `shuffle` of `element_bytes`, then `zlib`
-/// with `level`.
+/// Numcodecs' configurations for [`Compression::gzip`].
 pub(super) fn gzip(element_bytes: usize, level: u8) -> Vec<Json> {
     vec![json!({ "id": "shuffle", "elementsize": element_bytes }), json!({ "id": "zlib", "level": level })]
 }
@@ -95,13 +90,12 @@ pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }
 
-/// `.zattrs` of a group: the fields of `record`.
 pub(super) fn attributes(record: &Record) -> Map<String, Json> {
     let field = |name: &BString, value: &Value| (name.to_str_lossy().into_owned(), attribute(value));
     record.fields.iter().map(|field_| field(&field_.name, &field_.value)).collect()
 }
 
-/// `.zattrs` of an array: its axes `dims`, slowest first, and the fields of `record`.
+/// Axes `dims` are slowest first.
 pub(super) fn array_attributes(record: Option<&Record>, dims: &[String]) -> Json {
     let mut found = record.map(attributes).unwrap_or_default();
     found.insert(DIMENSIONS.to_owned(), dims.into());

@@ -10,24 +10,20 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::Result;
 use crate::grid::Grid;
 
-/// Member with facts for this program, such as the files on which the manifest depends; other
-/// readers ignore it.
+/// Member for this program, such as files to check later; other readers ignore it.
 pub(super) const RECORD: &str = "h5bridge";
 
-/// Writes a manifest entry by entry.
 pub(super) struct References<W> {
     out: W,
     count: u64,
     /// Chunks written so far, as references or as bytes in base64.
     chunks: u64,
-    /// All metadata documents, for `.zmetadata`: Zarr finds members of groups only there, because
-    /// it cannot list references.
+    /// Documents for `.zmetadata`: Zarr cannot list references to find members of groups.
     consolidated: Vec<Document>,
 }
 
 struct Document {
-    /// Group of the described object, without a leading slash; empty for the root group and its
-    /// members.
+    /// Group of the described object, without a leading slash; empty for the root and its members.
     parent: String,
     key: String,
     document: Json,
@@ -71,15 +67,13 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// A chunk of `len` bytes at byte `offset` of a file; `index` counts chunks on each axis,
-    /// fastest first.
+    /// `index` counts chunks on each axis, fastest first; `offset` is a byte of the file.
     pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
         Ok(write!(self.out, "[{},{offset},{len}]", file.0)?)
     }
 
-    /// A chunk as base64 text; `index` counts chunks on each axis, fastest first.
     pub(super) fn inline(&mut self, array: &str, index: &[u64], bytes: &[u8]) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
@@ -118,8 +112,7 @@ fn chunk_key(index: &[u64]) -> String {
     key
 }
 
-/// Whether the chunk has elements of the array: those of an array that grows may be beyond its
-/// extents.
+/// False for chunks of an array that grows, beyond its extents.
 pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
     let counts = grid.counts();
     index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)

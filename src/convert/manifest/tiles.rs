@@ -27,8 +27,7 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds `table.dat` and `table.f…`, so that a later check finds changes. Adds none of a table
-    /// outside the main table's directory.
+    /// Adds `table.dat` and `table.f…`, but none outside the main table's directory.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
@@ -52,7 +51,6 @@ impl TableDirectory {
 #[derive(Debug)]
 pub(super) struct Tiles {
     file: FileNumber,
-    /// Byte of the first tile.
     offset: u64,
     /// Bytes from the start of a tile to that of the next.
     stride: u64,
@@ -64,11 +62,8 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// The tiles of each hypercube. `None` if the cells are stored in another way (as bits, in
-    /// buckets, computed), or if the table is outside of `root`.
-    ///
-    /// # Errors
-    /// `Unsupported` if a file is a symbolic link or inside a container.
+    /// `None` if cells are stored in another way (as bits, in buckets, computed), or outside of
+    /// `root`; `Unsupported` if a file is a symbolic link or inside a container.
     pub(super) fn of_column(
         content: &Content,
         column: &ColumnPlan,
@@ -138,8 +133,7 @@ impl Tiles {
     }
 }
 
-/// Shapes, fastest axis first. `None` if they differ from the datasets of `form`, or a dense column
-/// is not one hypercube with all rows in order.
+/// `None` if unlike the datasets of `form`, or if a dense column is not one hypercube in order.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {

@@ -27,7 +27,6 @@ pub struct RangeCheck<'a> {
     inserted: Vec<Vec<Inserted>>,
 }
 
-/// A chunk in the published file.
 struct Inserted {
     /// Number in its dataset, fastest axis first.
     number: u64,
@@ -75,7 +74,6 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Hashes an item of a contiguous dataset, one byte range of the file.
     fn block(
         &self,
         item: &ShardItem,
@@ -93,7 +91,6 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, &hasher))
     }
 
-    /// Hashes a range of tiles in a file of the table.
     fn tiles(
         &self,
         item: &ShardItem,
@@ -121,8 +118,7 @@ impl<'a> RangeCheck<'a> {
         self.file.as_ref().ok_or_else(|| Error::usage("an item of the plan is not part of its target"))
     }
 
-    /// Hashes inserted chunks, each preceded by its length as in the worker's file, so that the
-    /// result equals the worker's.
+    /// Each chunk is preceded by its length, so that the hash equals the worker's.
     fn chunks(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(kind), 0);
         let inserted = &self.inserted[item.dataset];
@@ -137,7 +133,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, &hasher))
     }
 
-    /// Hashes the worker's file; fails if it has fewer or more chunks than the item.
+    /// Fails if the worker's file has fewer or more chunks than the item.
     fn chunk_file(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || -> Result<ShardResult> {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;

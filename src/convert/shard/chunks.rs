@@ -15,7 +15,6 @@ use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::table::{ColumnCells, Tiling};
 use crate::value::Values;
 
-/// Makes the bytes of a dataset's chunks, or of a hypercube's tiles, from the cells of the source.
 pub(super) struct Chunks<'a> {
     pub(super) dataset: &'a Dataset,
     content: &'a Content,
@@ -67,8 +66,7 @@ impl<'a> Chunks<'a> {
         if bytes == tiles.bytes { Ok(()) } else { Err(changed_cubes()) }
     }
 
-    /// Chunks, or groups of [`TileFile::joined`] tiles, that one call of [`read`](Self::read) makes
-    /// at most.
+    /// Most chunks, or groups of [`TileFile::joined`] tiles, for one call of [`read`](Self::read).
     pub(super) fn batch(&self) -> Result<u64> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => Ok(self.chunk_tiles(tiles)?.batch()),
@@ -79,8 +77,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces `bytes` by uncompressed chunks, at most [`batch`](Self::batch), or groups of
-    /// [`TileFile::joined`] tiles as stored. The last of the dataset may be shorter.
+    /// Chunks are uncompressed, tiles as stored; the last of the dataset may be shorter.
     pub(super) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => self.chunk_tiles(tiles)?.read(chunks, bytes),
@@ -90,7 +87,6 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Chunks made of whole rows.
     fn read_rows(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
             return Err(Error::format("the dataset has no row axis"));

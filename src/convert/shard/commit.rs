@@ -21,10 +21,9 @@ use crate::output::SyncPolicy;
 use crate::output::{publish_directory, publish_file};
 use crate::progress::Progress;
 
-/// Locked by a commit, in the directory of a plan.
+/// Locked by a commit.
 const LOCK: &str = "commit.lock";
-/// Made before commit changes the HDF5 file: if it exists, the next commit first undoes these
-/// changes.
+/// Made before commit changes the HDF5 file; if it exists, the next commit undoes the changes.
 const BEGUN: &str = "commit.begun";
 /// Plan with the workers' results, which commit moves beside the published file.
 const RANGES: &str = "ranges.ndjson";
@@ -148,8 +147,7 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Inserts chunks and makes the file durable; returns the number of copied bytes. `begun`: an
-    /// earlier commit was interrupted.
+    /// Returns the copied bytes. `begun`: an earlier commit was interrupted.
     fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
@@ -188,9 +186,8 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Compares lengths of all items with their results. Items in the file are read back and
-    /// compared with their hash if `checks_ranges` is set or the file system reports holes in them.
-    /// Returns how many bytes were read back.
+    /// Compares lengths with results; reads items in the file back and compares hashes if
+    /// `checks_ranges` is set or the file system reports holes. Returns the bytes read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -211,8 +208,7 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Inserts the workers' chunks; if `begun`, first undoes the changes of an interrupted commit.
-    /// Returns the copied bytes.
+    /// If `begun`, first undoes an interrupted commit. Returns the copied bytes.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -233,8 +229,7 @@ impl<'a> CommitShards<'a> {
         inserted
     }
 
-    /// Writes `ranges.ndjson`: the lines of `plan.ndjson` with results, which stays beside the
-    /// published file, to verify it later.
+    /// Lines of `plan.ndjson` with results, to verify the published file later.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -243,8 +238,7 @@ impl<'a> CommitShards<'a> {
         ranges.write(&self.path(RANGES))
     }
 
-    /// Ends a commit whose file or table is published: moves `ranges.ndjson` beside it, and removes
-    /// the directory of the plan.
+    /// Moves `ranges.ndjson` beside the published target, and removes the plan's directory.
     fn finish(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let ranges = self.path(RANGES);
@@ -260,8 +254,7 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary of a published file or table. Numbers of inserted and compared bytes are 0: an
-    /// interrupted commit may have published it, and else the caller sets them.
+    /// Inserted and compared bytes are 0: the caller sets them, unless a killed commit published.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {

@@ -18,8 +18,7 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::source::tree::Tree;
 
-/// Default size from which datasets and hypercubes are left to workers; smaller ones are written
-/// with the plan.
+/// Datasets and hypercubes from this size on are left to workers by default.
 pub(super) const LARGE_BYTES: u64 = 64 << 20;
 /// Limits of the default size of an item.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
@@ -50,12 +49,8 @@ pub struct ShardPlanSummary {
     pub warnings: Vec<String>,
 }
 
-/// Plans a conversion to the HDF5 file `target`, with items of about `work_bytes` bytes; 0 for the
-/// default.
-///
-/// # Errors
-/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of
-/// reading the source.
+/// Items have about `work_bytes` bytes, 0 for the default. `Usage` for options that are not for
+/// plans; `Exists` if `target` has a plan.
 #[allow(clippy::too_many_arguments, reason = "a conversion, the size of its items, and a target")]
 pub(in crate::convert) fn create(
     source: &Source,
@@ -111,7 +106,6 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Default size of an item: 1/64 of all `datasets`, at least 32 MiB, at most 512 MiB.
 pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     let mut all = 0u64;
     for dataset in datasets {
@@ -120,8 +114,7 @@ pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
 }
 
-/// Refuses options for which one process would need all cells, or the cells of an item could not be
-/// found.
+/// Refuses options that need all cells in one process, or hide where the cells of an item are.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),

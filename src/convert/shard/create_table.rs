@@ -19,12 +19,8 @@ use crate::output::{Output, walk};
 use crate::progress::Progress;
 use crate::source::Source;
 
-/// Plans a conversion to the table `target`, with items of about `work_bytes` bytes; 0 for the
-/// default.
-///
-/// # Errors
-/// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of
-/// reading the source.
+/// Items have about `work_bytes` bytes, 0 for the default. `Usage` for options that are not for
+/// plans; `Exists` if `target` has a plan.
 pub(in crate::convert) fn create_table(
     source: &Source,
     path: &Path,

@@ -22,8 +22,7 @@ use crate::value::Shape;
 const VERSION: u32 = 1;
 const MAX_ITEMS: u64 = 1 << 20;
 const ID_DIGITS: usize = 16;
-/// A chunk, or all tiles with the same rows, left to workers as one piece: four times the largest
-/// chunk that is made of a tile.
+/// Also limits all tiles with the same rows; four times the largest chunk made of a tile.
 pub(super) const MAX_CHUNK_BYTES: u64 = 64 << 20;
 /// The first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
@@ -52,8 +51,7 @@ pub struct ShardItem {
     pub id: String,
     /// Index in `ShardPlan::datasets`.
     pub(super) dataset: usize,
-    /// First chunk, numbered along the fastest axis first; of a table, group of
-    /// [`TileFile::joined`] tiles.
+    /// Chunks count along the fastest axis first; of a table, groups of [`TileFile::joined`] tiles.
     pub(super) first: u64,
     /// End of the half-open range.
     pub(super) last: u64,
@@ -130,7 +128,6 @@ impl ShardResult {
     }
 }
 
-/// First line: the conversion and its source.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     version: u32,
@@ -140,33 +137,27 @@ pub(super) struct Header {
     pub(super) source: PathBuf,
     /// State when the plan was made.
     files: Vec<RecordedFile>,
-    /// Size of the HDF5 file without the workers' chunks, or of all files of the table but lock
-    /// files.
+    /// Without the workers' chunks; of a table, the size of all files but lock files.
     pub(super) file_bytes: u64,
     /// Rows of the main table or, if only subtables are converted, of the first of them.
     pub(super) rows: u64,
-    /// Files of the new table but lock files, by their paths below its directory; empty for an HDF5
-    /// file.
+    /// Without lock files, relative to the new table; empty for an HDF5 file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) table_files: Vec<RecordedFile>,
 }
 
-/// A line for a dataset or hypercube that workers write.
+/// Tables are numbered in the source, columns in their table; shapes are slowest axis first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dataset {
     /// Path in the HDF5 file; of a table `MAIN/DATA`, with the hypercube if there are several.
     pub(super) path: String,
     pub(super) table: String,
     pub(super) column: String,
-    /// Index in the source.
     pub(super) table_number: usize,
-    /// Index in its table.
     pub(super) column_number: usize,
     /// Index among the column's hypercubes.
     pub(super) cube: usize,
-    /// Slowest axis first.
     shape: Vec<u64>,
-    /// Slowest axis first.
     chunk: Vec<u64>,
     element_bytes: u64,
     /// Row of the source table that is the first row of the dataset.
@@ -182,14 +173,12 @@ pub(super) struct Dataset {
     pub(super) tiles: Option<TileFile>,
 }
 
-/// Where workers write a dataset or hypercube.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'a> {
     /// The HDF5 file, in which the dataset's first chunk has this offset.
     Block(u64),
     /// A file of chunks for each item: the offsets in the HDF5 file are not known before commit.
     Chunks,
-    /// A file of the new table.
     Tiles(&'a TileFile),
 }
 
@@ -204,7 +193,6 @@ enum Line<H, D, I> {
 /// A line as parsing returns it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
-/// Properties from which a dataset's line is made.
 pub(super) struct NewDataset<'a> {
     pub(super) path: String,
     pub(super) table: (usize, &'a str),
@@ -277,7 +265,6 @@ impl Dataset {
         self.compression.parse::<Compression>().map_err(Error::blame_source)
     }
 
-    /// Bytes of a contiguous dataset in the HDF5 file.
     pub(super) fn block(&self) -> Result<Option<Range<u64>>> {
         let Some(start) = self.address else { return Ok(None) };
         let bytes = self.grid().counts().elements()?.checked_mul(self.chunk_bytes()?);
@@ -307,7 +294,6 @@ impl Dataset {
 }
 
 impl Header {
-    /// `table_files` is empty if the conversion makes an HDF5 file.
     pub(super) fn new(
         source: &Path,
         files: Vec<RecordedFile>,
@@ -332,8 +318,7 @@ impl Header {
         hasher
     }
 
-    /// Fails with `Format`, which names the file, if a file of the source has changed since the
-    /// plan was made.
+    /// `Format`, with the name of the file, if one of the source has changed since planning.
     pub(super) fn check_source(&self) -> Result<()> {
         let change = |file: &RecordedFile| Some((file.path.clone(), file.change_below(Path::new(""))?));
         match self.files.iter().find_map(change) {
@@ -560,7 +545,7 @@ pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// Hash of the source's files, which `hasher` has hashed already, the dataset and the range.
+/// `hasher` has hashed the source's files already.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n").as_bytes());
@@ -569,8 +554,7 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails for a missing dataset, an empty or too long range, or an identifier (a part of a file
-/// name) that is not 16 hexadecimal digits.
+/// Identifiers, which are parts of file names, must have 16 hexadecimal digits.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

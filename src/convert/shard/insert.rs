@@ -19,7 +19,7 @@ use crate::progress::Progress;
 
 const READ_AHEAD: usize = 8;
 
-/// Inserts the workers' chunks of `items`; those of one dataset follow one another.
+/// Items of one dataset follow one another.
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],
@@ -32,8 +32,7 @@ pub(super) struct Insertion<'a> {
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Returns the number of copied bytes. The workers' files are checked on the way: after an
-    /// error the HDF5 file has wrong chunks and must not be published.
+    /// Returns the copied bytes. After an error the HDF5 file has wrong chunks: never publish it.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);
         let (give_back, buffers) = channel();
@@ -43,8 +42,7 @@ impl Insertion<'_> {
         })
     }
 
-    /// Reads the workers' files in the order of the items, and sends each chunk. Stops after an
-    /// error, or when the receiver is gone.
+    /// Sends each chunk in the order of the items, until an error or the receiver is gone.
     fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {
@@ -111,7 +109,6 @@ impl Insertion<'_> {
     }
 }
 
-/// The bytes of an item differ from its result.
 pub(super) fn damaged(plan: &ShardPlan, item: &ShardItem, difference: &str) -> Error {
     let (id, name) = (&item.id, plan.describe(item));
     let message = format!(

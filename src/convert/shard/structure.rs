@@ -20,14 +20,10 @@ use crate::error::{Context, Error, Result, ResultExt};
 
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The backup, in the directory of a plan.
 pub(super) const STRUCTURE: &str = "structure";
 
-/// Saves all bytes that may change when commit inserts chunks: not contiguous datasets that workers
-/// write, nor the byte ranges `chunks`, which are written already.
-///
-/// # Errors
-/// `NoSpace`, `Io`.
+/// Saves all bytes that commit may change: neither contiguous datasets that workers write, nor the
+/// byte ranges `chunks`, which are written already.
 pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &Path, to: &Path) -> Result<()> {
     let keep = || -> Result<()> {
         let source = File::open(from)?;
@@ -51,10 +47,7 @@ pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &P
     keep().with_context(|| Context::path(to))
 }
 
-/// Restores length and bytes that [`keep_structure`] saved, and makes the HDF5 file durable.
-///
-/// # Errors
-/// `Format`, `NoSpace`, `Io`.
+/// Also makes the HDF5 file durable; `Format` if the backup is damaged.
 pub(super) fn restore_structure(from: &Path, to: &Path) -> Result<()> {
     let restore = || -> Result<()> {
         let mut source = BufReader::with_capacity(STEP_BYTES as usize, File::open(from)?);

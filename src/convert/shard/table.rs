@@ -24,16 +24,14 @@ fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     tiles.collect()
 }
 
-/// First file that is missing or has another size or time than in the plan, and how it differs; not
-/// files of tiles.
+/// First missing file, or with another size or time, and the difference; not files of tiles.
 fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, String)> {
     let by_workers = written_by_workers(plan);
     let files = plan.header.table_files.iter().filter(|file| !by_workers.contains(file.path.as_path()));
     files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
 }
 
-/// Checks the table in the plan's directory for changes since planning; of files of tiles, lengths
-/// only.
+/// Compares with the state at planning; of files of tiles, lengths only.
 pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     if let Some((path, change)) = change(plan, &directory) {
@@ -48,8 +46,7 @@ pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     files.into_iter().try_for_each(|file| check_len(&directory.join(&file.path), file.size))
 }
 
-/// Whether a commit that was killed had already moved the table; the directory of the plan then has
-/// the replaced one.
+/// Whether a killed commit had moved the table; the plan's directory then has the replaced one.
 pub(super) fn is_published(plan: &ShardPlan) -> bool {
     change(plan, plan.target()).is_none() && change(plan, &plan.unpublished()).is_some()
 }

@@ -9,14 +9,12 @@ use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::table::TilePlace;
 
-/// Where workers write the tiles of a hypercube.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TileFile {
     /// Relative to the directory of the main table.
     pub(super) path: PathBuf,
     /// Byte of the column's part of tile 0: columns of one data manager share tiles.
     pub(super) offset: u64,
-    /// Bytes from the column's part of a tile to that of the next.
     pub(super) stride: u64,
     /// Stored bytes of the column's part of a tile.
     pub(super) bytes: u64,
@@ -32,15 +30,13 @@ impl TileFile {
         TileFile { path, offset: place.offset, stride: place.stride, bytes: place.bytes, order, joined }
     }
 
-    /// `None` for packed Bools.
     pub(super) fn order(&self) -> Result<Option<ByteOrder>> {
         let Some(name) = &self.order else { return Ok(None) };
         let found = [ByteOrder::Big, ByteOrder::Little].into_iter().find(|order| order.name() == name);
         found.map(Some).ok_or_else(|| Error::format(format!("{name:?} is not a byte order")))
     }
 
-    /// Byte ranges (offset and length in the file) of `len` bytes of the column's tiles from `at`
-    /// on, which counts only bytes of these tiles.
+    /// Offsets and lengths in the file; `at` and `len` count only bytes of the column's tiles.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other

@@ -58,8 +58,7 @@ pub struct ShardWorker<'a> {
     target: Target,
     /// Open columns with their dataset's index in the plan, least recently used first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
-    /// Making the HDF5 file durable has failed once. The system does not report which bytes were
-    /// lost, so that all later items in the file fail as well.
+    /// Set by a failed sync of the HDF5 file: lost bytes are unknown, so that later items fail.
     is_lost: AtomicBool,
 }
 
@@ -80,15 +79,12 @@ pub struct UnsyncedItem {
     written: Written,
 }
 
-/// Where an item was written.
 #[derive(Debug)]
 enum Written {
-    /// A part of a contiguous dataset.
     Block,
     /// A temporary file, renamed to the path when it is durable.
     Chunks(NamedTempFile, PathBuf),
-    /// A file of tiles, opened for each item, because the system reports a lost write once to each
-    /// descriptor.
+    /// Opened for each item: the system reports a lost write once to each descriptor.
     Tiles(FileTarget, PathBuf),
 }
 
@@ -197,7 +193,6 @@ impl<'a> ShardWorker<'a> {
         synced.into_iter().map(named).collect()
     }
 
-    /// Makes parts of contiguous datasets durable.
     fn sync_blocks(&self) -> Result<()> {
         let Target::File(file) = &self.target else { return Err(for_digests()) };
         let sync = || -> Result<()> {
@@ -243,8 +238,7 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Passes the bytes of an item to `write` in order, with their offset in the dataset or among
-    /// all tiles of the hypercube. Returns number and hash of the bytes.
+    /// Calls `write` in order, with offsets in the dataset or among all tiles of the hypercube.
     fn produce(
         &self,
         item: &ShardItem,
@@ -310,7 +304,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, &hasher))
     }
 
-    /// The column of the dataset with this number, kept open; `None` if the source is not HDF5.
+    /// `None` if the source is not HDF5.
     fn kept_cells(&self, number: usize, content: &Content, dataset: &Dataset) -> Result<Option<Arc<dyn ColumnCells>>> {
         let mut kept = self.kept.lock_unpoisoned();
         if let Some(found) = kept.iter().position(|(known, _)| *known == number) {
@@ -385,7 +379,6 @@ impl<R: std::io::Read> StoredChunks<R> {
         Err(Error::format(format!("{} bytes follow the last chunk, expected the end of the file", self.left)))
     }
 
-    /// Replaces `bytes` by the next stored chunk.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let mut len = [0; 8];
         let ended = || Error::format("the file of chunks ends before its last chunk");

@@ -59,19 +59,15 @@ impl ColumnSharing {
     }
 }
 
-/// A dataset to be filled with the tiles of a hypercube as one contiguous block.
+/// `table`, `column` and `dataset` index `Plan::tables`, `TablePlan::columns` and
+/// `Writer::datasets`; `address` is a byte of the HDF5 file.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Index of `Plan::tables`.
     pub(super) table: usize,
-    /// Index of `TablePlan::columns`.
     pub(super) column: usize,
     pub(super) cube: usize,
-    /// Index of `Writer::datasets`.
     pub(super) dataset: usize,
-    /// Fastest axis first.
     pub(super) grid: Grid,
-    /// Byte of the dataset in the HDF5 file.
     pub(super) address: u64,
 }
 
@@ -103,7 +99,6 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// Whether each chunk consists of whole tiles.
     fn are_whole(&self) -> bool {
         self.chunk_bytes == self.joined * self.tile_bytes
     }
@@ -112,8 +107,7 @@ impl<'a> Tiles<'a> {
         self.chunks * self.chunk_bytes
     }
 
-    /// Source file, offset and length of the tiles, if they equal the bytes of the dataset, whose
-    /// last chunk may have padding.
+    /// Source file, offset and length of tiles that equal the dataset's bytes, padding aside.
     fn range(&self) -> std::result::Result<(&'a dyn ReadAt, u64, u64), NotShared> {
         let (file, offset) = match self.cube.storage() {
             ChunkStorage::Block { order: ByteOrder::Big, .. } => return Err(NotShared::ByteOrder),
@@ -131,7 +125,6 @@ impl<'a> Tiles<'a> {
         Ok((file, offset, self.block_bytes().min(self.tiles * self.tile_bytes)))
     }
 
-    /// Returns the number of bytes shared with the dataset at `address`.
     fn share(&self, to: &File, address: u64, sharer: &Sharer<'_>) -> Result<std::result::Result<u64, NotShared>> {
         let (file, offset, bytes) = match self.range() {
             Ok(range) => range,
@@ -156,8 +149,7 @@ impl<'a> Tiles<'a> {
         if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by at most [`batch`](Self::batch) chunks. The last one ends with its last
-    /// tile, without padding after it.
+    /// At most [`batch`](Self::batch) chunks, without padding after the last tile.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = chunks.start * self.joined..(chunks.end * self.joined).min(self.tiles);
         bytes.resize((tiles.end.saturating_sub(tiles.start) * self.tile_bytes) as usize, 0);
@@ -193,10 +185,7 @@ pub(super) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// Fills a dataset; returns the number of shared bytes, and the reason if there are none.
-    ///
-    /// # Errors
-    /// `Unsupported` if it has to share them and cannot; those of reading and writing.
+    /// Returns the shared bytes, and why none are; `Unsupported` if it must share and cannot.
     pub(super) fn fill(&self, block: &Block) -> Result<(u64, Option<NotShared>)> {
         let table = &self.plan.tables[block.table];
         let column = &table.columns[block.column];
@@ -232,11 +221,8 @@ impl BlockWriter<'_> {
 }
 
 impl Sharing {
-    /// Estimates the bytes that a file in `directory` will share; as a test, some tiles of each
-    /// hypercube are shared with a temporary file there.
-    ///
-    /// # Errors
-    /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
+    /// Estimates the bytes that a file in `directory` will share, by sharing some tiles of each
+    /// hypercube with a temporary file there; `Unsupported` if they must be shared and cannot be.
     pub(crate) fn expect(source: &Source, plan: &Plan, reflink: Reflink, directory: &Path) -> Result<Self> {
         let mut sharing = Sharing::of_columns(source, plan)?;
         if !directory.is_dir() {
@@ -257,8 +243,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// One for each column of the plan, nothing shared so far. `not_shared` has a reason if tiles
-    /// do not become contiguous blocks; whether blocks can be shared depends on the file system.
+    /// Nothing is shared so far; `not_shared` tells why tiles cannot be contiguous blocks.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -275,7 +260,7 @@ impl Sharing {
         Ok(Sharing { shared_bytes: 0, columns })
     }
 
-    /// Adds shared bytes of a dataset; keeps the first `reason` of its column.
+    /// Keeps the first `reason` of the column.
     pub(super) fn add(&mut self, plan: &Plan, block: &Block, shared: u64, reason: Option<NotShared>) {
         let before: usize = plan.tables[..block.table].iter().map(|table| table.columns.len()).sum();
         let entry = &mut self.columns[before + block.column];
@@ -306,8 +291,7 @@ impl Sharing {
     }
 }
 
-/// Bytes that the datasets of a column would share in `directory`, and the first reason why some
-/// would not.
+/// Bytes that would be shared in `directory`, and the first reason why some would not.
 fn expect_column(
     content: &Content,
     column: &ColumnPlan,
@@ -329,7 +313,6 @@ fn expect_column(
     Ok((shared, first))
 }
 
-/// Tries to share a range (file, offset, length) with a file in `directory`.
 fn try_range(
     (file, offset, bytes): (&dyn ReadAt, u64, u64),
     reflink: Reflink,
@@ -348,7 +331,6 @@ fn try_range(
     probe(raw, directory).map_err(permission)?.map(|()| bytes / 4096 * 4096)
 }
 
-/// Why tiles of a column cannot be contiguous blocks.
 fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Result<NotShared> {
     let cells = content.cells(column.index)?;
     let tiling = if column.data_type.is_fixed_size() { cells.tiling(MAX_CUBES) } else { None };

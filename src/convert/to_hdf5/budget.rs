@@ -8,15 +8,12 @@ use crate::source::blocks::WRITE_BYTES;
 pub(super) const QUEUED_CHUNKS: usize = 2;
 /// Chunks of a lane being filtered while it makes the next one.
 pub(super) const CHUNKS_IN_FILTERS: usize = 3;
-/// Chunks of a lane in memory.
 const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * (CHUNKS_IN_FILTERS + 1) + 2) as u64;
-/// Columns converted concurrently.
 const MAX_LANES: u64 = 4;
 /// Memory that the program needs before it converts anything.
 const BASE_BYTES: u64 = 24 << 20;
 
 impl Plan {
-    /// Columns converted concurrently within about `max_memory` bytes; 1 to 4.
     pub(crate) fn lanes(&self, max_memory: u64) -> u64 {
         (max_memory / self.lane_bytes()).clamp(1, MAX_LANES)
     }
@@ -26,7 +23,6 @@ impl Plan {
         BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
     }
 
-    /// Bytes of a lane: chunks, rows being read, and sums if rows are averaged.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
         largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes

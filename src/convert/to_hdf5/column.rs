@@ -22,14 +22,12 @@ use crate::value::{DataType, Region, Shape, Values};
 
 const ROW_NUMBERS: usize = 4096;
 
-/// The result that a lane reports for a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
     /// The error says why there is none: digests may not be wanted.
     pub(super) digest: Result<CellsDigest>,
-    /// Strings that HDF5 cannot represent (not UTF-8, or with a NUL); empty if several datasets
-    /// hold the strings.
+    /// Empty if several datasets hold the strings.
     pub(super) raw: RawStrings,
 }
 
@@ -56,13 +54,11 @@ pub(super) struct ColumnWriter<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     rows: Range<u64>,
     digest: CellDigest,
-    /// False if elements of hypercubes and ragged cells are copied as blocks of tiles, are virtual,
-    /// or are left to other processes.
+    /// False if elements are copied as blocks of tiles, virtual, or left to other processes.
     writes_cubes: bool,
     /// Writes the hypercubes if they are variables of MSv4.
     variables: Option<VariableWriter<'a>>,
     progress: &'a dyn Progress,
-    /// Strings that HDF5 cannot represent, if one dataset holds the strings.
     pub(super) raw: RawStrings,
 }
 
@@ -123,8 +119,7 @@ impl<'a> ColumnWriter<'a> {
         }
     }
 
-    /// Reads all cells again in row order, because they were converted in another order. The inner
-    /// error says that no digest is wanted.
+    /// Reads all cells again in row order; the inner error says that no digest is wanted.
     fn digest(&self) -> Result<Result<CellsDigest>> {
         let CellDigest::Wanted(kind) = self.digest else { return Ok(Err(not_selected())) };
         digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), kind, self.progress).map(Ok)
@@ -135,8 +130,7 @@ impl<'a> ColumnWriter<'a> {
         tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
     }
 
-    /// One hypercube with all rows in order, tile by tile. If tiles cover whole cells, chunks are
-    /// consecutive rows.
+    /// A hypercube with all rows in order; if tiles cover whole cells, chunks are whole rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<CellsDigest>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
@@ -199,7 +193,6 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// The row map, then the variables.
     fn write_grids(
         &self,
         variables: &VariableWriter<'_>,
@@ -368,7 +361,6 @@ impl<'a> ColumnWriter<'a> {
     }
 }
 
-/// Datasets of a ragged column: cells of differing shapes, one after the other.
 struct RaggedSinks<'a> {
     values: &'a DatasetSink,
     elements: Appender<'a>,
@@ -397,13 +389,11 @@ impl<'a> RaggedSinks<'a> {
         }
     }
 
-    /// The first row begins at index 0.
     fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Shapes, starts of the next cells, and whether cells are defined; elements are written
-    /// separately.
+    /// Elements are written separately.
     fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         let defined = defined_rows(block);
         let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());
@@ -441,13 +431,12 @@ impl<'a> RaggedSinks<'a> {
     }
 }
 
-/// 1 if the cell is defined, otherwise 0.
 fn defined_rows(block: &RowBlock) -> Vec<u8> {
     let rows = (block.rows.end - block.rows.start) as usize;
     (0..rows).map(|row| u8::from(block.shapes.of(row).is_some())).collect()
 }
 
-/// Appends cells of `cell_bytes` bytes each, zeros where one is undefined.
+/// Zeros where a cell is undefined.
 fn push_cells(
     appender: &mut Appender<'_>,
     shapes: &Shapes,
@@ -469,9 +458,8 @@ fn push_cells(
     Ok(())
 }
 
-/// A chunk is one tile, several joined along the rows, or, if the hypercube has fewer rows than a
-/// tile, the part with these rows. `seen` gets the little-endian bytes of each chunk, padding
-/// included.
+/// A chunk is one tile, several joined along the rows, or all rows of a hypercube shorter than a
+/// tile. `seen` gets the little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,

@@ -15,8 +15,7 @@ use crate::value::{DataType, Values};
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
-/// Largest compressed size of a sample, as a fraction, for which floating-point numbers are
-/// compressed.
+/// Largest compressed fraction of a sample for which floating-point numbers are compressed.
 const WORTHWHILE: f64 = 0.95;
 /// Assumed bytes of elements decoded per second in a column that can be decoded in row order only.
 const IN_ORDER_RATE: f64 = 5.5e7;
@@ -128,7 +127,6 @@ impl fmt::Display for Compress {
     }
 }
 
-/// The compression of a column, and the sample that decided it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Choice {
     pub(super) compression: Compression,
@@ -176,8 +174,7 @@ impl From<Compression> for Compress {
     }
 }
 
-/// Elements from the middle of `rows`, or the beginning if cells can be decoded in row order only,
-/// and the seconds of decoding a byte; 0 if elements are stored as they are.
+/// Elements from the middle of `rows`, or the start if decoded in order; and `Choice::decoding`.
 fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<(Values, f64)> {
     let access = cells.access();
     let first = if access == Access::InOrder { rows.start } else { rows.start.midpoint(rows.end) };

@@ -10,13 +10,12 @@ use crate::h5::{Dataset, Group};
 /// Each open dataset has some 20 KB of metadata in libhdf5.
 const OPEN: usize = 512;
 
-/// Datasets by their number, in the order in which they were added. [`settle`](Self::settle) leaves
-/// at most 512 of them open; a closed one is opened again when it is used.
+/// Numbered as they were added; [`settle`](Self::settle) closes all but [`OPEN`] of them.
 pub(super) struct Datasets {
     root: Group,
     most: usize,
     all: Vec<Entry>,
-    /// Numbers of the open datasets, the one opened first in front.
+    /// Numbers; the one opened first in front.
     open: VecDeque<usize>,
 }
 
@@ -45,8 +44,7 @@ impl Datasets {
         &self.all[number].path
     }
 
-    /// Closes the datasets that were opened first; called when the attributes and dimension scales
-    /// of all are written.
+    /// Called when the attributes and dimension scales of all are written.
     pub(super) fn settle(&mut self) {
         while self.open.len() > self.most {
             self.close_first();
@@ -54,9 +52,6 @@ impl Datasets {
     }
 
     /// Opens the dataset again if it is closed.
-    ///
-    /// # Errors
-    /// Those of opening it.
     pub(super) fn opened(&mut self, number: usize) -> Result<&Dataset> {
         if self.all[number].dataset.is_none() {
             let dataset = self.root.dataset(self.path(number).trim_start_matches('/'))?;

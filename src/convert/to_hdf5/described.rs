@@ -15,8 +15,7 @@ use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
 
-/// Attributes of a table's group, and for each missing column the name of the attribute with its
-/// expression.
+/// Attributes of a group, and for each missing column the name of its expression's attribute.
 pub(super) type TableAttributes = (Vec<(String, Attribute)>, Vec<Option<String>>);
 
 #[derive(Clone, Copy)]
@@ -30,8 +29,7 @@ impl<'a> Described<'a> {
         self.source.tables[table.source].content()
     }
 
-    /// Attributes made from keywords and type, then the TaQL expressions of virtual columns that
-    /// are not converted, with a name or `None` for each of `table.missing`.
+    /// Virtual columns that are not converted have their TaQL expressions as attributes.
     pub(super) fn table_attributes(
         self,
         table: &TablePlan,
@@ -57,7 +55,6 @@ impl<'a> Described<'a> {
         Ok((listed, expressions))
     }
 
-    /// Made from the column's comment and keywords.
     pub(super) fn column_attributes(
         self,
         table: &TablePlan,
@@ -71,8 +68,7 @@ impl<'a> Described<'a> {
         Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
     }
 
-    /// Axis values such as frequencies, from the subtables; only of the main table of a
-    /// MeasurementSet.
+    /// Axis values from the subtables; only of the main table of a MeasurementSet.
     pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
         let Ok(content) = self.content(table) else { return Coordinates::default() };
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
@@ -81,7 +77,7 @@ impl<'a> Described<'a> {
         Coordinates::new(true, coordinates(self.source))
     }
 
-    /// Group of the subtable that a keyword stores; `stored` itself if it is not converted.
+    /// `stored` itself if the subtable is not converted.
     fn table_path(self, table: &TablePlan, stored: &BStr) -> String {
         let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
@@ -92,8 +88,6 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the description of the column from which its datasets are made, and the
-    /// chooser of their axes' names.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

@@ -31,8 +31,7 @@ impl Hdf5Version {
         self == Hdf5Version::V110 || value.fits_header(name)
     }
 
-    /// The given index for 1.10, `btree_v1` for 1.8. `none`, a dataset without chunks, is returned
-    /// unchanged.
+    /// Returns `index` for 1.10, `btree_v1` for 1.8; `none` (without chunks) is unchanged.
     pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }

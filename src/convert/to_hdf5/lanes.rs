@@ -10,6 +10,8 @@
 //! chunks while it reads the next ones. libhdf5 is called by the writer alone. Because the order of
 //! writing depends on the sizes of chunks only, the same input gives the same bytes, with any
 //! number of threads.
+//! `dataset` indexes `Writer::datasets`; the `index` of a chunk counts chunks per axis, fastest
+//! first.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,23 +25,18 @@ use crate::h5::{FilterScratch, Pipeline};
 use crate::sync::{LockUnpoisoned, Unpoisoned};
 use crate::value::{Region, Shape, Values};
 
-/// A lane's message to the writer.
 pub(crate) enum Message<D> {
-    /// A filtered chunk. `dataset` indexes `Writer::datasets`; `index` counts chunks per axis,
-    /// fastest first; `len` is the size before filtering.
+    /// `len` is the size before filtering.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
-    /// Strings for the box `region`, fastest axis first; only libhdf5 can write them.
+    /// Only libhdf5 can write strings; axes of `region` are fastest first.
     Strings { dataset: usize, region: Region, values: Values },
-    /// A column is finished.
     Done(D),
-    /// The lane stops.
     Failed(Error),
 }
 
 /// A dataset, as a lane needs it to produce chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSink {
-    /// Index of `Writer::datasets`.
     pub(crate) dataset: usize,
     pub(crate) grid: Grid,
     /// Bytes of an element.
@@ -100,10 +97,8 @@ impl FilterScratches {
     }
 }
 
-/// A chunk in the hands of another thread.
 struct InFilters {
     dataset: usize,
-    /// Chunks per axis, fastest first.
     index: Shape,
     /// Bytes before filtering.
     len: usize,
@@ -124,8 +119,6 @@ pub(crate) struct Lane<'a, D> {
 }
 
 impl<D: Send> Lane<'_, D> {
-    /// Passes on a whole chunk; `index` counts chunks per axis, fastest first. Other threads filter
-    /// it while this one goes on.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
         let (dataset, len) = (target.dataset, bytes.len());
         let Some(pipeline) = &target.pipeline else { return self.send_chunk(dataset, index, len, bytes) };
@@ -234,11 +227,7 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Runs `work` for each of `jobs`, given with their sizes, on at most `lanes` threads, and passes
-/// messages to `write` in an order that is always the same.
-///
-/// # Errors
-/// The first error of a job or of `write`, by the order of writing.
+/// Runs `work` for each of `jobs`, given with their sizes; the first error is by order of writing.
 pub(crate) fn run<J: Send, D: Send>(
     jobs: Vec<(u64, J)>,
     lanes: usize,
@@ -322,8 +311,7 @@ fn furthest_behind<D>(ends: &[LaneEnd<D>]) -> Option<usize> {
     (0..ends.len()).min_by_key(|&lane| progress(&ends[lane]))
 }
 
-/// Divides jobs into lanes of about equal bytes, in the given order. Returns the sum of sizes, plus
-/// 4096 for each job, and the jobs.
+/// Lanes of about equal bytes, in the given order; their sums of sizes add 4096 for each job.
 fn share<J>(jobs: Vec<(u64, J)>, lanes: usize) -> Vec<(u64, Vec<J>)> {
     let mut by_size: Vec<usize> = (0..jobs.len()).collect();
     by_size.sort_by_key(|&job| std::cmp::Reverse(jobs[job].0));

@@ -17,17 +17,14 @@ use crate::value::{DataType, Shape};
 const LARGE_CELL_BYTES: u64 = 4 << 20;
 /// A larger tile, decoded, does not become a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Smaller tiles that cover parts of cells do not become chunks, if there are more than
-/// [`MANY_TILES`].
+/// Smaller tiles that cover parts of cells do not become chunks, if more than [`MANY_TILES`].
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// As [`SMALL_TILE_BYTES`], for chunks that share bytes: HDF5 keeps an index entry for each chunk,
-/// but none for those.
+/// As [`SMALL_TILE_BYTES`], for chunks that share bytes: HDF5 keeps no index entries for these.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Rows assumed for an appendable dataset when its chunks are chosen.
 const APPENDABLE_ROWS: u64 = 1024;
-/// Rows whose cell shapes are in memory at a time: few enough for the processor's cache, and for
-/// memory that is used again.
+/// Rows whose cell shapes are in memory at a time: few enough for the processor's cache.
 const SURVEYED_ROWS: usize = 1024;
 
 /// The storage form of a column in the HDF5 file. Shapes list the fastest axis first, as casacore
@@ -120,8 +117,7 @@ impl ColumnForm {
         9 + 8 * axes as u64
     }
 
-    /// Bytes per row, beside elements, for the place and shape of its cell and whether it is
-    /// defined.
+    /// Bytes per row for the place and shape of its cell and whether it is defined.
     pub(super) fn locating_bytes(&self) -> u64 {
         match self {
             ColumnForm::Dense { undefined: 0, .. } => 0,
@@ -143,8 +139,7 @@ impl ColumnForm {
         }
     }
 
-    /// Whether each chunk has the elements of one tile of the source, or of several that follow
-    /// each other.
+    /// Whether each chunk has the elements of one tile of the source, or of consecutive tiles.
     pub(super) fn is_of_tiles(&self) -> bool {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
@@ -202,8 +197,7 @@ impl ColumnForm {
         Ok(())
     }
 
-    /// Refuses cells of another shape than their column's: casacore reads such a damaged table, but
-    /// writes none.
+    /// Refuses cells unlike their column's shape, which casacore reads, but never writes.
     pub(super) fn check_cells(&self, of_column: Option<&Shape>) -> Result<()> {
         let (ColumnForm::Dense { shape, .. }, Some(of_column)) = (self, of_column) else { return Ok(()) };
         match shape.split_last() {
@@ -257,19 +251,16 @@ pub(super) enum Selection {
     SomeRows,
 }
 
-/// How large tiles must be to become chunks: one tile for each chunk, or several that cover whole
-/// cells. Chunks of other columns do not depend on tiles.
+/// Sizes of tiles that become chunks. Chunks of other columns do not depend on tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Chunks that share no bytes: tiles up to 16 MiB; if they cover parts of cells, at least
-    /// [`SMALL_TILE_BYTES`] where there are more than [`MANY_TILES`], and for object stores 1 MiB
-    /// unless the whole hypercube has less.
+    /// Tiles up to 16 MiB; those of parts of cells need [`SMALL_TILE_BYTES`] if more than
+    /// [`MANY_TILES`], and for object stores 1 MiB unless the whole hypercube has less.
     Chunks,
-    /// Chunks that can share bytes: as `Chunks`, but with [`SMALL_SHARED_TILE_BYTES`].
+    /// Chunks that can share bytes: as `Chunks`, with [`SMALL_SHARED_TILE_BYTES`].
     Shared,
 }
 
-/// Chooses the storage form ([`ColumnForm`]) and chunks of a column by its cells.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
     pub(super) cells: &'a dyn ColumnCells,
@@ -281,8 +272,7 @@ pub(super) struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// Storage form, and the seconds spent on reading the shapes of all cells to choose it; 0 if
-    /// that was not necessary.
+    /// Also the seconds spent on reading the shapes of all cells; 0 if that was not necessary.
     pub(super) fn form(&self) -> Result<(ColumnForm, f64)> {
         if let Some(form) = self.form_at_once()? {
             return Ok((form, 0.0));
@@ -357,8 +347,7 @@ impl Survey<'_> {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// One dataset for one hypercube with all rows in order, a group of datasets for several;
-    /// `None` for other columns, or if tiles do not become chunks.
+    /// One dataset for one hypercube with all rows in order, a group for several; else `None`.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
@@ -389,8 +378,7 @@ impl Survey<'_> {
         }
     }
 
-    /// A chunk of one tile, or of several that cover whole cells; `None` if tiles do not become
-    /// chunks, or the hypercube is empty.
+    /// One tile, or several that cover whole cells; `None` if tiles do not become chunks.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
@@ -421,7 +409,6 @@ impl Survey<'_> {
     }
 }
 
-/// Rows in a chunk of a dataset of `rows` rows of `row_bytes` bytes each.
 pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     chunk_rows_of(CHUNK_BYTES, row_bytes, rows, growth)
 }
@@ -436,8 +423,7 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// Parts of about `bytes` bytes of a large cell: as many whole axes as fit, fastest first, and a
-/// range of the next.
+/// Whole axes, fastest first, as many as fit into `bytes`, and a range of the next.
 pub(super) fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()

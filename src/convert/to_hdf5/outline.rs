@@ -292,8 +292,7 @@ impl Source {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// As [`hypercube_part`](Self::hypercube_part), with a cache of decoded tiles that several
-    /// calls share.
+    /// [`hypercube_part`](Self::hypercube_part) with a cache of tiles that several calls share.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,

@@ -43,41 +43,31 @@ pub enum Schema {
 
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
-    /// `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that is not mentioned,
-    /// all columns are converted.
+    /// `DATA` of the main table, `ANTENNA/NAME`; tables not mentioned are converted whole.
     pub(crate) columns: Vec<String>,
-    /// Named as in `columns`.
     pub(crate) exclude: Vec<String>,
     /// Half-open range of the main table; `None` for all.
     pub(crate) rows: Option<Range<u64>>,
-    /// Condition by which the source's rows were selected.
     pub(crate) predicate: Option<Predicate>,
-    /// How the source was averaged.
     pub(crate) average: Option<Averaging>,
     /// `MAIN` or a subtable's name; empty for all.
     pub(crate) tables: Vec<String>,
     pub(crate) compress: Compress,
-    /// Whether contiguous blocks of tiles share the bytes of the table's files.
     pub(crate) reflink: Reflink,
     pub(crate) profile: Profile,
     pub(crate) hdf5: Hdf5Version,
-    /// Whether datasets can be extended along the row axis.
     pub(crate) appendable: bool,
     pub(crate) schema: Schema,
     /// 0 for one on each processor.
     pub(crate) threads: usize,
     /// Bytes that the conversion may hold at a time.
     pub(crate) max_memory: u64,
-    /// Whether digests by CTFP-2 are computed and stored.
     pub(crate) digest: bool,
-    /// Whether planning reads a cell of each column, so that one that cannot be read is found
-    /// early.
+    /// Whether planning reads a cell of each column, to find unreadable ones early.
     pub(crate) tries_cells: bool,
     pub(crate) quicklook: bool,
-    /// Whether the original files can be restored exactly; the digest of the table is then always
-    /// computed.
+    /// If true, the digest of the table is always computed.
     pub(crate) restorable: bool,
-    /// Hash that is stored of each original file.
     pub(crate) checksum: HashKind,
     /// Size from which a column of joined files becomes a virtual dataset.
     pub(crate) virtual_bytes: u64,
@@ -93,7 +83,6 @@ impl ToHdf5Options {
         !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
     }
 
-    /// Refuses options that files for HDF5 1.8 cannot have.
     fn check_hdf5(&self) -> Result<()> {
         let newer = [
             (self.appendable, "appending under SWMR", "--appendable"),
@@ -108,7 +97,6 @@ impl ToHdf5Options {
         }
     }
 
-    /// Refuses options that files by the schema MSv4 cannot have.
     fn check_msv4(&self) -> Result<()> {
         let refused = [
             (self.appendable, "--appendable", "its axes of times do not grow"),
@@ -126,13 +114,12 @@ impl ToHdf5Options {
         }
     }
 
-    /// With [`Compress::Shared`] smaller tiles become chunks, so that more bytes are shared with
-    /// the source.
+    /// [`Compress::Shared`] makes smaller tiles chunks, to share more bytes with the source.
     fn tiles(&self) -> TileUse {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
-    /// Rows of a table with `all` rows; `table` is 0 for the main table.
+    /// `table` is 0 for the main table.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
             Some(rows) if table == 0 => limits::row_range(rows, all).map(|()| rows.clone()),
@@ -140,8 +127,7 @@ impl ToHdf5Options {
         }
     }
 
-    /// `table` is `.` for the main table, otherwise such as `ANTENNA`. Columns that place rows on
-    /// the grids of MSv4 need not be selected.
+    /// `table` is `.` for the main table. Columns that place rows on MSv4 grids are always taken.
     pub(crate) fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
@@ -178,7 +164,6 @@ impl Default for ToHdf5Options {
     }
 }
 
-/// All tables and columns that will be written, and how.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The main table first, parents before children.
@@ -186,14 +171,12 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Subtables that keywords refer to.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that `h5bridge serve` refuses to open: path of the group, and path as stored in
-    /// the keyword.
+    /// Path of the group, and path in the keyword, of subtables `h5bridge serve` refuses.
     pub(crate) refused_tables: Vec<(String, String)>,
     /// The original files, if they are to be restorable.
     pub(crate) tree: Option<Tree>,
     /// Names in each group, except for dimension scales.
     pub(crate) names: Names,
-    /// Memory of a column while it is averaged.
     pub(super) averaging_bytes: u64,
     /// `None` unless the file is by the schema MSv4.
     pub(super) set: Option<SetPlan>,
@@ -245,8 +228,7 @@ pub struct ColumnPlan {
     pub name: String,
     /// Name of the column's dataset or group in the HDF5 file.
     pub link: String,
-    /// Dataset of the defined cells: only of a column with some undefined cells and one shape of
-    /// the others.
+    /// Only of a column with some undefined cells and one shape of the others.
     pub(crate) defined_link: Option<String>,
     /// Type of the casacore data manager that holds the column.
     pub manager: String,
@@ -258,8 +240,7 @@ pub struct ColumnPlan {
     pub compression: Compression,
     /// Missing for a column that is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
-    /// Predicted seconds in which one thread decodes the column; 0 if its elements are stored as
-    /// they are.
+    /// Predicted for one thread; 0 if elements are stored as they are.
     pub(crate) decoding_seconds: f64,
     /// Seconds spent on reading the shapes of all cells for the plan; 0 if that was not necessary.
     pub(crate) survey_seconds: f64,
@@ -275,11 +256,7 @@ pub struct ColumnPlan {
 }
 
 impl Plan {
-    /// Plans everything in `source` that `options` select.
-    ///
-    /// # Errors
-    /// `Usage` if the options name a table or column that does not exist; those of reading where a
-    /// column cannot be read.
+    /// `Usage` if the options name a table or column that does not exist.
     pub(crate) fn new(source: &Source, options: &ToHdf5Options) -> Result<Self> {
         let mut plan = Plan {
             tables: Vec::new(),
@@ -370,8 +347,7 @@ impl Plan {
         Ok(Some(group))
     }
 
-    /// Reserves the path of a group; `parent` is the index of the parent table, `groups` are the
-    /// paths of earlier tables.
+    /// `parent` indexes the tables; `groups` are the paths of earlier ones.
     fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
         let Some(parent) = parent else {
@@ -499,10 +475,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Number and bytes of the original files, if they are to be restorable.
-    ///
-    /// # Errors
-    /// `Io` if one is gone.
+    /// Number and bytes of the original files; `Io` if one is gone.
     pub(crate) fn restorable(&self) -> Result<Option<(u64, u64)>> {
         self.tree.as_ref().map(Tree::size).transpose()
     }
@@ -512,7 +485,6 @@ impl Plan {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
-    /// Form and name of the dataset or group of a column, as JSON documents record them.
     pub(super) fn stored_form(&self, column: &ColumnPlan) -> StoredForm {
         match (&column.form, &self.set) {
             (ColumnForm::Grids { .. }, Some(set)) => column.stored_form().with_grids(set.stored_grids(&column.name)),
@@ -537,7 +509,6 @@ impl ColumnPlan {
         self.sample.map(|sample| sample.remains)
     }
 
-    /// Datasets with an axis of rows.
     fn datasets_of_rows(&self) -> usize {
         match &self.form {
             ColumnForm::Dense { .. } => 1 + usize::from(self.defined_link.is_some()),
@@ -545,7 +516,6 @@ impl ColumnPlan {
         }
     }
 
-    /// Form (`dense`, `cubes`, …) and name of the dataset or group, as JSON documents record them.
     pub(crate) fn stored_form(&self) -> StoredForm {
         let kind = match (&self.form, self.data_type) {
             (_, DataType::Record) => FormKind::Record,
@@ -627,9 +597,8 @@ fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Reads an element, or else the cell, in the last of `rows`, so that a row count larger than the
-/// stored data is detected early. Reads only the shape if all cells before would have to be
-/// decoded.
+/// Detects a row count beyond the stored data early: reads an element or the cell in the last row,
+/// but only its shape if all cells before would have to be decoded.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -1,4 +1,5 @@
 //! Predicts how large a converted HDF5 file will be, and how long the conversion will take.
+//! Rates are assumed, in bytes of elements per second.
 
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use crate::call::pool;
@@ -11,23 +12,19 @@ use crate::value::DataType;
 const COLUMN_OVERHEAD: f64 = 2200.0;
 /// Groups, documents and scales of a table; fitted to the tables of testdata/.
 const TABLE_OVERHEAD: f64 = 5500.0;
-/// Digests by BLAKE3, with the gathering of small cells. Rates are assumed, in bytes of elements
-/// per second.
+/// BLAKE3, with the gathering of small cells.
 const DIGEST_RATE: f64 = 2.5e9;
 /// Reading from the page cache.
 const READ_RATE: f64 = 3e9;
-/// Writing to a disk of unknown rate.
 const DISK_RATE: f64 = 1.2e9;
 /// Writing to the page cache, without waiting for the disk.
 const CACHE_RATE: f64 = 4e9;
 /// Rebuilding original files from datasets and comparing them.
 const RESTORABLE_RATE: f64 = 0.5e9;
-/// Summing visibilities for a quicklook.
 const QUICKLOOK_RATE: f64 = 0.3e9;
 /// Bytes before averaging.
 const AVERAGING_RATE: f64 = 0.2e9;
-/// Delay by the system while it writes to the disk at the same time, as a fraction of the time of
-/// that.
+/// Delay by concurrent writing to the disk, as a fraction of the time of that.
 const DISTURBANCE: f64 = 0.2;
 /// Time to read cells whose shapes were read one by one, in units of the time of that.
 const SCATTERED: f64 = 2.0;
@@ -35,11 +32,9 @@ const SCATTERED: f64 = 2.0;
 const CELL_SECONDS: f64 = 4e-9;
 /// Gain by each further thread as a fraction: threads share memory, and wait for each other.
 const FURTHER_THREAD: f64 = 0.8;
-/// Time to open a column and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
 /// Compressed size of row numbers and of places of cells, as a fraction.
 const NUMBERS_REMAIN: f64 = 0.02;
-/// Time to open a table, and to create its groups and documents.
 const TABLE_SECONDS: f64 = 3.3e-3;
 
 /// Predicted size and duration of a conversion of casacore tables to HDF5, computed before it runs.
@@ -74,8 +69,7 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Seconds in which one thread reads and digests the column, without compression, which several
-    /// threads share.
+    /// Reading and digesting, without compression, which several threads share.
     fn lane_seconds(&self, rows: u64, digest: bool) -> f64 {
         let digested = self.bytes as f64 + rows as f64 * self.form.digested_header() as f64;
         let digesting = if digest { digested / DIGEST_RATE } else { 0.0 };
@@ -102,9 +96,7 @@ impl TablePlan {
 }
 
 impl Plan {
-    /// Size and duration, from samples of the columns, rates of an ordinary machine, and
-    /// `disk_rate`, in bytes per second, if it is known. `averaged` tells how the source was
-    /// averaged.
+    /// `disk_rate` is in bytes per second, `None` if unknown.
     pub(crate) fn prediction(
         &self,
         options: &ToHdf5Options,

@@ -19,7 +19,6 @@ use crate::source::Source;
 use crate::table::{Column, ColumnInfo};
 use crate::value::{Record, Shape};
 
-/// The groups and datasets below `/msv4`.
 #[derive(Debug)]
 pub(crate) struct SetPlan {
     pub(super) set: ProcessingSet,
@@ -42,10 +41,7 @@ pub(super) struct VariablePlan {
 }
 
 impl SetPlan {
-    /// `takes` tells which columns of tables are converted; chunks have about `chunk_bytes`.
-    ///
-    /// # Errors
-    /// `Unsupported` if the source is not a MeasurementSet; those of reading.
+    /// Chunks have about `chunk_bytes`; `Unsupported` if the source is not a MeasurementSet.
     pub(super) fn new(source: &Source, takes: &dyn Fn(&str, &str) -> bool, chunk_bytes: u64) -> Result<Self> {
         let name = Path::new(&source.name).file_stem().unwrap_or_default().to_string_lossy();
         let wanted = Wanted::new(source, takes);
@@ -81,8 +77,7 @@ impl SetPlan {
         &self.set.warnings
     }
 
-    /// Shapes and chunk shapes of the variables that are the hypercubes of a column; empty for
-    /// other columns.
+    /// Shapes and chunk shapes; empty if the column's hypercubes are not variables.
     pub(super) fn cubes_of(&self, column: &str) -> Vec<(Shape, Shape)> {
         self.of_column(column).map(|of| (of.shape.clone(), of.chunk.clone())).collect()
     }
@@ -95,7 +90,6 @@ impl SetPlan {
         self.of_column(column).map(stored).collect()
     }
 
-    /// Numbers of the variables that are the hypercubes of a column.
     pub(super) fn numbers_of(&self, column: &str) -> &[usize] {
         self.columns.get(column).map_or(&[], Vec::as_slice)
     }
@@ -112,7 +106,6 @@ impl SetPlan {
         &self.partition(of).datasets[of.dataset].variables[of.variable]
     }
 
-    /// Elements in bytes.
     pub(super) fn bytes(&self, variable: usize) -> u64 {
         let of = &self.variables[variable];
         of.shape.elements().unwrap_or(u64::MAX).saturating_mul(self.variable(of).data_type.size() as u64)
@@ -142,8 +135,7 @@ impl SetPlan {
     }
 }
 
-/// Chunks of about `bytes` bytes that cut the slowest axes first, into equal parts: the last is not
-/// mostly padding.
+/// Cuts the slowest axes first, into equal parts, so that the last is not mostly padding.
 fn chunk_of(shape: &Shape, size: u64, bytes: u64) -> Shape {
     let most = part_of_cell(shape, size, bytes);
     let extents = shape.iter().zip(most.iter());

@@ -1,9 +1,8 @@
 //! Sizes of chunks and of HDF5 pages for a converted file, which depend on where the file will be
 //! read: on a disk or in an object store.
 
-/// Uncompressed.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
-/// Uncompressed: few requests for much data.
+/// Uncompressed, as all sizes of chunks here: few requests for much data.
 const CLOUD_CHUNK_BYTES: u64 = 4 << 20;
 /// A few pages hold the metadata of a MeasurementSet, and chunks waste little of their last page.
 /// docs/howto/cloud.md has the measurements.
@@ -24,7 +23,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Uncompressed.
     pub(super) fn chunk_bytes(self) -> u64 {
         match self {
             Profile::Disk => CHUNK_BYTES,

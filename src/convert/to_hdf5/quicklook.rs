@@ -26,14 +26,12 @@ const MAX_WINDOWS: usize = 256;
 const MAX_DISTINCT: usize = 1 << 22;
 /// Bins in time, and in channels, of the coarsest level.
 const COARSEST: usize = 64;
-/// Approximate bytes of cells read at a time.
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
 /// Columns of real elements that are shown like visibilities.
 const REAL: [&str; 1] = ["FLOAT_DATA"];
 
-/// Sums and extremes of the visibilities of one sample.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     amplitude: f64,
@@ -74,7 +72,6 @@ impl Sum {
     }
 }
 
-/// Scalar columns of a row.
 struct Key {
     time: f64,
     window: i64,
@@ -82,13 +79,12 @@ struct Key {
     is_flagged: bool,
 }
 
-/// Distinct times of a spectral window, and its shape.
 #[derive(Debug, Default)]
 struct Window {
     /// Times of baselines between two antennas, and of other rows: seconds as in TIME, or row
     /// numbers without it. Sorted once all rows were read.
     times: [Vec<f64>; 2],
-    /// First row with a finite time, whose cell shape is taken as that of all cells.
+    /// First row with a finite time; its cell shape is taken as that of all cells.
     row: u64,
 }
 
@@ -104,8 +100,7 @@ impl Window {
     }
 }
 
-/// Sums of a column in a window, by correlation, time bin and channel bin, channels fastest: the
-/// finest level.
+/// Finest level: sums by correlation, time bin and channel bin, channels fastest.
 struct Plane {
     correlations: usize,
     channels: usize,
@@ -215,8 +210,7 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Windows by DATA_DESC_ID; `None` if there are more windows or times than a quicklook may
-    /// have.
+    /// Keys are DATA_DESC_ID; `None` if windows or times exceed the limits.
     fn windows(&self, progress: &dyn Progress) -> Result<Option<BTreeMap<i64, Window>>> {
         let mut windows = Windows::default();
         for rows in blocks(&self.main.rows, BLOCK_ROWS) {
@@ -230,8 +224,7 @@ impl Reader<'_> {
         Ok(Some(windows.by_number))
     }
 
-    /// Sums by DATA_DESC_ID. A window is left out if its first cell is undefined, empty, without
-    /// two axes, or has more than [`MAX_PLACES`] pairs of correlation and channel bin.
+    /// A window is left out if its first cell is undefined, empty, without two axes, or too large.
     fn column(
         &self,
         name: &str,
@@ -270,8 +263,7 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes `level_0` (finest), `level_1` … Bins in time and channels are halved while they
-    /// exceed [`COARSEST`].
+    /// `level_0` is the finest; bins are halved while they exceed [`COARSEST`].
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -294,8 +286,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Cell of `column` in row `id` of DATA_DESCRIPTION; `None` if it cannot be read, `id` itself
-    /// without such a column.
+    /// `None` if the cell of DATA_DESCRIPTION cannot be read, `id` without such a column.
     fn described(&self, id: i64, column: &str) -> Option<u64> {
         let row = u64::try_from(id).ok()?;
         match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
@@ -317,12 +308,11 @@ impl Reader<'_> {
     }
 }
 
-/// Windows of a main table, collected row by row.
 #[derive(Debug, Default)]
 struct Windows {
     /// Keys are DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0.
     by_number: BTreeMap<i64, Window>,
-    /// Times in all lists; one may occur more than once in a list that is not yet sorted.
+    /// A time may occur more than once in a list that is not yet sorted.
     listed: usize,
 }
 
@@ -363,8 +353,7 @@ fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + us
     rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// First and last time of a bin, if ascending `times` are divided into `bins` bins of about equal
-/// numbers.
+/// First and last time of one of `bins` bins of about equal numbers of ascending `times`.
 fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
     let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
     let last = start(bin + 1).max(start(bin) + 1) - 1;
@@ -372,9 +361,8 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Sums of one of `windows` windows with cells of `(correlations, channels)`; time bins keep
-    /// all windows together within [`MAX_PLACES`], if possible. `None` without cells or times, or
-    /// if one time bin would exceed it.
+    /// Time bins keep all `windows` windows together within [`MAX_PLACES`], if possible. `None`
+    /// without cells or times, or if one time bin would exceed it.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);
@@ -395,7 +383,7 @@ impl Plane {
         })
     }
 
-    /// Adds the rows `numbers` of a block that begins with row `first`; `keys` describe its rows.
+    /// `keys` describe the rows of a block that begins with row `first`; `numbers` are added.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -470,10 +458,9 @@ impl Plane {
 /// Rows of one window that are added at a time: cells of the window's shape.
 struct Cells<'a> {
     keys: Vec<&'a Key>,
-    /// FLAG cells one after the other, correlations fastest. `None` without them, or if one has
-    /// another shape than the visibilities.
+    /// Correlations fastest; `None` if a cell is missing or shaped unlike the visibilities.
     flags: Option<Vec<bool>>,
-    /// Distinct times of the window, ascending; the index of a row's time determines its time bin.
+    /// Distinct and ascending; the index of a row's time determines its time bin.
     times: &'a [f64],
 }
 
@@ -491,12 +478,10 @@ struct Level {
     sums: Vec<Sum>,
     /// First and last time of each bin.
     times: Vec<(f64, f64)>,
-    /// Channels of each bin, half-open.
     channels: Vec<Range<usize>>,
 }
 
 impl Level {
-    /// Bins in time and channels are halved and rounded up if they exceed [`COARSEST`].
     fn halved(&self, correlations: usize) -> Level {
         let step = |len: usize| if len > COARSEST { 2 } else { 1 };
         let (lines, columns) = (self.times.len(), self.channels.len());
@@ -526,7 +511,7 @@ impl Level {
         self.write_amplitudes(group, correlations, &scales)
     }
 
-    /// The scales of channels, times and correlations, in the order of the axes, fastest first.
+    /// Scales of channels, times and correlations: the order of the axes, fastest first.
     fn write_scales(
         &self,
         group: &Group,
@@ -560,7 +545,6 @@ impl Level {
         ])
     }
 
-    /// The times and channels that each bin covers.
     fn write_bins(&self, group: &Group, scales: &[Dataset; 3]) -> Result<()> {
         let times =
             |last: bool| Values::Double(self.times.iter().map(|ends| if last { ends.1 } else { ends.0 }).collect());

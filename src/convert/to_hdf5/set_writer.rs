@@ -18,16 +18,13 @@ use crate::source::Source;
 use crate::table::Column;
 use crate::value::{Shape, Values};
 
-/// The datasets of a processing set in an HDF5 file.
 pub(super) struct SetWriter<'a> {
     pub(super) plan: &'a SetPlan,
     pub(super) datasets: &'a mut Datasets,
-    /// Each variable of the plan has one.
     pub(super) compression: &'a [Compression],
 }
 
 impl SetWriter<'_> {
-    /// Creates the groups and datasets; returns what each variable is written to.
     pub(super) fn write(&mut self, root: &Group) -> Result<Vec<DatasetSink>> {
         let group = root.create_group(PROCESSING_SET)?;
         let (name, value) = native::OF_PROCESSING_SET;
@@ -113,7 +110,6 @@ impl SetWriter<'_> {
     }
 }
 
-/// A variable with all its elements.
 fn write_values(group: &Group, variable: &Variable) -> Result<h5::Dataset> {
     let Content::Values(values) = &variable.content else {
         return Err(Error::usage(format!("the coordinate {} has no values", variable.name)));
@@ -131,7 +127,6 @@ fn write_attributes(
     attributes.iter().try_for_each(|(name, value)| set(name, &native::attribute_of(value)))
 }
 
-/// Writes the elements of variables.
 pub(super) struct VariableWriter<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a SetPlan,
@@ -139,8 +134,7 @@ pub(super) struct VariableWriter<'a> {
 
 /// Some times and baselines of a variable, which are written together.
 struct Block {
-    /// The first row, by which blocks are ordered: those of several variables are then read from
-    /// the table together.
+    /// First row, the order of blocks, so that several variables read the table together.
     row: u64,
     target: usize,
     /// Chunks along the axis of times, and of baselines.
@@ -148,8 +142,7 @@ struct Block {
 }
 
 impl VariableWriter<'_> {
-    /// Writes those variables of the list that `targets` has sinks for, which are the hypercubes of
-    /// one column. `seen` gets the bytes of each chunk and the number of cells in it.
+    /// `targets` has sinks for the variables to write; `seen` gets cells and bytes of each chunk.
     pub(super) fn write_column<D: Send>(
         &self,
         column: &str,
@@ -161,7 +154,6 @@ impl VariableWriter<'_> {
         self.write(&listed, lane, &mut seen)
     }
 
-    /// Writes one variable.
     pub(super) fn write_variable<D: Send>(
         &self,
         number: usize,
@@ -237,7 +229,6 @@ impl Opened<'_> {
     }
 }
 
-/// Writes the chunks of some times and baselines.
 fn write_block<D: Send>(
     opened: &Opened<'_>,
     place: [u64; 2],

@@ -16,8 +16,7 @@ use crate::value::{Region, Shape, Values};
 
 /// Rows whose cell shapes are in memory at a time.
 const BLOCK_ROWS: u64 = 4096;
-/// Larger cells, in elements, are read in part if not all of them is wanted, as a range of the
-/// slowest axis.
+/// Elements; a larger cell is read in part if possible, as a range of the slowest axis.
 const LARGE_CELL: u64 = 1 << 16;
 
 /// Holder of the elements of a dataset.
@@ -40,13 +39,11 @@ pub enum Place {
     },
 }
 
-/// Indices of a box on one of its axes.
 pub(super) fn axis(region: &Region, axis: usize) -> Range<u64> {
     let start = region.start.get(axis).copied().unwrap_or(0);
     start..start + region.shape.get(axis).copied().unwrap_or(0)
 }
 
-/// Blocks whose cell shapes fit in memory.
 fn blocks(rows: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     rows.clone().step_by(BLOCK_ROWS as usize).map(move |start| start..rows.end.min(start + BLOCK_ROWS))
 }
@@ -56,7 +53,7 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// Reads the datasets of a column without writing them. Row 0 is row 0 of the source table.
+/// Row 0 is row 0 of the source table.
 pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,
@@ -66,8 +63,7 @@ pub(in crate::convert) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// Reads a box, fastest axis first. `starts`, which is called for ragged columns only, returns
-    /// the result of [`starts`](Self::starts).
+    /// `starts`, called for ragged columns only, returns [`starts`](Self::starts).
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -116,8 +112,8 @@ impl StoredColumn<'_> {
         self.source.stored_cells(self.table.source, self.column.index, rows, part.as_ref(), Some(&cell))
     }
 
-    /// Hypercube of each row for `RowCube` (-1 if the cell is undefined), else the position in it
-    /// (0 if undefined).
+    /// Hypercube of each row for `RowCube` (-1 if undefined), else the position in it (0 if
+    /// undefined).
     fn row_map(&self, part: Part, rows: Range<u64>) -> Result<Values> {
         let runs = self.source.hypercube_rows(self.table.source, self.column.index)?;
         let (mut cubes, mut positions) = (Vec::new(), Vec::new());
@@ -168,8 +164,7 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// Index of the first element of each of `rows`; after the last row, the number of all.
-    /// `starts` lets few rows be read.
+    /// First element of each of `rows`; after the last row, the number of all.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;

@@ -46,21 +46,18 @@ pub(crate) struct Writer<'a> {
     exact: Group,
     /// Indexed by [`DatasetSink`].
     datasets: Datasets,
-    /// The group of each table of the plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
-    /// Contiguous blocks of tiles, filled before all other datasets.
+    /// Filled before all other datasets.
     blocks: Vec<Block>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Work of a lane; `table` and `column` are indices of the plan.
+/// `table` and `column` are indices of the plan.
 #[derive(Debug)]
 enum Job {
-    /// The dimension scale `row`.
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
-    /// The datasets of a column.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
     /// A variable of MSv4 that is not the hypercube of a column.
     Variable { number: usize, target: Box<DatasetSink> },
@@ -77,7 +74,6 @@ enum Cubes {
 /// The digest of each column of each table of the plan, once it is known.
 type Digests = Vec<Vec<Option<Result<CellsDigest>>>>;
 
-/// Runs jobs, in any lane.
 struct JobRunner<'a> {
     source: &'a Source,
     plan: &'a Plan,
@@ -115,7 +111,6 @@ impl JobRunner<'_> {
     }
 }
 
-/// How far the conversion of a column is, for progress reports.
 struct Report<'a> {
     table: &'a str,
     column: &'a str,
@@ -124,8 +119,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Reports a written chunk. All chunks of a column together report no more than its elements:
-    /// chunks also have padding, and some only say where a cell is.
+    /// Reports no more than the column's elements: chunks also have padding or places of cells.
     fn written(&mut self, bytes: u64, progress: &dyn Progress) {
         let now = bytes.min(self.left);
         self.left -= now;
@@ -133,16 +127,14 @@ impl Report<'_> {
     }
 }
 
-/// A dataset whose chunks other processes write, see [`Writer::hold_back`].
+/// A dataset whose chunks other processes write, see [`Writer::hold_back`]; indices of the plan.
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// Index of `Plan::tables`.
     pub(crate) table: usize,
-    /// Index of `TablePlan::columns`.
     pub(crate) column: usize,
     pub(crate) cube: usize,
     pub(crate) path: String,
-    /// Fastest axis first, rows last.
+    /// Rows last.
     pub(crate) grid: Grid,
     /// Chunks are made of tiles, otherwise of rows.
     pub(crate) is_of_tiles: bool,
@@ -200,8 +192,7 @@ impl<'a> Writer<'a> {
         self.write_set()
     }
 
-    /// Makes the processing set of MSv4, if there is one. Its variables are filled by the jobs of
-    /// the columns whose hypercubes they are, and the others by jobs of their own.
+    /// Jobs of the columns fill the variables that are their hypercubes, own jobs the others.
     fn write_set(&mut self) -> Result<()> {
         let Some(set) = &self.plan.set else { return Ok(()) };
         let compress = self.options.compress;
@@ -306,11 +297,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Leaves the chunks of datasets to other processes that hold numbers without undefined cells,
-    /// have at least `least` bytes, and consist of tiles or of whole rows.
-    ///
-    /// # Errors
-    /// Those of opening the datasets.
+    /// Leaves datasets to other processes that hold numbers without undefined cells, have at least
+    /// `least` bytes, and consist of tiles or of whole rows.
     pub(crate) fn hold_back(&mut self, least: u64) -> Result<Vec<Held>> {
         let mut held = Vec::new();
         for block in std::mem::take(&mut self.blocks) {
@@ -350,9 +338,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Byte ranges with written chunks of all but the `held` datasets.
-    ///
-    /// # Errors
-    /// Those of opening the datasets.
     pub(crate) fn chunk_ranges(&mut self, held: &[Held]) -> Result<Vec<Range<u64>>> {
         let held: HashSet<&str> = held.iter().map(|held| held.path.as_str()).collect();
         let mut ranges = Vec::new();
@@ -365,8 +350,7 @@ impl<'a> Writer<'a> {
         Ok(ranges)
     }
 
-    /// HDF5 also has the file open, but has already allocated the blocks and does not write to
-    /// them.
+    /// HDF5 also has the file open, but has allocated the blocks and does not write to them.
     fn fill_blocks(
         &self,
         path: &Path,
@@ -398,8 +382,7 @@ impl<'a> Writer<'a> {
         digest_cells(info, &*cells, content, rows, StoredDigests::WRITTEN, progress).map(Ok)
     }
 
-    /// Creates the dimension scale of the rows, and the job that fills it; returns its index in
-    /// `Writer::datasets`.
+    /// Returns the index of the dimension scale in `Writer::datasets`.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
@@ -498,8 +481,7 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Returns the digest of the main table and how much of the file is shared, each if it is
-    /// wanted. `sync`: whether the system is asked early to write the file to the disk.
+    /// `sync`: whether the system is asked early to write the file to the disk.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,
@@ -573,8 +555,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// For progress reports: the columns of the plan, and for each dataset the index of its column
-    /// among them; `None` for datasets of row numbers.
+    /// Columns of the plan, and for each dataset its index in them; `None` for row numbers.
     fn reports(&self, jobs: &[(u64, Job)]) -> (Vec<Report<'a>>, Vec<Option<usize>>) {
         let plan: &'a Plan = self.plan;
         let (mut reports, mut first) = (Vec::new(), Vec::new());

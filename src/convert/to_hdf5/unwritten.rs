@@ -76,22 +76,19 @@ impl Unwritten {
     }
 }
 
-/// Numbers in the whole table; `region` has one axis, which counts rows of the source from `first`
-/// on.
+/// Numbers in the whole table; the axis of `region` counts rows of the source from `first`.
 fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
     let rows = axis(region, 0);
     Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
 }
 
-/// Elements of each ragged column (cells of differing shapes) before each block of 4096 rows, then
-/// of all rows.
+/// Results of [`StoredColumn::starts`].
 #[derive(Debug, Default)]
 struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// `count` computes the numbers when they are first needed.
     fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));

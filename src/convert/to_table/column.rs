@@ -17,7 +17,6 @@ use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
-/// The ways in which cells get into a new table, besides copies.
 pub(super) struct Means<'a> {
     /// Columns of a thin table that stay in the HDF5 file.
     pub(super) links: Option<&'a Links>,
@@ -28,8 +27,7 @@ pub(super) struct Means<'a> {
 }
 
 impl TableBlueprint {
-    /// Fills the columns of a storage manager, or registers them to be linked or to be written by
-    /// other processes.
+    /// Fills columns, or registers them to be linked or to be written by other processes.
     pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, means: &Means<'_>) -> Result<()> {
         let Means { links, holder, sharer, progress } = *means;
         let content = source.tables[self.source].content()?;
@@ -71,7 +69,6 @@ struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
-    /// Tiles of the column that other processes will write.
     holding: Option<Holding<'a>>,
     sharer: &'a Sharer<'a>,
     /// Reports copied bytes; fails if the conversion should stop.

@@ -7,10 +7,8 @@ const WORDS: [&str; 17] = [
     "t", "to", "true",
 ];
 
-/// The first name that may be a column and that `is_column` does not know.
-///
-/// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language
-/// are none. If in doubt a word is taken for a column.
+/// First name that may be a column and that `is_column` does not know; in doubt a word is a column,
+/// but not quoted text, functions, keywords (`::NAME`), units and words of the language.
 pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool) -> Option<&str> {
     // functions of libraries have names like `meas.azel`
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');

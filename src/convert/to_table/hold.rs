@@ -1,5 +1,6 @@
 //! Registers the tiles of a new table that other processes will write: a conversion by many
 //! processes first writes the table without them.
+//! Without a byte order, tiles have packed Bools.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,22 +18,19 @@ use crate::value::{Region, Values};
 /// Approximate bytes of tiles made from rows at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// Tiles of a hypercube left to other processes.
 #[derive(Debug)]
 pub(crate) struct HeldTiles {
     /// Index of `Source::tables`.
     pub(crate) table: usize,
     /// Relative to the directory of the main table.
     pub(crate) directory: PathBuf,
-    /// Index in the source.
+    /// Index in the source, as is `cube`.
     pub(crate) column: usize,
-    /// Index in the source.
     pub(crate) cube: usize,
     /// Hypercubes of the column in the source; 1 if tiles are made of rows.
     pub(crate) cubes: usize,
     /// Of the new table, fastest axis first, rows last: shape of the hypercube and of its tiles.
     pub(crate) grid: Grid,
-    /// `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
     /// Consecutive tiles made at a time: of one chunk of the source, or with the same rows.
     pub(crate) joined: u64,
@@ -41,13 +39,11 @@ pub(crate) struct HeldTiles {
     pub(crate) place: TilePlace,
 }
 
-/// Collects the tiles that other processes will write.
 #[derive(Debug)]
 pub(super) struct Holder {
     /// Smaller hypercubes are written at once.
     least: u64,
-    /// Most bytes of a chunk of the source, or of all tiles with the same rows; hypercubes that
-    /// need more are written at once.
+    /// Most bytes of a source chunk, or of all tiles with the same rows; others are written at once.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }
@@ -73,8 +69,8 @@ impl Holder {
 }
 
 impl Holding<'_> {
-    /// Registers large hypercubes whose tiles are made of chunks of the source, and copies small
-    /// ones. False, with nothing done, if tiles are not chunks of the source or parts of them.
+    /// Small hypercubes are copied. False, with nothing done, if tiles are not chunks of the source
+    /// or parts of them.
     pub(super) fn hold_chunks(
         &self,
         tiling: &Tiling<'_>,
@@ -109,8 +105,7 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Registers a large column in one hypercube, whose tiles are made of rows, and sets the cells'
-    /// shapes. False if the caller has to copy the cells.
+    /// Also sets the cells' shapes; false if the caller has to copy the cells.
     pub(super) fn hold_rows(
         &self,
         info: &ColumnInfo,
@@ -166,9 +161,7 @@ impl Holding<'_> {
 pub(crate) struct RowTiles<'a> {
     pub(crate) info: &'a ColumnInfo,
     pub(crate) cells: &'a dyn ColumnCells,
-    /// Shape of the hypercube and of its tiles, fastest axis first, rows last.
     pub(crate) grid: Grid,
-    /// `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
 }
 
@@ -184,7 +177,6 @@ impl RowTiles<'_> {
         Ok((BATCH_BYTES / bytes.max(1)).max(1))
     }
 
-    /// Replaces `bytes` by the stored tiles of `slabs`.
     pub(crate) fn read(&self, slabs: std::ops::Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (cell, rows) = self.grid.shape.split_last().ok_or_else(without_axes)?;
         let (counts, _) = self.grid.counts().split_last().ok_or_else(without_axes)?;

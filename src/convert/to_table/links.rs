@@ -13,7 +13,6 @@ use crate::stman::LinkedCube;
 use crate::sync::LockUnpoisoned;
 use crate::table::ColumnMut;
 
-/// Links of all new tables, collected while their columns are filled.
 #[derive(Debug, Default)]
 pub(super) struct Links(Mutex<Vec<TableLink>>);
 
@@ -25,8 +24,7 @@ struct TableLink {
 }
 
 impl Links {
-    /// Plans links for a column, the only one of its data manager. False, with no link planned, if
-    /// the HDF5 file does not have the tiles as the new table needs them.
+    /// False, with no link planned, if the HDF5 file lacks the tiles that the table needs.
     pub(super) fn add(
         &self,
         content: &Content,
@@ -86,8 +84,7 @@ impl Links {
         directories
     }
 
-    /// Replaces files of tiles by links; `path_from` gives the path of the HDF5 file relative to a
-    /// directory.
+    /// `path_from` gives the path of the HDF5 file relative to a directory.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);

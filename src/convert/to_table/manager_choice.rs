@@ -18,7 +18,6 @@ const TILED_FROM_BYTES: u64 = 1 << 20;
 const LOOK_ROWS: u64 = 4096;
 const SLOW_ROWS: u64 = 16;
 
-/// Storage managers of a new table, each with its columns.
 pub(super) struct Managers<'a> {
     /// Managers of the original table, as the source records them.
     layout: &'a Layout,
@@ -37,8 +36,7 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Returns a warning if the column had another manager in the original table. Engines are
-    /// chosen only if `engines`.
+    /// Returns a warning if the original manager was another. `engines` allows engines.
     pub(super) fn add(
         &mut self,
         info: &ColumnInfo,

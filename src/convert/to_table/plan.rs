@@ -23,8 +23,7 @@ pub(crate) struct ToTableOptions {
     pub(crate) byte_order: Option<ByteOrder>,
     /// 0 for one on each processor.
     pub(crate) threads: usize,
-    /// Whether engines that compute the same values as the source has are restored; otherwise all
-    /// values are stored.
+    /// Restores engines that compute the same values; otherwise all values are stored.
     pub(crate) engines: bool,
     /// Whether to make a thin table, whose tiles stay in the source.
     pub(crate) links: bool,
@@ -56,7 +55,6 @@ pub(super) struct ColumnBlueprint {
     pub(super) filling: Filling,
 }
 
-/// Where cells come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filling {
     Copied,
@@ -97,8 +95,7 @@ struct Planner<'a> {
     options: &'a ToTableOptions,
     /// Absolute.
     target: PathBuf,
-    /// Directory of each table of the source, relative to the main table's; `None` for a subtable
-    /// that is not written because it or a table above it is missing or damaged.
+    /// Relative to the main table's; `None` if this table or one above is missing or damaged.
     directories: &'a [Option<PathBuf>],
 }
 
@@ -168,8 +165,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Adds keywords for subtables that a user has added to the HDF5 file, to which no keyword
-    /// refers.
+    /// Subtables without a keyword were added to the HDF5 file by a user.
     fn add_unnamed_tables(&self, table: usize, directory: &Path, keywords: &mut Record, columns: &[(BString, Record)]) {
         for (child, below) in self.source.tables.iter().zip(self.directories) {
             let is_child = child.parent == Some(table) && child.is_named;
@@ -199,8 +195,7 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// Columns with a TaQL expression, and its first name that will not be a column of the new table:
-/// casacore would not open a table with such a name.
+/// Columns with a TaQL expression, and its first unknown name, with which no table opens.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let has_values: Vec<bool> = (0..columns.len()).map(|index| content.cells(index).is_ok()).collect();
@@ -226,8 +221,7 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each table, as in [`Planner`]. Subtables inside the main table's directory keep
-/// their paths.
+/// Indexed as in [`Planner`]; subtables inside the main table's directory keep their paths.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -315,8 +309,7 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Creates the table in `root` or below, with all rows, whose cells are empty. `write_behind`:
-    /// the system is asked early to write files to the disk.
+    /// Cells are empty. `write_behind`: the system is asked early to write files to the disk.
     pub(super) fn create(
         &self,
         source: &Source,

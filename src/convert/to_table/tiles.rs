@@ -15,12 +15,9 @@ use crate::value::{Values, bits};
 /// Approximate bytes of chunks copied at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A hypercube of the source and the one that it becomes, whose tiles are its chunks or parts of
-/// them.
+/// `cube` and `target` index the hypercubes of the column in the source and in the new table.
 pub(super) struct Pair<'a> {
-    /// Index among the column's hypercubes.
     pub(super) cube: usize,
-    /// Index among the column's hypercubes.
     pub(super) target: usize,
     pub(super) from: &'a dyn ChunkRead,
     pub(super) to: &'a dyn ChunkWrite,
@@ -28,8 +25,7 @@ pub(super) struct Pair<'a> {
     pub(super) joined: u64,
 }
 
-/// Copies the chunks of all hypercubes to tiles. False, with nothing written, if hypercubes do not
-/// match in shape, element type and order of rows, or chunks cannot be divided into tiles.
+/// False, with nothing written, if [`pairs`] returns `None`.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
@@ -41,8 +37,8 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs hypercubes of the same shape. `None` if a shape is missing or not unique, element types
-/// differ, chunks cannot be divided into tiles, or rows are not in the table's order.
+/// Pairs hypercubes of one shape. `None` if a shape is missing or not unique, element types differ,
+/// chunks cannot be divided into tiles, or rows are not in the table's order.
 pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -132,12 +128,10 @@ impl Pair<'_> {
     }
 }
 
-/// Reads chunks of a hypercube as stored tiles.
 pub(crate) struct ChunkTiles<'a> {
     from: &'a dyn ChunkRead,
     /// `None` for packed Bools.
     order: Option<ByteOrder>,
-    /// Tiles in a chunk of the source.
     joined: u64,
     tiles: u64,
     tile_len: u64,
@@ -147,8 +141,7 @@ pub(crate) struct ChunkTiles<'a> {
 }
 
 impl<'a> ChunkTiles<'a> {
-    /// Each chunk becomes `joined` tiles of `to`, the hypercube; `order` `None` packs Bools as
-    /// bits.
+    /// Each chunk becomes `joined` tiles of `to`, the hypercube.
     pub(crate) fn new(from: &'a dyn ChunkRead, to: &Grid, order: Option<ByteOrder>, joined: u64) -> Result<Self> {
         let (size, tile_len) = (from.data_type().size() as u64, to.chunk.elements()?);
         Ok(ChunkTiles {
@@ -170,15 +163,13 @@ impl<'a> ChunkTiles<'a> {
         self.tile_bytes
     }
 
-    /// Chunks for one call of [`read`](Self::read): many if they consist of whole tiles, otherwise
-    /// one.
+    /// Many chunks for one [`read`](Self::read) if they consist of whole tiles, otherwise one.
     pub(crate) fn batch(&self) -> u64 {
         let size = self.from.data_type().size() as u64;
         let are_whole = self.chunk_bytes == self.joined * self.tile_len * size;
         if are_whole { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by the stored tiles of at most [`batch`](Self::batch) chunks.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = self.tiles.min(chunks.end * self.joined).saturating_sub(chunks.start * self.joined);
         if let Some(order) = self.order {
@@ -204,8 +195,7 @@ pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -
     }
 }
 
-/// Appends `tiles` tiles of `len` elements each; zeros fill the last ones. Bools are bits if
-/// `order` is `None`.
+/// Zeros fill the last tiles; Bools are bits if `order` is `None`.
 pub(crate) fn store_tiles(
     mut values: Values,
     tiles: u64,

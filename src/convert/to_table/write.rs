@@ -49,18 +49,13 @@ pub struct ToTableSummary {
     pub damage: Vec<Damage>,
     /// Warnings for the user about the written table, as sentences.
     pub warnings: Vec<String>,
-    /// Files that are symbolic links; 0 unless [`LinkTable`](super::super::LinkTable) writes the
-    /// table.
+    /// Symbolic links; 0 unless [`LinkTable`](super::super::LinkTable) writes the table.
     pub(crate) links: usize,
     /// Bytes of elements that stay in the source.
     pub(crate) linked_bytes: u64,
 }
 
-/// Writes casacore tables to `target`, which appears when it is complete.
-///
-/// # Errors
-/// `Exists` if `target` is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and
-/// those of reading the source. Nothing is left at `target` then.
+/// Nothing is left at `target` after an error; `Exists` if it is not to be replaced.
 pub(crate) fn to_table(
     source: &Source,
     options: &ToTableOptions,
@@ -71,11 +66,7 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Like [`to_table`], but calls `check` with the temporary directory, whose error prevents the move
-/// to `target`.
-///
-/// # Errors
-/// Those of [`to_table`] and of `check`.
+/// An error of `check`, which gets the temporary directory, prevents the move to `target`.
 pub(crate) fn to_checked_table(
     source: &Source,
     options: &ToTableOptions,
@@ -160,8 +151,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes links in the tables below `root`, the temporary path of `target`. Calls `check` while they
-/// are absolute, so that it can read the tables, then makes them relative, valid at `target`.
+/// `check` is called while links below `root` are absolute, so that it can read the tables; then
+/// links become relative, valid at `target`.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -201,13 +192,9 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes to the new directory `root` all but tiles of hypercubes of `least` bytes or more: other
-/// processes write them later, those of one chunk of the source, or all with the same rows, at a
-/// time. A hypercube for which these have more than `most` bytes is written by this call. Files of
-/// missing tiles have their full lengths, with holes.
-///
-/// # Errors
-/// Those of [`to_table`].
+/// Leaves tiles of hypercubes of `least` bytes or more to other processes, unless a chunk of the
+/// source, or all tiles with the same rows, have more than `most` bytes. Files of missing tiles
+/// have their full lengths, with holes.
 pub(crate) fn to_held_table(
     source: &Source,
     options: &ToTableOptions,
@@ -265,9 +252,8 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares the cells that engines compute below `root` with the source. Returns a warning for each
-/// column that differs, and changes `plans` so that it is copied; the caller has to write the
-/// tables again.
+/// Compares cells that engines compute with the source. Returns a warning for each column that
+/// differs, and plans to copy it; the caller has to write the tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],

@@ -9,28 +9,23 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Least bytes reserved for each string without a declared maximum; twice the longest existing
-/// string if that is more.
+/// Least bytes of a string without a declared maximum; or else twice the longest existing one.
 const STRING_BYTES: usize = 64;
 
 /// A column with more cell shapes is left out.
 const MAX_SHAPES: usize = 64;
 
-/// Cells of consecutive rows, with only the shapes and string lengths that the column has in the
-/// live file. Others are replaced.
+/// Shapes and string lengths are those of the column in the live file; others are replaced.
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// Index of each cell's shape; `None` for a cell that is undefined or has another shape.
-    /// Without the vector, all cells have one.
+    /// `None` for a cell that is undefined or of another shape; without the vector, all have one.
     shapes: Option<Vec<Option<usize>>>,
-    /// Cells and strings that do not fit: zeros, an empty string or an undefined cell are stored
-    /// instead.
+    /// Cells and strings that do not fit, stored as zeros, empty strings or undefined cells.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
-    /// Cells of the shapes `form`, and strings of at most `string_bytes` bytes.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -97,7 +92,6 @@ impl CellBlock {
         })
     }
 
-    /// Approximate size in memory.
     pub(super) fn bytes(&self) -> u64 {
         match (&self.values, self.values.le_bytes()) {
             (Values::String(strings), _) => strings.iter().map(|string| string.len() as u64 + 4).sum(),
@@ -111,8 +105,7 @@ impl CellBlock {
     }
 }
 
-/// Shapes of the first `rows` cells, or the declared one, `fixed`. `None` without a known shape,
-/// for more than 64, or if one has no elements.
+/// `fixed`, or those of the first `rows` cells; `None` if unknown, empty or over [`MAX_SHAPES`].
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(appendable(&shape).then_some(CellShapes::One(shape)));
@@ -144,8 +137,7 @@ fn appendable(shape: &Shape) -> bool {
     !shape.contains(&0)
 }
 
-/// `declared` if it is not 0, otherwise twice the longest string in the first `rows` rows, at least
-/// 64, rounded up to a multiple of 8.
+/// `declared` if not 0; else by [`STRING_BYTES`] for the first `rows` rows, in multiples of 8.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);

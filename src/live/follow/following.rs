@@ -9,8 +9,7 @@ use crate::live::Writer;
 /// Pause between two steps of [`Following::finish`].
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time after which [`Following::finish`] stops copying last rows and comparing earlier ones. A
-/// step that has begun is completed.
+/// Time after which [`Following::finish`] begins no further step of copying or comparing.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
 /// A casacore table and its subtables that are being copied to a live file; from

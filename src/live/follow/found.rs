@@ -18,11 +18,9 @@ use crate::value::DataType;
 /// Pause between two attempts to read a table that is being changed.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time during which a failed read is repeated, because a subtable may be just being created. Later
-/// errors, and `Unsupported`, are returned at once.
+/// Time to repeat a failed read, except for `Unsupported`: a subtable may be just being created.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
-/// The tables to be copied, as [`Follow::start`](super::Follow::start) reads them.
 pub(super) struct FoundTables {
     pub(super) tables: Vec<FoundTable>,
     /// Sentences about tables and columns that cannot be copied.
@@ -94,8 +92,7 @@ impl FoundTables {
     }
 }
 
-/// Calls `read` until no other program wrote during the call, or two consecutive results agree.
-/// Fails with `Locked` after `timeout`.
+/// Repeats `read` until no program wrote during it, or two results agree; `Locked` after `timeout`.
 pub(super) fn wait(
     watch: &mut Watch,
     timeout: Duration,
@@ -151,8 +148,7 @@ pub(super) fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Opens a live file to append rows. Fails with `Exists` if it was not made from the tables
-/// `found`.
+/// Fails with `Exists` if the file was not made from the tables `found`.
 pub(super) fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

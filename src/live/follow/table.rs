@@ -27,8 +27,7 @@ const COMPARED_ROWS: u64 = 4096;
 /// Longest time for which copies are compared before the table is polled again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
-/// A table that is copied while another program writes it: its state at the last poll, and the
-/// copies that are still to be compared with it.
+/// State of a table at the last poll, and the copies that are still to be compared with it.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// Name in the live file: `MAIN`, `ANTENNA`, `A/B`.
@@ -38,15 +37,12 @@ pub(super) struct Followed {
     columns: Vec<FollowedColumn>,
     /// Columns that the live file cannot store, so that they are not reported as new.
     absent: Vec<BString>,
-    /// Sentences about content that the live file does not have, each with its number of
-    /// occurrences.
+    /// Sentences about content missing in the live file, with numbers of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
     /// Change counters at the last poll.
     seen: Option<Sync>,
-    /// New rows read at a time.
     batch: u64,
-    /// New rows read while a write may have been in progress, copied only if a second read returns
-    /// the same.
+    /// Rows read during a possible write, copied only if a second read returns the same.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
     /// Columns whose copies may be outdated, with the rows to compare.
     suspects: BTreeMap<usize, Suspect>,
@@ -91,10 +87,9 @@ struct FollowedColumn {
     keywords: Record,
 }
 
-/// Rows of a column whose copies may be outdated: first those in `now`, then those in `later`.
-///
-/// A restarted comparison continues at the row that it had reached, so that a column that is
-/// overwritten all the time is still compared completely.
+/// Rows of a column whose copies may be outdated: first `now`, then `later`. A restarted comparison
+/// continues at the row that it had reached, so that a column that is overwritten all the time is
+/// still compared completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Suspect {
     now: Range<u64>,
@@ -102,8 +97,7 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Plans to compare the rows before `all`, from the row on that an unfinished comparison
-    /// `before` had reached, then from 0 up to that row.
+    /// Begins at the row that an unfinished comparison `before` had reached; earlier rows follow.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
@@ -115,7 +109,6 @@ impl Suspect {
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
     }
 
-    /// Marks the rows of [`batch`](Self::batch) as compared.
     fn advance(&mut self) {
         let end = self.batch().end;
         let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
@@ -123,7 +116,6 @@ impl Suspect {
     }
 }
 
-/// A column of the live file, and the shapes of its cells.
 pub(super) type LiveColumn = (ColumnInfo, CellShapes);
 
 impl FollowedColumn {
@@ -210,13 +202,11 @@ impl Followed {
         self.watch.is_in_use()
     }
 
-    /// Whether copies are still to be compared.
     pub(super) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
 
-    /// Copies new rows. Then compares, for about 20 ms, copies that may be outdated, and overwrites
-    /// those that differ.
+    /// Copies new rows, then compares older copies for about [`COMPARE_FOR`].
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
         let Some(sync) = self.watch.sync()? else { return Ok(activity) };
@@ -238,8 +228,7 @@ impl Followed {
         Ok(activity)
     }
 
-    /// Marks columns that were written since the last poll, by the counters in `sync`. False, with
-    /// nothing marked, if another program may have written during the call.
+    /// False, with nothing marked, if another program may have written during the call.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);
@@ -260,8 +249,7 @@ impl Followed {
         Ok(true)
     }
 
-    /// Fails with `Unsupported` if copied rows or columns are gone: they cannot be removed from the
-    /// live file.
+    /// `Unsupported` if copied rows or columns are gone: the live file cannot lose them.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -294,8 +282,7 @@ impl Followed {
         news
     }
 
-    /// Marks columns that an engine computes, and all others unless the counters show that their
-    /// data manager has not written.
+    /// Marks computed columns, and others unless counters show that their manager did not write.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -311,8 +298,7 @@ impl Followed {
         }
     }
 
-    /// Copies rows before `end` and returns their number; 0 if another program may have written
-    /// during the read, which is then repeated by the next call.
+    /// Returns the number of rows; 0 if another program may have written: the next call repeats it.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them
@@ -352,8 +338,7 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares copies for about 20 ms, and overwrites those that differ; returns the number of
-    /// overwritten blocks.
+    /// Compares for about [`COMPARE_FOR`]; returns the number of overwritten blocks.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -464,8 +449,7 @@ mod tests {
         }
     }
 
-    /// A row written during its comparison is compared again, from where the comparison has come
-    /// to.
+    /// A row written during its comparison is compared again.
     #[test]
     fn a_circle_leaves_no_gap() {
         let rows = 3 * COMPARED_ROWS + 5;

@@ -41,7 +41,7 @@ pub struct Averaged {
 }
 
 impl Averaged {
-    /// Elements before averaging, as a ratio from 1 on: of rows, times the mean one of channels.
+    /// Elements before averaging, as a ratio: of rows, times the mean one of channels.
     pub(crate) fn reduction(&self) -> f64 {
         let (before, after) = self.channels.iter().fold((0, 0), |sum, window| (sum.0 + window.0, sum.1 + window.1));
         let ratio = |before: u64, after: u64| before.max(1) as f64 / after.max(1) as f64;
@@ -58,12 +58,9 @@ impl Averaged {
 }
 
 impl Source {
-    /// Replaces the main table, and SPECTRAL_WINDOW if channels are averaged, by views that compute
-    /// averages when they are read. Only `rows` of the main table are used.
-    ///
-    /// # Errors
-    /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than
-    /// `max_memory` bytes are needed to find the bins; `Interrupted`; those of reading.
+    /// Replaces the main table, of which `rows` are used, and SPECTRAL_WINDOW if channels are
+    /// averaged. `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if
+    /// more than `max_memory` bytes are needed to find the bins.
     pub(crate) fn average(
         &mut self,
         averaging: Averaging,

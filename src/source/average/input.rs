@@ -12,7 +12,6 @@ use crate::value::{DataType, Shape, Values};
 const PIECE_SAMPLES: u64 = 1 << 17;
 const PIECE_ROWS: u64 = 1 << 13;
 
-/// A column with the time bin, flags and weights of each row.
 pub(super) struct Input<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,
@@ -47,8 +46,7 @@ pub(super) enum Weights<'b> {
 }
 
 impl Weights<'_> {
-    /// `sample` is a flat index in `[corr, chan]`; 0 if the weight is missing or not a positive
-    /// number.
+    /// `sample` is a flat index in `[corr, chan]`; returns 0 without a positive weight.
     pub(super) fn of(self, sample: usize, correlations: usize) -> f64 {
         let weight = match self {
             Weights::One => return 1.0,
@@ -175,8 +173,7 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// Index of the first element in `values`, and shape, fastest axis first; `None` for an
-    /// undefined cell.
+    /// Index of the first element in `values`, and shape; `None` for an undefined cell.
     Each(Vec<Option<(usize, Shape)>>),
 }
 

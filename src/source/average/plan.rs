@@ -14,11 +14,9 @@ use crate::value::Shape;
 
 const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
 
-/// A function that opens the cells of a column of the table to be averaged, by the column's number
-/// from 0.
+/// Opens the cells of a column of the table to be averaged.
 pub(super) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
 
-/// Time bins, the rule for each column, and the columns of flags and weights.
 #[derive(Debug)]
 pub(super) struct AveragePlan {
     averaging: Averaging,
@@ -35,8 +33,8 @@ pub(super) struct AveragePlan {
 }
 
 impl AveragePlan {
-    /// Fails with `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins
-    /// need more than `max_memory` bytes; `Interrupted`; those of reading.
+    /// `Usage` if this is not the main table of a MeasurementSet; `Limit` beyond `max_memory`
+    /// bytes.
     pub(super) fn new<'a>(
         averaging: Averaging,
         infos: &[ColumnInfo],
@@ -144,8 +142,7 @@ impl AveragePlan {
         Some(String::from_utf8_lossy(&self.columns[index].desc.name).into_owned())
     }
 
-    /// The averaged cells of a column, by its number from 0; `open` opens the cells of the original
-    /// table.
+    /// Averaged cells; `open` opens those of the original table.
     pub(super) fn cells<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let (rule, factor) = (self.rules[index], self.averaging.channel_factor());
         let data_type = self.columns[index].data_type();
@@ -184,7 +181,6 @@ impl AveragePlan {
     }
 }
 
-/// TIME, INTERVAL, and the integers that identify a baseline, a field, a scan …
 fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_>) -> Result<KeyCells<'a>> {
     let opened = |wanted: Rule| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
         rules.iter().position(|rule| *rule == Some(wanted)).map(open).transpose()

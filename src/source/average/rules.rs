@@ -10,11 +10,9 @@ const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
 /// Rows, spread evenly, whose shapes are read to find a rule.
 const PROBED_ROWS: u64 = 4096;
 
-/// How a column is computed from the rows of a time bin, and from their channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The integer that all rows of a bin have; `of_baseline` if it identifies a baseline
-    /// (ANTENNA1, FEED1 …).
+    /// The same integer in all rows of a bin; `of_baseline` if it identifies a baseline (ANTENNA1).
     Key {
         of_baseline: bool,
     },
@@ -30,16 +28,13 @@ pub(super) enum Rule {
     WeightSpectrum,
     /// Standard deviation: 1 / sqrt(weight) of `WeightSpectrum`; -1 if that is 0.
     SigmaSpectrum,
-    /// Mean over the averaged channels of `WeightSpectrum`. Flagged ones do not count, unless all
-    /// are flagged.
+    /// Mean of `WeightSpectrum` over averaged channels; flagged ones count only if all are flagged.
     Weight,
     /// Standard deviation: 1 / sqrt(weight) of `Weight`; -1 if that is 0.
     Sigma,
-    /// Middle of the bin, in s: between the start of the earliest row and the end of the latest, of
-    /// all baselines that share the bin.
+    /// Middle of the bin, in s: earliest start to latest end of a row, of all baselines.
     Time,
-    /// Mean of the rows, each weighted by the sum of the weights of its unflagged samples;
-    /// unweighted if all these are 0.
+    /// Mean weighted by the sum of weights of a row's unflagged samples; unweighted if all are 0.
     RowMean,
     /// Sum of all rows: INTERVAL.
     Interval,
@@ -52,7 +47,6 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// Whether averaging shortens an axis of channels.
     pub(super) fn has_channels(self) -> bool {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
@@ -106,8 +100,7 @@ impl Rule {
     }
 }
 
-/// Shapes of defined cells and of the samples in their rows, fastest axis first, of up to 4096
-/// rows, spread evenly; consecutive repeats are left out.
+/// Shapes of defined cells and of their rows' samples in [`PROBED_ROWS`] rows, without repeats.
 pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));

@@ -18,8 +18,6 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Averaged samples in memory at a time, approximately: whole bins are added until it is reached.
 const BLOCK_SAMPLES: u64 = 1 << 18;
 
-/// A value for each correlation and channel, or one computed from flags and weights (FLAG_ROW,
-/// WEIGHT, SIGMA).
 pub(super) struct AveragedSamples<'a> {
     input: Input<'a>,
     rule: Rule,
@@ -121,7 +119,6 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// The cell of one bin, whose sums are `numbers`.
     fn finish(&self, sums: &Sums, numbers: Range<usize>, correlations: usize, out: &mut Values) {
         match (self.rule, out) {
             (Rule::Flag, Values::Bool(out)) => out.extend(numbers.map(|number| sums.is_flagged(number))),

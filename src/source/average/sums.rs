@@ -36,8 +36,7 @@ impl Sums {
         }
     }
 
-    /// Keeps samples of the highest [`Rank`] only; others are skipped, or dropped when one of
-    /// higher rank comes. `value`: real and imaginary part (0 for real numbers).
+    /// Keeps samples of the highest [`Rank`] only; the imaginary part of a real `value` is 0.
     pub(super) fn add(&mut self, to: usize, is_flagged: bool, weight: f64, value: (f64, f64)) {
         let (rank, weight) = match (is_flagged, weight > 0.0) {
             (_, false) => (Rank::WithoutWeight, 1.0),

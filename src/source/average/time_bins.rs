@@ -17,8 +17,7 @@ const MAX_COMBINATIONS: usize = 1 << 20;
 const BYTES_PER_ROW: u64 = 20;
 /// The same, not in the order of time.
 const BYTES_PER_UNORDERED_ROW: u64 = 48;
-/// A row nearer to the end of a bin than this fraction of its INTERVAL belongs to the next, since
-/// times are rounded.
+/// Part of INTERVAL before the end of a bin that belongs to the next, since times are rounded.
 const TOLERANCE: f64 = 1e-3;
 
 /// Bins in the order of the averaged rows.
@@ -111,8 +110,7 @@ pub(super) struct Numbers<'a> {
     pub(super) data_type: DataType,
 }
 
-/// A bin of all baselines, before it is divided among them. Times are in s as TIME (in a
-/// MeasurementSet since MJD 0, 1858-11-17).
+/// A bin of all baselines, before it is divided among them. Times are in s as TIME.
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
     /// TIME of the earliest row.
@@ -126,11 +124,8 @@ struct SharedBin {
     end: f64,
 }
 
-/// Bins of length `seconds`, with the rows of each baseline.
-///
-/// # Errors
-/// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than
-/// `max_memory` bytes; `Interrupted`; those of reading.
+/// Bins of length `seconds`, with the rows of each baseline; `Limit` for too many rows or
+/// combinations of numbers, or more than `max_memory` bytes.
 pub(super) fn find(
     keys: &KeyCells<'_>,
     rows: u64,
@@ -178,11 +173,9 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// Puts a row into a bin of `shared`, and returns its index. Rows come in ascending order of TIME.
-///
-/// `frame` is the row's combination of field, scan …; `open` has the last bin of each frame,
-/// `u32::MAX` before its first. A row past the end of the last bin begins a new one, `seconds` s
-/// long, at `time - interval / 2`.
+/// Returns the index in `shared` of a row's bin; rows come in ascending order of TIME. `frame` is
+/// the row's combination of field, scan …; `open` has the last bin of each frame, `u32::MAX` before
+/// its first. A row past the last bin begins a new one at `time - interval / 2`.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
@@ -311,8 +304,7 @@ fn undefined(rows: &Range<u64>, found: usize) -> Error {
     Error::format(format!("rows {start}..{end} of a column of scalars have {found} values"))
 }
 
-/// Numbers combinations of integers (such as the antennas of a baseline) in the order in which they
-/// first occur.
+/// Numbers combinations of integers in the order in which they first occur.
 #[derive(Default)]
 struct Numbering(HashMap<Box<[i64]>, u32>);
 
@@ -321,7 +313,6 @@ impl Numbering {
         self.0.len()
     }
 
-    /// One number for each of `rows`, by first occurrence in all calls.
     fn number(&mut self, columns: &[Numbers<'_>], rows: Range<u64>, out: &mut Vec<u32>) -> Result<()> {
         let count = (rows.end - rows.start) as usize;
         let mut read = Vec::with_capacity(columns.len());

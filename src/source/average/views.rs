@@ -8,7 +8,6 @@ use crate::source::origin::Origin;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Values;
 
-/// The main table, averaged in time, in channels or both.
 pub(super) struct AveragedMain {
     whole: Box<Content>,
     plan: AveragePlan,

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// How a column of SPECTRAL_WINDOW is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowRule {
     /// CHAN_FREQ: mean weighted by widths, the middle of the band.
@@ -18,7 +17,6 @@ enum WindowRule {
     Same,
 }
 
-/// A rule for each column of SPECTRAL_WINDOW.
 #[derive(Debug)]
 pub(super) struct WindowPlan {
     factor: u64,
@@ -54,8 +52,7 @@ impl WindowPlan {
         &self.columns
     }
 
-    /// The averaged cells of the column of SPECTRAL_WINDOW with number `index`, from 0 in the order
-    /// of its columns; `open` opens the original cells.
+    /// Averaged cells; `open` opens the original ones.
     pub(super) fn cells<'a>(&self, index: usize, open: OpenCells<'a, '_>) -> Result<Box<dyn ColumnCells + 'a>> {
         let rule = self.rules[index];
         if rule == WindowRule::Same {

@@ -2,7 +2,6 @@
 
 use crate::calendar::{self, UNIX_MJD, days, days_of_month};
 
-/// Number of seconds of a day.
 pub(super) const DAY: f64 = calendar::DAY as f64;
 
 /// Modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
@@ -30,8 +29,7 @@ fn number(text: &str) -> Option<i64> {
     is_number.then(|| text.parse().ok())?
 }
 
-/// Number of seconds since midnight for `10:30` or `10:30:00.5`; `None` if the text is not a time
-/// of day.
+/// Seconds since midnight: `10:30` or `10:30:00.5`.
 fn time_of_day(text: &str) -> Option<f64> {
     let mut parts = text.split(':');
     let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);

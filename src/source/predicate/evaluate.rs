@@ -21,11 +21,7 @@ use crate::value::Values;
 const BLOCK_ROWS: u64 = 1 << 14;
 
 impl Source {
-    /// Reduces the main table to those of `rows` that satisfy `predicate`.
-    ///
-    /// # Errors
-    /// `Usage` if the predicate does not fit the table or `rows` exceed it; `Interrupted`; those of
-    /// reading columns.
+    /// `Usage` if the predicate does not fit the main table or `rows` exceed it.
     pub(crate) fn select(
         &mut self,
         predicate: &Predicate,
@@ -172,7 +168,6 @@ fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     }
 }
 
-/// `None` if undefined cells leave it undecided.
 fn decided(list: &[Test], columns: &[Block<'_>], row: usize, decisive: bool) -> Option<bool> {
     let mut is_open = false;
     for test in list {

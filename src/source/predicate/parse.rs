@@ -4,7 +4,6 @@ use super::token::{Token, error_at, tokens};
 use crate::error::Result;
 use crate::limits::MAX_DEPTH;
 
-/// A condition as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
     Any(Vec<Condition>),
@@ -16,7 +15,6 @@ pub(super) enum Condition {
     Flag(Term),
 }
 
-/// A side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Term {
     Column(String),

@@ -19,23 +19,19 @@ const COMPARED: usize = 1000;
 /// Names of a subtable's rows; the first that exists is used.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
 
-/// A condition to evaluate: columns by index in [`Resolved::columns`]; names of fields, antennas …
-/// and dates are numbers.
+/// Names and dates are numbers, columns indices in [`Resolved::columns`].
 #[derive(Debug, PartialEq)]
 pub(super) enum Test {
     Any(Vec<Test>),
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// At least the second operand, and less than (`Order::Less`) or at most (`Order::LessEqual`)
-    /// the third.
+    /// Second operand up to the third, exclusive (`Order::Less`) or inclusive (`LessEqual`).
     Between(Operand, Operand, Order, Operand),
 }
 
-/// A side of a comparison; dates are numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
-    /// Index in [`Resolved::columns`].
     Column(usize),
     Bool(bool),
     Int(i64),
@@ -56,11 +52,7 @@ pub(super) struct Resolved {
     pub(super) columns: Vec<usize>,
 }
 
-/// Finds the columns in the table with the index `table`, and replaces names and dates by numbers.
-///
-/// # Errors
-/// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading
-/// subtables.
+/// `Usage` if a column does not exist or is not comparable, or a name is unknown.
 pub(super) fn resolve(condition: &Condition, source: &Source, table: usize) -> Result<Resolved> {
     let content = source.tables[table].content()?;
     let mut resolver = Resolver { source, table, content, columns: Vec::new() };
@@ -192,8 +184,8 @@ impl Resolver<'_> {
         Ok((Operand::Column(number), class))
     }
 
-    /// Converts to the unit (s or d) of the floating-point column; `None` for another type. Fails
-    /// if the text is not a date, or the column has no such unit.
+    /// Unit of the column (s or d), which must be floating-point, otherwise `None`. Fails if the
+    /// text is not a date, or the column has no such unit.
     fn date(&self, column: &str, text: &str) -> Result<Option<f64>> {
         let (_, info) = self.info(column)?;
         if !matches!(info.data_type(), DataType::Double | DataType::Float) {
@@ -210,8 +202,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Rows called `name` in the subtable of an integer column, such as FIELD for FIELD_ID; fails
-    /// if there are none.
+    /// Rows of a subtable such as FIELD for FIELD_ID; fails if none has the name.
     fn rows_named(&self, column: &str, name: &str) -> Result<Option<Vec<i64>>> {
         let (_, info) = self.info(column)?;
         let is_integer = matches!(
