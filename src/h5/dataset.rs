@@ -613,7 +613,7 @@ impl Dataset {
         })
     }
 
-    /// In no particular order; chunks of rows after the first `rows` may be damaged.
+    /// Chunks in no particular order; those of later rows may be damaged.
     pub(crate) fn chunks_of_rows(&self, rows: u64) -> Result<Vec<ChunkInfo>> {
         let mut chunks = Vec::new();
         self.visit(

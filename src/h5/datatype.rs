@@ -124,7 +124,7 @@ pub(super) fn plain_order(datatype: &Datatype, element: DataType) -> Option<Byte
     orders.into_iter().find(|&order| standard(element, order).as_ref() == Some(datatype))
 }
 
-/// As [`standard`], also for records; `None` for elements that HDF5 lacks.
+/// Type with numbers in `order`, also for records; `None` for elements that HDF5 lacks.
 pub(super) fn stored(element: &StoredElement, order: ByteOrder) -> Option<Datatype> {
     let text = |padding, charset| Class::String(Text { padding, charset });
     let (size, class) = match element {

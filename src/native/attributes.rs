@@ -280,7 +280,7 @@ pub(crate) struct Changes {
     pub(crate) notes: Vec<String>,
 }
 
-/// `expected` is made from the exact `keywords`; `own` are not keywords, `others` not properties.
+/// `expected` is made from the exact `keywords`; `own` are other properties, `others` neither.
 pub(crate) fn diff(
     object: &Object,
     expected: &Attributes,

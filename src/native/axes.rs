@@ -120,6 +120,7 @@ pub(crate) enum NewAxis {
     /// The scale is in the group of the dataset.
     Named {
         name: String,
+        /// `chan`, `corr`, or `dim` if unknown.
         role: String,
         len: u64,
     },

@@ -155,7 +155,7 @@ pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// `row`, or `row__2` … for nested groups: xarray refuses one name for different lengths there.
+/// `row`, or `row__2` … for nested groups: xarray refuses a parent's name for another length.
 pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
         0 | 1 => ROW.to_owned(),

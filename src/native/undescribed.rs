@@ -67,7 +67,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// Names, also of soft links, except `_ctds`, columns, quicklooks, and processing sets of MSv4.
+/// Groups, also by soft links, but `_ctds`, columns, quicklooks, and processing sets of MSv4.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.members()? {

@@ -29,8 +29,7 @@ fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     found.map(|&(short, _, element)| (short, element))
 }
 
-/// Also sets files of nested containers. `Usage` if numpy does not have `name`, or a file is not a
-/// whole number of elements.
+/// Includes files of nested containers; `Usage` for an unknown `name` or parts of elements.
 pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
     let (short, element) = type_of(name).ok_or_else(|| {
         let known: Vec<_> = TYPES.iter().map(|(short, ..)| *short).collect();

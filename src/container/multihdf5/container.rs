@@ -271,7 +271,7 @@ impl Content {
     }
 }
 
-/// Existing block size, hash, `archive`; no checksums or compression; `appendable` with commits.
+/// Options for further files of an existing container.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, files, .. } = Header::read(root)?;
     // one archive has one kind of hash

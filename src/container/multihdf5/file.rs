@@ -40,7 +40,7 @@ struct FileState {
     phase: Phase,
     /// Blocks in memory, by number from 0; newer than the dataset's.
     blocks: BTreeMap<u64, Block>,
-    /// Hash of the first bytes, and their number, while in sequence; `None`: the file is read.
+    /// Hash of the first bytes, and their number, in sequence; `None` if the file must be read.
     hash: Option<(Hasher, u64)>,
 }
 
@@ -187,8 +187,7 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Empty rows after `count` blocks: 1 for casacore, as it makes them, unless `count` is 0; else
-    /// 0.
+    /// Empty rows after `count` blocks: 1 for casacore, as it makes them, unless `count` is 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -233,7 +232,7 @@ impl StoredFile {
         })
     }
 
-    /// At least `count` rows; replaces a dataset whose chunks cannot hold blocks.
+    /// Makes at least `count` rows; replaces a dataset whose chunks cannot hold blocks.
     fn writable_rows<'a>(
         &self,
         state: &'a mut FileState,

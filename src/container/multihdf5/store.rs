@@ -37,8 +37,7 @@ struct StoreState {
     generation: u64,
     /// HDF5's lock on an existing container, shared: other processes may read, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// Second descriptor of a new file, to preallocate and to begin writing to the disk; else
-    /// `None`.
+    /// Second descriptor of a new file, to preallocate and to begin writing to the disk.
     disk: Option<Growth>,
 }
 

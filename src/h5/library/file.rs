@@ -144,7 +144,7 @@ impl File {
     }
 
     /// If `writable`, also releases the exclusive lock, which child processes might still hold.
-    /// Fails also for datasets that were closed before.
+    /// Fails also if a dataset closed before was not written.
     pub(in crate::h5) fn close(self, writable: bool) -> Result<()> {
         let file = self.0;
         let number = sys::file_number(&file)?;

@@ -38,7 +38,7 @@ unsafe extern "C" {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
-    /// For reading, while another program appends (SWMR), or did when it was killed.
+    /// Reads while another program appends (SWMR), or did when it was killed.
     ReadLive,
     Write,
     /// Opens for appending a file that others read (SWMR).

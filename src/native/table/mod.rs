@@ -71,7 +71,7 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    /// In a live file `dataset` must have the table's rows as its slowest axis. Elements of a type
+    /// The slowest axis of `dataset` must be the table's rows in a live file. Elements of a type
     /// that `part` lacks are converted.
     fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {
         let wanted = part.element(self.columns[index].data_type());
@@ -144,7 +144,7 @@ impl NativeTable {
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// Rows of the source; `None` without a scale, or if it has another length and is not live.
+    /// Rows of the source; `None` without a scale, or if lengths differ and the file is not live.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         // rows that a user has added have no numbers
         if !self.group.has(&self.row) || self.rows > self.written_rows && !self.live {
@@ -283,7 +283,7 @@ fn open_member(table: &Group, path: &str) -> Result<Dataset> {
     if path.starts_with('/') { open_dataset(&table.root()?, path) } else { open_dataset(table, path) }
 }
 
-/// By path in `group`, for datasets with an axis of rows; empty for a column without cells.
+/// Rows by path in `group`, of datasets with an axis of rows; none for a column without cells.
 fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
     if form.kind == FormKind::Missing {
         return Ok(Vec::new());

@@ -59,7 +59,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
     open_all(File::open_with_source(path)?, path, options, Notes::default).map(|(tables, _)| tables)
 }
 
-/// As [`open`]; a table with a damaged description is read by hand, without damaged attributes.
+/// Opens a table with a damaged description as one made by hand, without damaged attributes.
 pub(crate) fn open_around_damage(path: &Path, options: OpenOptions) -> Result<(Vec<NativeEntry>, Vec<Damage>)> {
     open_all(File::open_to_salvage(path)?, path, options, Notes::salvaging)
 }
