@@ -73,8 +73,7 @@ fn archives_round_trip_through_hdf5() {
     assert_eq!(root(&second), root(&first));
 }
 
-/// A table in a MultiFile in an archive is opened in place, by each of its names, and is the one
-/// that was packed.
+/// The table is opened by each of its names, and is the one that was packed.
 #[test]
 fn tables_are_opened_in_place() {
     let folder = tempfile::tempdir().unwrap();

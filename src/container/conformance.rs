@@ -30,7 +30,6 @@ fn options(format: &Format) -> Vec<FormatOptions> {
     }
 }
 
-/// A container in a temporary folder of its own.
 struct Made {
     folder: tempfile::TempDir,
     /// `None` for a plain directory.
@@ -47,8 +46,7 @@ fn read_as(format: &Format) -> &'static str {
 }
 
 impl Made {
-    /// All files of the container: a MultiFile of version 1 keeps the rest of its header in a
-    /// second one.
+    /// A MultiFile of version 1 keeps the rest of its header in a second file.
     fn in_memory(&self) -> Memory {
         let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
         let files =

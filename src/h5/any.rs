@@ -24,12 +24,10 @@ const MAX_CACHE_BYTES: u64 = 32 << 20;
 /// Filtered chunks are decoded in memory as a whole.
 const MAX_CHUNK_BYTES: u64 = 256 << 20;
 
-/// Largest plausible ratio of elements in memory to stored bytes: compression and chunks never
-/// written make it large.
+/// Largest plausible bytes of elements for a stored byte; chunks never written take none.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// If only some elements are selected, they are read with those between them, in parts of at most
-/// this number of bytes.
+/// Elements between selected ones are read as well, in parts of at most this number of bytes.
 const SPAN_BYTES: u64 = 16 << 20;
 
 /// An object to which a hard link leads.
@@ -55,8 +53,7 @@ pub struct AnyDataset {
     elsewhere: Option<Elsewhere>,
     /// If only libhdf5 can read the elements: they are elsewhere, or a plugin decodes them.
     library: Option<library::Dataset>,
-    /// All chunks at one index of the slowest axis are cached, so that reading on along the faster
-    /// axes decodes each only once.
+    /// All chunks at one index of the slowest axis are cached: reading on decodes each once.
     keeps_chunks: bool,
     chunks: Option<AnyChunks>,
 }
@@ -128,7 +125,6 @@ impl Admission for Served<'_> {
 }
 
 impl Group {
-    /// The group in an existing file.
     fn existing(&self) -> Result<&Place> {
         self.place_in_file().ok_or_else(|| Error::usage("the file is not open for reading"))
     }
@@ -312,7 +308,6 @@ impl AnyDataset {
         Ok(self.place.known().dataset()?.pipeline().filters.iter().map(StoredFilter::of).collect())
     }
 
-    /// Plugins that readers need.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(self.stored_filters()?.iter().filter_map(StoredFilter::plugin).collect())
     }
@@ -321,7 +316,6 @@ impl AnyDataset {
         Ok(self.place.known().dataset()?.shares_type())
     }
 
-    /// Where elements are, if not in the dataset itself.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_ref()
     }
@@ -520,8 +514,7 @@ fn read_steps(place: &Place, block: &[Steps], size: usize, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Appends the elements of `whole`, an array of `extents` that begins with the first of them, that
-/// `block` selects.
+/// `whole` has the extents `extents`; appends its elements that `block` selects.
 fn pick(block: &[Steps], extents: &[u64], size: usize, whole: &[u8], out: &mut Vec<u8>) {
     let (Some((axis, block)), Some((_, extents))) = (block.split_first(), extents.split_first()) else {
         out.extend_from_slice(&whole[..size]);
@@ -555,7 +548,6 @@ fn is_opaque_to_us(datatype: &Datatype) -> bool {
     }
 }
 
-/// Passes the elements in `bytes` to `visitor`.
 fn visit_all(mut texts: Texts<'_>, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
     if is_opaque_to_us(datatype) {
         return Err(Error::unsupported("elements of this type are not decoded"));
@@ -565,7 +557,6 @@ fn visit_all(mut texts: Texts<'_>, datatype: &Datatype, bytes: &[u8], visitor: &
         .try_for_each(|bytes| visit(&mut texts, datatype, bytes, visitor))
 }
 
-/// Takes an element apart into its values.
 fn visit(texts: &mut Texts<'_>, datatype: &Datatype, bytes: &[u8], visitor: &mut dyn Visitor) -> Result<()> {
     match &datatype.class {
         Class::VariableString(_) => visitor.text(texts.text(bytes)?),
@@ -597,8 +588,7 @@ fn visit(texts: &mut Texts<'_>, datatype: &Datatype, bytes: &[u8], visitor: &mut
     Ok(())
 }
 
-/// Passes the elements of an array to `visitor` as nested lists, one level per axis; `extents` has
-/// the slowest axis first.
+/// Passes nested lists to `visitor`, one level per axis.
 fn visit_array(
     texts: &mut Texts<'_>,
     extents: &[u32],

@@ -1,5 +1,6 @@
 //! Reads selected elements of any type from the chunks of a dataset, of which decoded ones are kept
 //! for the next read. Chunks that were never written are left to the caller.
+//! Axes are slowest first, elements last axis fastest.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -63,8 +64,7 @@ struct Runs {
     len: usize,
     from: usize,
     to: usize,
-    /// For each axis along which runs repeat, slowest first: their number, and the distance in the
-    /// chunk and in the block.
+    /// Number, distance in the chunk and in the block for each axis along which runs repeat.
     axes: Vec<(u64, usize, usize)>,
 }
 
@@ -88,11 +88,7 @@ impl AnyChunks {
         Ok(Some(AnyChunks { bytes: place.bytes().clone(), extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
-    /// `block` has an entry for each axis, slowest first; elements come with the last axis fastest.
-    /// `None` if they are left to the caller, e.g. because a chunk was never written.
-    ///
-    /// # Errors
-    /// Those of reading, and `Format` for a chunk that cannot be decoded.
+    /// `None` if the elements are left to the caller, e.g. because a chunk was never written.
     pub(super) fn read(&self, place: &Place, block: &[Steps]) -> Result<Option<Vec<u8>>> {
         if block.len() != self.extents.len() {
             return Ok(None);
@@ -118,8 +114,7 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// `start` is the index of the chunk's first element. `false` if one read would span more than
-    /// [`MAX_SPAN`] bytes, or an unfiltered chunk has another size than declared.
+    /// `false` if a read would exceed [`MAX_SPAN`], or an unfiltered chunk has another size.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
             let mut kept = self.kept.lock_unpoisoned();
@@ -169,7 +164,6 @@ impl AnyChunks {
 }
 
 impl Kept {
-    /// Calls `decode` for a chunk, by its first element, that is not in the cache.
     fn get(&mut self, start: Vec<u64>, decode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&[u8]> {
         if !self.chunks.contains_key(&start) {
             let mut chunk = Vec::new();
@@ -204,8 +198,7 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// Places of all chunks of a block, last axis fastest, `None` for one never written; no list for
-/// more than [`MAX_CHUNKS`].
+/// Last axis fastest; `None` for a chunk never written, no list beyond [`MAX_CHUNKS`].
 fn places(place: &Place, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
@@ -227,8 +220,7 @@ fn places(place: &Place, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<Stor
     Ok(Some(places))
 }
 
-/// Moves to the next chunk of a block, last axis fastest, and from the last to the first. `at`
-/// indexes the segments of each axis.
+/// Next chunk, last axis fastest, cyclically; `at` indexes the segments of each axis.
 fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
@@ -240,8 +232,7 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
 }
 
 impl Runs {
-    /// `block` selects elements of the dataset, `segments` those in this chunk, whose extents are
-    /// `extents`; slowest axis first.
+    /// `block` selects elements of the dataset, `segments` those in this chunk of `extents`.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block

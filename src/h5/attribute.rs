@@ -7,8 +7,7 @@ use super::{datatype, elements, library};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::Values;
 
-/// Bytes of name and value that fit an object header: a message has less than 64 KiB, with type and
-/// extents.
+/// Bytes of name and value: a header's message has less than 64 KiB, with type and extents.
 const HEADER_BYTES: u64 = 65_000;
 /// Each string of variable length takes these beside its text, which is in a heap.
 const STORED_STRING_BYTES: u64 = 16;
@@ -17,8 +16,6 @@ pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
     bytes.saturating_add(name.len() as u64) <= HEADER_BYTES
 }
 
-/// The value of an attribute.
-///
 /// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as
 /// datasets have them; strings as variable-length UTF-8.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +30,7 @@ impl Attribute {
         Attribute::Scalar(Values::String(vec![text.into()]))
     }
 
-    /// In a file of [`Bounds::Earliest`](super::Bounds::Earliest), headers are the only place for
-    /// attributes.
+    /// Headers are the only place for attributes in a file of `Bounds::Earliest`.
     pub(crate) fn fits_header(&self, name: &str) -> bool {
         let values = self.values();
         let element = match values {
@@ -50,7 +46,6 @@ impl Attribute {
     }
 }
 
-/// An object with attributes.
 pub(super) enum Owner<'a> {
     Group(&'a library::Group),
     Dataset(&'a library::Dataset),
@@ -58,7 +53,6 @@ pub(super) enum Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// Ordered by creation if the file records that, else by name.
     pub(super) fn names(&self) -> Result<Vec<String>> {
         match self {
             Owner::Group(group) => group.attributes(),
@@ -69,7 +63,6 @@ impl Owner<'_> {
         }
     }
 
-    /// `None` if the attribute is missing.
     pub(super) fn get(&self, name: &str) -> Result<Option<Attribute>> {
         Ok(self.find(name).with_context(|| format!("attribute {name}"))?.map(|found| found.0))
     }

@@ -4,18 +4,15 @@
 
 use super::{Compression, Filter, Pipeline};
 
-/// A dataset of shape (row_bytes, rows), fastest axis first, in which each row is a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
-    /// At least 1 unless rows can be added: HDF5 does not make chunks for a dataset that stays
-    /// empty.
+    /// At least 1 unless rows can be added: HDF5 makes no chunks if a dataset stays empty.
     pub(crate) rows: u64,
     pub(crate) appendable: bool,
     pub(crate) filters: ByteFilters,
 }
 
-/// Compression and checksum of each chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ByteFilters {
     pub(crate) compression: Compression,

@@ -30,8 +30,7 @@ pub(crate) struct ChunkReader {
 }
 
 enum Places {
-    /// All chunks follow each other as one [block](Dataset::block): memory does not grow with their
-    /// number.
+    /// One [block](Dataset::block) of all chunks: memory does not grow with their number.
     Block {
         /// Offset of the first chunk.
         first: u64,
@@ -42,15 +41,13 @@ enum Places {
 }
 
 impl ChunkReader {
-    /// `None` if only libhdf5 can read the dataset: it is not chunked, has a filter that this
-    /// program does not run, has elements that are stored in other files, or not packed and
-    /// little-endian, or has unwritten chunks that do not read as zeros.
+    /// `None` if only libhdf5 can read the dataset: not chunked, a filter of others, elements in
+    /// other files or not packed and little-endian, or unwritten chunks that do not read as zeros.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// As [`new`](Self::new), of the first rows (indices of the slowest axis); later ones may not
-    /// be complete yet.
+    /// Covers the first rows; later ones may not be complete yet.
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {
@@ -113,7 +110,7 @@ impl ChunkReader {
         (chunks.len() as u64 == counts && chunks.iter().all(is_next)).then_some(first)
     }
 
-    /// `None` for a chunk never written; numbers count the grid, first axis fastest.
+    /// `None` for a chunk never written.
     fn find(&self, number: u64) -> Option<Cow<'_, ChunkInfo>> {
         match &self.chunks {
             Places::Block { count, .. } if number >= *count => None,
@@ -180,9 +177,8 @@ pub(crate) fn with_decoded<T>(
 }
 
 impl ChunkReader {
-    /// Takes the two slowest axes for one; returns the length of its part for each index of the
-    /// slowest axis, which includes the padding of chunks. `None`, with nothing changed, if chunks
-    /// do not allow that.
+    /// Returns the merged length for each index of the slowest axis, padding of chunks included;
+    /// `None`, with nothing changed, if chunks do not allow that.
     pub(crate) fn merge_slowest(&mut self) -> Option<u64> {
         let Grid { shape, chunk } = &self.grid;
         let (rest, &slowest) = (shape.len().checked_sub(2)?, shape.last()?);

@@ -70,9 +70,6 @@ impl Compression {
         format!("{} or {last}", forms.join(", "))
     }
 
-    /// The reverse; `None` means no compression.
-    ///
-    /// # Errors
     /// `Usage` for a filter that this program does not write.
     pub(crate) fn of_filter(filter: Option<(i32, u8)>) -> Result<Self> {
         let Some((id, level)) = filter else { return Ok(Self::NONE) };
@@ -168,11 +165,7 @@ impl Default for Compression {
 impl FromStr for Compression {
     type Err = Error;
 
-    /// Parses a compression as the command line names it: `none`, a codec (`gzip`), or a codec and
-    /// its level (`gzip:6`).
-    ///
-    /// # Errors
-    /// `Usage` if this program has not that codec or level; the message names those it has.
+    /// Parses `none`, `gzip`, `gzip:6`; `Usage` names the codecs or levels that exist.
     fn from_str(text: &str) -> Result<Self> {
         if text == "none" {
             return Ok(Self::NONE);

@@ -19,16 +19,13 @@ use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
-/// Largest plausible ratio of elements in memory to stored bytes, if the codec does not allow more:
-/// chunks that were never written take no bytes of the file.
+/// Largest plausible ratio of memory to stored bytes: chunks never written take no bytes.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Datasets of a scale in a file of [`Bounds::Earliest`]: it lists each with 16 bytes in one
-/// attribute of less than 64 KiB.
+/// Datasets of a scale in a file of [`Bounds::Earliest`]: 16 bytes each in one attribute of 64 KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
-/// Chunks that a dataset loses at most, along its slowest axis: libhdf5 looks for each of them, and
-/// damaged files may declare any extent.
+/// Chunks dropped at most: libhdf5 looks for each, and damaged files may declare any extent.
 const MAX_DROPPED: u64 = 1 << 22;
 
 #[derive(Debug, Clone)]
@@ -36,9 +33,8 @@ pub(crate) struct DatasetSpec<'a> {
     /// Any type but a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Fastest axis first; `None` for one contiguous block. Chunks may be longer than the dataset
-    /// only on a slowest axis that can grow, and on axes of a dataset without elements, which
-    /// always has chunks, because `h5repack -f` of HDF5 1.10 refuses blocks without elements.
+    /// `None` for one contiguous block. Chunks exceed the dataset only on a slowest axis that can
+    /// grow, or if it is empty and so chunked: `h5repack -f` of HDF5 1.10 refuses empty blocks.
     pub(crate) chunk: Option<Shape>,
     /// The slowest axis may grow.
     pub(crate) appendable: bool,
@@ -49,9 +45,8 @@ pub(crate) struct DatasetSpec<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allocation {
     Chunks,
-    /// Space for all chunks at creation: they follow each other, first axis fastest, without an
-    /// index. Only for unfiltered chunks of a dataset that cannot grow; every chunk has to be
-    /// written.
+    /// Space for all chunks at creation, in order, first axis fastest, without an index. Only for
+    /// unfiltered chunks of a dataset that cannot grow; every chunk has to be written.
     Block,
 }
 
@@ -113,11 +108,9 @@ pub(crate) struct Header {
     elsewhere: Option<Elsewhere>,
 }
 
-/// Where a dataset is read.
 pub(super) enum At {
     /// The file is one that this program makes or changes, or elements are elsewhere.
     Library(library::Dataset),
-    /// The file exists.
     File { place: Place, library: OnceLock<library::Dataset> },
 }
 
@@ -156,7 +149,6 @@ impl Header {
         &self.path
     }
 
-    /// Where elements are, if not in the dataset itself.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_ref()
     }
@@ -187,12 +179,10 @@ impl Header {
         }
     }
 
-    /// Ordered by creation, or by name if the file does not record that.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         self.at.owner().names().with_context(|| format!("dataset {}", self.path))
     }
 
-    /// `None` for a missing attribute.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         self.at.owner().get(name).with_context(|| format!("dataset {}", self.path))
     }
@@ -219,7 +209,6 @@ pub(crate) struct Dataset {
 
 /// Properties that never change.
 pub(super) struct Layout {
-    /// Fastest axis first.
     pub(super) chunk: Option<Shape>,
     pub(super) filters: Vec<StoredFilter>,
     pub(super) datatype: Datatype,
@@ -230,19 +219,14 @@ impl Dataset {
         Dataset { at, path, layout: OnceLock::new(), outside: false }
     }
 
-    /// A dataset that libhdf5 has open.
     pub(super) fn new(dataset: library::Dataset, path: String) -> Self {
         Self::at(At::Library(dataset), path)
     }
 
-    /// The dataset, or elements of it, are in other files.
     pub(super) fn outside(self, outside: bool) -> Self {
         Dataset { outside, ..self }
     }
 
-    /// The dataset as libhdf5 has it open.
-    ///
-    /// # Errors
     /// `Format` if the dataset is damaged.
     pub(super) fn library(&self) -> Result<&library::Dataset> {
         let (place, library) = match &self.at {
@@ -294,10 +278,7 @@ impl Dataset {
         Ok(self.layout.get_or_init(|| layout))
     }
 
-    /// Fastest axis first.
-    ///
-    /// # Errors
-    /// `Unsupported` for a dataset with a null dataspace.
+    /// `Unsupported` for a null dataspace.
     pub(crate) fn shape(&self) -> Result<Shape> {
         let extents = match &self.at {
             At::Library(dataset) => dataset.extents().with_context(|| self.place())?,
@@ -307,7 +288,6 @@ impl Dataset {
         extents.ok_or_else(|| Error::unsupported("the dataset has a null dataspace").context(self.place()))
     }
 
-    /// The slowest axis has no limit.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
         match &self.at {
             At::Library(dataset) => dataset.grows().with_context(|| self.place()),
@@ -315,7 +295,6 @@ impl Dataset {
         }
     }
 
-    /// Fastest axis first; `None` if the dataset is not chunked.
     pub(crate) fn chunk(&self) -> Result<Option<Shape>> {
         Ok(self.layout()?.chunk.clone())
     }
@@ -325,8 +304,7 @@ impl Dataset {
         datatype::recognise(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// As [`data_type`](Self::data_type), or a type that can hold the elements: Short for int8,
-    /// Double for other floating-point numbers.
+    /// Short for int8, Double for other floating-point numbers: types that hold the elements.
     pub(crate) fn nearest_type(&self) -> Result<DataType> {
         datatype::nearest(&self.layout()?.datatype).with_context(|| self.place())
     }
@@ -354,8 +332,7 @@ impl Dataset {
         Ok(self.layout()?.datatype.size as usize)
     }
 
-    /// `None` if more than the byte order has to be converted to make elements of
-    /// [`data_type`](Self::data_type).
+    /// `None` if more than the byte order has to be converted to [`data_type`](Self::data_type).
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
         let is_single = !matches!(element, DataType::Complex | DataType::DComplex | DataType::String);
@@ -363,7 +340,6 @@ impl Dataset {
         Ok(order.filter(|&order| order == ByteOrder::Little || is_single))
     }
 
-    /// Plugins that readers need.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
     }
@@ -376,8 +352,7 @@ impl Dataset {
         Ok(filters.map(Pipeline::new).filter(Pipeline::is_decodable))
     }
 
-    /// Fails with `Unsupported`, naming the filter, if one is neither part of this program or
-    /// libhdf5 nor installed as a plugin.
+    /// `Unsupported`, naming a filter that neither this program, libhdf5 nor a plugin has.
     fn check_filters(&self) -> Result<()> {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
@@ -405,7 +380,7 @@ impl Dataset {
         self.at.stored_bytes()
     }
 
-    /// First axis fastest; `out` has the dataset's type.
+    /// `out` has the dataset's type.
     pub(crate) fn read_region(&self, region: &Region, out: &mut Values) -> Result<()> {
         let mut read = || {
             let count = self.check(region, out.data_type())?;
@@ -443,7 +418,6 @@ impl Dataset {
         read.or_else(|error| self.check_filters().and(Err(error)))
     }
 
-    /// Bytes of elements as the file has them.
     fn raw_elements(&self, region: &Region, count: usize) -> Result<Vec<u8>> {
         let bytes = count.checked_mul(self.layout()?.datatype.size as usize);
         let mut out = vec![0; bytes.ok_or_else(|| Error::format("the elements have 2^64 bytes or more"))?];
@@ -460,18 +434,11 @@ impl Dataset {
         read.or_else(|error| self.check_filters().and(Err(error)))
     }
 
-    /// As [`read_wide`](Self::read_wide), without elements.
-    ///
-    /// # Errors
-    /// `Unsupported` with the name of the type unless it is one of numbers that `Wide` can hold.
+    /// `Unsupported` with the name of the type unless `Wide` can hold its numbers.
     pub(crate) fn wide_kind(&self) -> Result<Wide> {
         Wide::kind(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// First axis fastest, as the widest numbers of their kind.
-    ///
-    /// # Errors
-    /// Those of [`wide_kind`](Self::wide_kind) and of reading.
     pub(crate) fn read_wide(&self, region: &Region) -> Result<Wide> {
         let read = || {
             region.check(&self.shape()?)?;
@@ -489,11 +456,7 @@ impl Dataset {
         Ok(datatype::name(&self.layout()?.datatype))
     }
 
-    /// Type in the file, which casacore may lack, for [`read_rows`](Self::read_rows).
-    ///
-    /// # Errors
-    /// `Unsupported` with the name of the type if it is none of fixed length that this program
-    /// writes.
+    /// `Unsupported`, with its name, for a type of variable length or that is not written here.
     pub(crate) fn element(&self) -> Result<StoredElement> {
         StoredElement::of(&self.layout()?.datatype).with_context(|| self.place())
     }
@@ -503,8 +466,7 @@ impl Dataset {
         Ok(element.is_stored_as(&self.layout()?.datatype))
     }
 
-    /// Appends `rows` (indices of the slowest axis), first axis fastest: numbers little-endian,
-    /// strings as stored, records packed.
+    /// Appends `rows`: numbers little-endian, strings as stored, records packed.
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
@@ -560,10 +522,7 @@ impl Dataset {
         }
     }
 
-    /// First axis fastest; `values` have the dataset's type.
-    ///
-    /// # Errors
-    /// `Usage` if a string contains NUL or is not UTF-8.
+    /// `values` have the dataset's type; `Usage` if a string contains NUL or is not UTF-8.
     pub(crate) fn write_region(&self, region: &Region, values: &Values) -> Result<()> {
         let write = || {
             let count = self.check(region, values.data_type())?;
@@ -588,8 +547,7 @@ impl Dataset {
         Ok(region.shape.elements()? as usize)
     }
 
-    /// Fails if `count` elements take far more memory than the stored bytes can decode to: damaged
-    /// files may declare any extents.
+    /// Fails if stored bytes cannot decode to `count` elements: damaged files declare any extents.
     fn check_backed(&self, count: usize) -> Result<()> {
         let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size());
         // the stored bytes are counted only where they matter
@@ -618,8 +576,7 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// Offset of the first chunk if all follow each other: one [block](Allocation::Block), or a
-    /// single unfiltered chunk.
+    /// Offset of the first chunk if all follow each other, or of a single unfiltered one.
     pub(crate) fn block(&self) -> Result<Option<u64>> {
         let one_chunk = || -> Result<bool> { Ok(self.layout()?.filters.is_empty()) };
         match self.index_kind()? {
@@ -643,8 +600,6 @@ impl Dataset {
         }
     }
 
-    /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14, which
-    /// does not count addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
         let At::Library(dataset) = &self.at else { return Ok(()) };
         dataset.check_addresses().with_context(|| self.place())
@@ -658,8 +613,7 @@ impl Dataset {
         })
     }
 
-    /// Written chunks with the first `rows` indices of the slowest axis, in no particular order.
-    /// Those of later ones may be damaged.
+    /// Chunks in no particular order; those of later rows may be damaged.
     pub(crate) fn chunks_of_rows(&self, rows: u64) -> Result<Vec<ChunkInfo>> {
         let mut chunks = Vec::new();
         self.visit(
@@ -735,7 +689,6 @@ impl Dataset {
         Ok(datatype::plain_order(&self.layout()?.datatype, self.data_type()?) == Some(ByteOrder::Little))
     }
 
-    /// Whether elements never written read as zeros.
     pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
         let fill = self.fill_bytes().with_context(|| self.place())?;
         Ok(fill.is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0)))
@@ -750,7 +703,7 @@ impl Dataset {
         self.library().and_then(|dataset| dataset.set_scale(name)).with_context(|| self.place())
     }
 
-    /// `axis` counts from the fastest; the slowest one is that of the rows.
+    /// `axis` counts from the fastest.
     pub(crate) fn attach_scale(&self, axis: usize, scale: &Dataset) -> Result<()> {
         let attach = || {
             let axes = self.shape()?.len();
@@ -762,13 +715,11 @@ impl Dataset {
         attach().with_context(|| self.place())
     }
 
-    /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         let set = || self.library()?.set_attribute(name, value);
         set().with_context(|| self.place())
     }
 
-    /// Extent of an appendable dataset along the slowest axis.
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
             let (cell, has) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
@@ -804,7 +755,6 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// `None` for a missing attribute.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         self.at.owner().get(name).with_context(|| self.place())
     }
@@ -850,7 +800,6 @@ pub(super) fn extents(place: &Place) -> Result<Option<Vec<u64>>> {
     Ok((space.kind != SpaceKind::Null).then(|| space.extents.clone()))
 }
 
-/// Whether the slowest axis has no limit.
 pub(super) fn grows(place: &Place) -> Result<bool> {
     Ok(matches!(place.known().dataset()?.space().max.first(), Some(None)))
 }

@@ -16,10 +16,7 @@ use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::DataType;
 
-/// Type as which elements are read.
-///
-/// # Errors
-/// `Unsupported` with the name of the type if casacore has none like it.
+/// Type as which elements are read; `Unsupported` with its name if casacore has none like it.
 pub(super) fn recognise(datatype: &Datatype) -> Result<DataType> {
     Ok(match (&datatype.class, datatype.size) {
         _ if is_bool(datatype) => DataType::Bool,
@@ -41,8 +38,7 @@ pub(super) fn recognise(datatype: &Datatype) -> Result<DataType> {
     })
 }
 
-/// Type as which elements are read. Numbers of types that casacore lacks become Short or Int64,
-/// floating-point ones Double.
+/// Numbers of types that casacore lacks become Short or Int64, floating-point ones Double.
 pub(super) fn nearest(datatype: &Datatype) -> Result<DataType> {
     recognise(datatype).or_else(|error| match (&datatype.class, datatype.size) {
         (Class::Integer { is_signed: true, .. }, 1) => Ok(DataType::Short),
@@ -52,12 +48,10 @@ pub(super) fn nearest(datatype: &Datatype) -> Result<DataType> {
     })
 }
 
-/// The message names the type.
 pub(super) fn unsupported(datatype: &Datatype) -> Error {
     Error::unsupported(format!("HDF5 type {}, which no casacore type stands for", name(datatype)))
 }
 
-/// An enumeration of FALSE and TRUE, as h5py writes Bools.
 pub(super) fn is_bool(datatype: &Datatype) -> bool {
     let Class::Enum { values, .. } = &datatype.class else { return false };
     let values = values.iter().map(|(name, value)| (name.as_slice(), value.as_slice()));
@@ -124,15 +118,13 @@ fn standard(element: DataType, order: ByteOrder) -> Option<Datatype> {
     stored(&element, order)
 }
 
-/// The order of bytes in which elements lie in the file as they lie in memory; `None` if more has
-/// to be converted.
+/// Order of bytes in which the file has elements as memory has them, if that is all that differs.
 pub(super) fn plain_order(datatype: &Datatype, element: DataType) -> Option<ByteOrder> {
     let orders = [ByteOrder::Little, ByteOrder::Big].into_iter();
     orders.into_iter().find(|&order| standard(element, order).as_ref() == Some(datatype))
 }
 
-/// The type by which this program stores elements, with numbers in `order`; `None` for elements
-/// that HDF5 lacks.
+/// Type with numbers in `order`, also for records; `None` for elements that HDF5 lacks.
 pub(super) fn stored(element: &StoredElement, order: ByteOrder) -> Option<Datatype> {
     let text = |padding, charset| Class::String(Text { padding, charset });
     let (size, class) = match element {

@@ -4,7 +4,6 @@
 use super::{Compression, StoredElement};
 use crate::value::Shape;
 
-/// A dataset whose chunks the caller writes, already filtered.
 #[derive(Debug, Clone)]
 pub(crate) struct ElementSpec<'a> {
     pub(crate) element: &'a StoredElement,

@@ -9,11 +9,8 @@ use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::{Complex32, Complex64, DataType, Values};
 
-/// Appends elements to `out`, whose type is the one that is [recognised](datatype::recognise), or
-/// the [nearest](datatype::nearest). Strings of variable length are in `texts`.
-///
-/// # Errors
-/// `Unsupported` for a number that `out` cannot hold; `Format` if the heap is damaged.
+/// `out` has the [recognised](datatype::recognise) or [nearest](datatype::nearest) type; texts of
+/// variable length are in `texts`. `Unsupported` for a number that `out` cannot hold.
 pub(super) fn append(stored: &Datatype, bytes: &[u8], texts: Option<&mut Texts<'_>>, out: &mut Values) -> Result<()> {
     if let Values::String(out) = out {
         return strings(stored, bytes, texts, out);
@@ -108,7 +105,6 @@ fn real32(stored: &Datatype, bytes: &[u8]) -> Result<f32> {
     }
 }
 
-/// A compound of two floating-point numbers.
 pub(super) fn complex(stored: &Datatype, bytes: &[u8]) -> Result<Complex64> {
     let [re, im] = parts(stored, bytes)?;
     Ok(Complex64::new(real(re.0, re.1)?, real(im.0, im.1)?))
@@ -127,9 +123,6 @@ fn part<'a>(bytes: &'a [u8], member: &h5_read::Member) -> Result<&'a [u8]> {
 }
 
 impl StoredElement {
-    /// The elements of a type in a file.
-    ///
-    /// # Errors
     /// `Unsupported` for elements of variable length, and others that this program does not write.
     pub(super) fn of(stored: &Datatype) -> Result<Self> {
         Self::recognised(stored).ok_or_else(|| datatype::unsupported(stored))
@@ -195,11 +188,8 @@ impl StoredElement {
         datatype::stored(self, ByteOrder::Little).as_ref() == Some(stored)
     }
 
-    /// Appends elements as they are in memory: numbers little-endian, strings as stored, records
-    /// packed. `stored` is their type, and this is [of](Self::of) it.
-    ///
-    /// # Errors
-    /// `Unsupported` for a number that is not what its type says.
+    /// Appends numbers little-endian, strings as stored, records packed; `stored` is their type,
+    /// and this is [of](Self::of) it. `Unsupported` for a number that is not what its type says.
     pub(super) fn pack(&self, stored: &Datatype, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.is_stored_as(stored) {
             out.extend_from_slice(bytes);

@@ -28,8 +28,7 @@ const MAX_NAME: usize = 1024;
 /// A virtual dataset names its own file so.
 const SAME_FILE: &str = ".";
 
-/// A reference to an object in another file, or to elements of a dataset in other files or
-/// datasets.
+/// A reference to an object in another file, or to elements in other files or datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
     /// External storage: names of raw files.
@@ -129,15 +128,13 @@ pub(crate) struct Directory {
 }
 
 impl Reach {
-    /// Everything below the directory of the file at `path`.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<Handle>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// Returns the root group, and the reach of the opened file; the caller has checked that it may
-    /// be opened.
+    /// Returns the root group and the reach of the file, which the caller has admitted.
     pub(super) fn open(&self, path: &Path) -> Result<(Handle, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
@@ -154,16 +151,12 @@ impl Reach {
 }
 
 pub(super) trait Admission {
-    /// Path of the file `name` in the reference `found`.
-    ///
-    /// # Errors
-    /// `Unsupported` if it may not be opened, `NotFound` if there is none.
+    /// `Unsupported` if the file may not be opened, `NotFound` if it is missing.
     fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf>;
 
     fn takes_other_files(&self) -> bool;
 
-    /// Fails if other files may be opened while `variable` is set: libhdf5 would search elsewhere
-    /// than [`admit`](Self::admit) does.
+    /// Fails if other files may be opened while `variable` is set: libhdf5 would search elsewhere.
     fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
         if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let message =
@@ -204,7 +197,6 @@ impl Admission for Reach {
     }
 }
 
-/// Looks up sources of virtual datasets.
 pub(super) trait Objects {
     /// Path from the root in the virtual dataset's own file, and where elements are, if not in the
     /// found dataset, which libhdf5 may then open.
@@ -235,7 +227,6 @@ pub(super) fn check_elements(
     }
 }
 
-/// Checks sources, and those of sources that are virtual themselves.
 struct Sources<'a> {
     reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,
@@ -244,9 +235,8 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Returns whether a source is in another file. Fails if a file must not be opened, a name is a
-    /// pattern, or virtual datasets refer to each other in a circle or too deeply. `virtuals` are
-    /// their paths, outermost first.
+    /// Whether a source is in another file. Fails for a refused file, a pattern, a circle, or more
+    /// than [`MAX_DEPTH`] levels; `virtuals` are the paths of datasets, outermost first.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

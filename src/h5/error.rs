@@ -11,8 +11,7 @@ thread_local! {
     static CAUSE: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// libhdf5's error stack does not contain the error of our driver; `None` after a read that
-/// succeeded.
+/// The driver's error, which libhdf5's stack lacks; `None` after a read that succeeded.
 #[cfg_attr(not(feature = "static-hdf5"), expect(dead_code, reason = "no source is read through that library"))]
 pub(super) fn note_cause(cause: Option<Error>) {
     CAUSE.set(cause);
@@ -31,8 +30,7 @@ impl<T> Hdf5Result<T> for hdf5::Result<T> {
     }
 }
 
-/// The innermost entry is the cause, the outermost the operation. A recorded error of `note_cause`
-/// goes first, then the operating system's if an entry contains an errno.
+/// Innermost entry: cause; outermost: operation. An error of `note_cause` goes first, then errno.
 pub(super) fn from_hdf5(error: hdf5::Error) -> Error {
     if let Some(cause) = CAUSE.take() {
         return cause;

@@ -7,6 +7,7 @@
 //!
 //! libhdf5 opens such a file only to change it, once all objects are checked, and to read elements
 //! that are in other files or datasets, or that a plugin has to decode: [`Place::library`].
+//! Indices and regions have the slowest axis first. Damage is an error of the kind `Format`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,8 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Paged, ReadAt};
 use crate::sync::LockUnpoisoned;
 
-/// Bytes of structures that may be read of a file, beside a multiple of its size: an intact one has
-/// each structure once.
+/// Bytes read of structures, beside a multiple of the file's size: an intact file has each once.
 const BUDGET: u64 = 64 << 20;
 const BUDGET_FACTOR: u64 = 64;
 
@@ -49,7 +49,6 @@ const MORE_TEXT: u64 = 64 << 20;
 /// Filters of `h5_read` itself: shuffle, Fletcher32, N-bit, scale-offset.
 const OF_READER: [u16; 4] = [2, 3, 5, 6];
 
-/// How an existing file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     Whole,
@@ -62,7 +61,6 @@ pub(super) enum Reading {
 /// An object that is whole, or the intact parts of one.
 pub(super) struct Known {
     object: h5_read::Object,
-    /// Ordered by creation if the file keeps that, else by name.
     attributes: Vec<Attribute>,
     links: Vec<(String, Target)>,
     link_of: HashMap<String, usize>,
@@ -81,7 +79,6 @@ struct Objects {
     bytes: usize,
 }
 
-/// How libhdf5 opens the file.
 pub(super) type Opener = Box<dyn Fn() -> Result<library::File> + Send + Sync>;
 
 struct Existing {
@@ -100,7 +97,6 @@ struct Existing {
     library: Mutex<Option<library::File>>,
 }
 
-/// An object that was found.
 #[derive(Clone)]
 pub(super) struct Place {
     existing: Arc<Existing>,
@@ -108,21 +104,16 @@ pub(super) struct Place {
     known: Arc<Mutex<Arc<Known>>>,
 }
 
-/// Where a group is read.
 #[derive(Debug, Clone)]
 pub(super) enum Handle {
     /// The file is one that this program makes or changes.
     Library(library::Group),
-    /// The file exists.
     File(Place),
 }
 
 impl Place {
-    /// The root group. `lock` is held for as long as an object of the file is open.
-    ///
-    /// # Errors
-    /// `Format` if the file is not HDF5, or damaged; `Locked` if a writer has it open, unless it is
-    /// read live; `Unsupported`; those of `source`.
+    /// `lock` is held for as long as an object of the file is open. `Locked` if a writer has the
+    /// file open, unless it is read live.
     pub(super) fn root(
         source: Arc<dyn ReadAt>,
         reading: Reading,
@@ -179,10 +170,7 @@ impl Place {
         Ok(Place { existing: existing.clone(), address, known: Arc::new(Mutex::new(known)) })
     }
 
-    /// Checks all objects of the file, which is to be changed, from the root group on.
-    ///
-    /// # Errors
-    /// As [`root`](Self::root).
+    /// Checks all objects of the file, which is to be changed.
     pub(super) fn check_all(&self) -> Result<()> {
         let mut todo = vec![self.address];
         let mut seen = HashSet::from([self.address]);
@@ -211,7 +199,6 @@ impl Place {
         &self.existing.file
     }
 
-    /// The bytes of the file.
     pub(super) fn bytes(&self) -> &Arc<dyn ReadAt> {
         &self.existing.bytes
     }
@@ -244,16 +231,12 @@ impl Place {
         }
     }
 
-    /// The object to which the hard link `name` leads.
-    ///
-    /// # Errors
-    /// `Format` and `Unsupported` if it is damaged.
+    /// The hard link `name` leads to the object.
     pub(super) fn member(&self, name: &str) -> Result<Self> {
         Self::new(&self.existing, self.address_of(name)?)
     }
 
-    /// The kind of the object to which the hard link `name` leads, of which only the header is
-    /// read.
+    /// Reads only the header of the object.
     pub(super) fn kind_of(&self, name: &str) -> Result<ObjectKind> {
         let address = self.address_of(name)?;
         let found = self.existing.objects.lock_unpoisoned().known.get(&address).cloned();
@@ -273,7 +256,6 @@ impl Place {
         found.map_err(|error| converted(&error))
     }
 
-    /// Bytes of all chunks of a dataset; `None` unless it has chunks.
     pub(super) fn chunk_bytes(&self) -> Result<Option<u64>> {
         if self.is_being_written() {
             return self.with_dataset(bytes_of_chunks);
@@ -281,11 +263,7 @@ impl Place {
         self.known().chunk_bytes()
     }
 
-    /// Calls `each` for all chunks of a dataset, by the index of the first element, slowest axis
-    /// first, also for those beyond its extents.
-    ///
-    /// # Errors
-    /// `Format` if the index is damaged.
+    /// Passes the index of the first element of each chunk, also of those beyond the extents.
     pub(super) fn each_chunk(&self, mut each: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
         let chunks = self.with_dataset(|dataset| dataset.all_chunks().whole())?;
         chunks.iter().try_for_each(|chunk| {
@@ -294,8 +272,7 @@ impl Place {
         })
     }
 
-    /// As [`each_chunk`](Self::each_chunk), for those with the first `rows` indices of the slowest
-    /// axis: later ones may be damaged.
+    /// Passes chunks with the first `rows` indices of the slowest axis: later ones may be damaged.
     pub(super) fn each_chunk_of_rows(&self, rows: u64, mut each: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
         let chunks = self.with_dataset(|dataset| {
             let mut region: Vec<_> = dataset.space().extents.iter().map(|&extent| 0..extent).collect();
@@ -310,8 +287,7 @@ impl Place {
         })
     }
 
-    /// As [`each_chunk`](Self::each_chunk), around damage in the index, of which the first is
-    /// returned.
+    /// Goes around damage in the index, of which the first is returned.
     pub(super) fn each_intact_chunk(&self, mut each: impl FnMut(&[u64], StoredChunk)) -> Result<Option<Error>> {
         let Listing { items, damage } = self.with_dataset(|dataset| Ok(dataset.all_chunks()))?;
         for chunk in &items {
@@ -320,10 +296,7 @@ impl Place {
         Ok(damage.first().map(converted))
     }
 
-    /// The chunk with an element, slowest axis first; `None` if it was never written.
-    ///
-    /// # Errors
-    /// As [`each_chunk`](Self::each_chunk).
+    /// `None` if the chunk with the element `at` was never written.
     pub(super) fn chunk(&self, at: &[u64]) -> Result<Option<StoredChunk>> {
         let found = self.with_dataset(|dataset| dataset.chunk(at))?;
         found.map(|chunk| self.stored(&chunk)).transpose()
@@ -349,20 +322,12 @@ impl Place {
         })
     }
 
-    /// Fills `out` with the bytes of the elements of a region, slowest axis first, as the file has
-    /// them.
-    ///
-    /// # Errors
-    /// `Format` if chunks are damaged.
+    /// Fills `out` with elements as the file has them.
     pub(super) fn read(&self, region: &[Range<u64>], out: &mut [u8]) -> Result<()> {
         self.with_dataset(|dataset| dataset.read_into(region, &Codecs, out))
     }
 
-    /// Appends the strings of variable length of a region, slowest axis first, up to the first NUL
-    /// each.
-    ///
-    /// # Errors
-    /// `Format` if chunks or heaps are damaged.
+    /// Appends strings of variable length, each up to its first NUL.
     pub(super) fn strings(&self, region: &[Range<u64>], out: &mut Vec<BString>) -> Result<()> {
         let (before, size) = (out.len(), self.known().dataset()?.datatype().size());
         let (mut texts, mut bytes) = (self.texts(), Vec::new());
@@ -385,15 +350,11 @@ impl Place {
         Texts { heap: Heap::Own(GlobalHeap::new(&self.existing.file)), left: self.existing.most_text() }
     }
 
-    /// The texts of attributes.
     pub(super) fn attribute_texts(&self) -> Texts<'_> {
         Texts { heap: self.existing.heap(), left: self.existing.most_text() }
     }
 
     /// The file as libhdf5 has it open, once all elements of the object are checked.
-    ///
-    /// # Errors
-    /// `Format` if chunks are damaged; those of libhdf5.
     pub(super) fn library(&self) -> Result<library::File> {
         self.known().check_elements()?;
         let mut library = self.existing.library.lock_unpoisoned();
@@ -427,7 +388,6 @@ impl Existing {
         self.len.saturating_add(MORE_TEXT)
     }
 
-    /// Reads an object unless it is kept.
     fn find(&self, address: u64) -> Result<Arc<Known>> {
         if let Some(found) = self.objects.lock_unpoisoned().known.get(&address) {
             return found.clone();
@@ -528,7 +488,6 @@ impl Known {
         self.object.link_count().map(|count| count as usize).map_err(|error| converted(&error))
     }
 
-    /// Ordered by creation if the file records that, else by name.
     pub(super) fn link_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.links.iter().map(|(name, _)| name.as_str())
     }
@@ -547,7 +506,6 @@ impl Known {
         })
     }
 
-    /// Ordered by creation if the file records that, else by name.
     pub(super) fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
@@ -565,7 +523,6 @@ impl Known {
         self.object.committed_type().map_err(|error| converted(&error))
     }
 
-    /// `None` unless the object is a dataset in chunks.
     fn chunk_bytes(&self) -> Result<Option<u64>> {
         let Some(dataset) = self.dataset.as_ref().filter(|dataset| matches!(dataset.layout(), Layout::Chunked(_)))
         else {
@@ -635,17 +592,11 @@ pub(super) struct Texts<'a> {
 
 impl Texts<'_> {
     /// A string, up to its first NUL.
-    ///
-    /// # Errors
-    /// As [`sequence`](Self::sequence).
     pub(super) fn text(&mut self, element: &[u8]) -> Result<&[u8]> {
         self.sequence(element, 1).map(until_nul)
     }
 
-    /// The elements of a sequence, of `size` bytes each.
-    ///
-    /// # Errors
-    /// `Format` if the heap is damaged; `Limit` if elements have more bytes than the file.
+    /// Elements of `size` bytes each; `Limit` if elements have more bytes than the file.
     pub(super) fn sequence(&mut self, element: &[u8], size: u32) -> Result<&[u8]> {
         let found = self.heap.get().sequence(element, size).map_err(|error| converted(&error))?;
         self.left = self.left.checked_sub(found.len() as u64).ok_or_else(|| {
@@ -676,7 +627,6 @@ impl Storage for Source {
     }
 }
 
-/// The codecs of this program.
 struct Codecs;
 
 impl Filters for Codecs {

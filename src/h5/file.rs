@@ -22,8 +22,7 @@ pub(crate) enum Bounds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
     Plain,
-    /// Blocks of at least [`ALIGNED_BYTES`] begin at multiples of the largest blocks that reflinks
-    /// share.
+    /// Blocks of at least [`ALIGNED_BYTES`] are aligned, so that reflinks can share their bytes.
     Aligned,
     /// Pages have this number of bytes.
     Paged(u64),
@@ -39,15 +38,12 @@ pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
 pub struct File {
     at: At,
     path: PathBuf,
-    /// Other files that may be opened when this one refers to them.
     reach: Reach,
-    /// Release for new objects.
     bounds: Bounds,
 }
 
 #[derive(Debug)]
 enum At {
-    /// An existing file, by its root group.
     Existing(Place),
     /// A file that this program makes or changes.
     Library {
@@ -83,7 +79,6 @@ impl File {
         Self::create_for(Bounds::V110, path)
     }
 
-    /// An existing file is emptied.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         Self::create_with(bounds, FileKind::Plain, path)
     }
@@ -104,19 +99,15 @@ impl File {
         Ok(File::existing(Place::root(image, Reading::Whole, None, Box::new(opener))?, &self.path))
     }
 
-    /// Blocks of at least [`ALIGNED_BYTES`], such as large contiguous datasets, are aligned, so
-    /// that reflinks can share their bytes.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, FileKind::Aligned, path)
     }
 
-    /// Space is allocated in pages: metadata are collected in a few, and each block of at least one
-    /// page begins a page.
+    /// Metadata are collected in a few pages; each block of at least one page begins a page.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
         Self::create_with(Bounds::V110, FileKind::Paged(page_bytes), path)
     }
 
-    /// A file that is to become live (SWMR).
     pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, FileKind::Live, path)
     }
@@ -144,9 +135,6 @@ impl File {
     }
 
     /// Opens a path or URL, also a live file; returns access to its bytes as well.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); those of the server.
     pub(crate) fn open_with_source(path: &Path) -> Result<(Self, Arc<dyn ReadAt>)> {
         if remote::is_remote(path) {
             return Self::open_remote(path, Reading::Whole);
@@ -178,9 +166,6 @@ impl File {
     }
 
     /// Opens also a live file, or one whose writer was killed.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open), of a writer that keeps others out.
     pub(crate) fn open_shared(path: &Path) -> Result<Self> {
         let is_live = || superblock(path).is_some_and(|superblock| superblock.is_live());
         loop {
@@ -217,9 +202,6 @@ impl File {
 
     /// Opens a live file, or one whose writer was killed, without a lock afterwards. libhdf5's
     /// memory of the file is not shared with others that this process opens.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
         let open = || -> Result<_> {
             let source = Arc::new(FileSource::open(path)?);
@@ -232,29 +214,20 @@ impl File {
         open().with_context(|| Context::path(path))
     }
 
-    /// New objects are readable by releases of `bounds`.
-    ///
-    /// # Errors
-    /// `Format` if it is not HDF5, `Locked` if another process has it open.
+    /// `bounds` are those of new objects; `Locked` if another process has the file open.
     pub(crate) fn edit(path: &Path, bounds: Bounds) -> Result<Self> {
         Ok(File::new(open(path, || library::File::edit(bounds, path))?, path).writable(bounds, false))
     }
 
     /// Opens a file to append while others read (SWMR). Only elements, and extents of datasets that
-    /// can grow, may be changed.
-    ///
-    /// # Errors
-    /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it
-    /// open, or a writer exited without closing it.
+    /// can grow, may be changed. `Format` if the file is older than superblock 3, `Locked` if
+    /// another process has it open, or a writer exited without closing it.
     pub(crate) fn edit_live(path: &Path) -> Result<Self> {
         let file = open(path, || library::File::edit_live(path))?;
         Ok(File::new(file, path).writable(Bounds::V110, false))
     }
 
     /// Hands changes in libhdf5's memory to the operating system.
-    ///
-    /// # Errors
-    /// `NoSpace` or `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
         match &self.at {
             At::Library { file: Some(file), .. } => file.flush().context(Context::path(&self.path)),
@@ -263,9 +236,6 @@ impl File {
     }
 
     /// Closes a new file, with every open object, and reopens it as a live one.
-    ///
-    /// # Errors
-    /// As [`close`](Self::close), and `Locked`.
     pub(crate) fn go_live(self) -> Result<LiveFile> {
         let path = self.path.clone();
         self.close()?;
@@ -281,11 +251,7 @@ impl File {
         }
     }
 
-    /// Permits regular files below the file's own directory to be opened when this file refers to
-    /// them.
-    ///
-    /// # Errors
-    /// `Unsupported` for the file at an address, which has no directory.
+    /// Permits references to regular files below the file's directory; `Unsupported` at an address.
     pub(crate) fn follow(mut self) -> Result<Self> {
         if remote::is_remote(&self.path) {
             return Err(
@@ -318,10 +284,7 @@ impl File {
         }
     }
 
-    /// Open groups and datasets of a file that was created or opened for writing become unusable.
-    ///
-    /// # Errors
-    /// `NoSpace` or `Io` if the file is not complete on disk.
+    /// Open groups and datasets of a written file become unusable; fails if not all is on disk.
     pub(crate) fn close(mut self) -> Result<()> {
         self.end().context(Context::path(&self.path))
     }
@@ -338,8 +301,7 @@ impl File {
     }
 }
 
-/// Opens a file to change it, once all of it is checked. Waits briefly for processes that are just
-/// opening the file for reading.
+/// Checks all of the file first. Waits briefly for processes that just open it for reading.
 pub(super) fn open(path: &Path, open: impl Fn() -> Result<library::File>) -> Result<library::File> {
     let open = || {
         let source = Arc::new(FileSource::open(path)?);

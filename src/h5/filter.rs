@@ -17,7 +17,6 @@ const SHUFFLE: i32 = 2;
 const FLETCHER32: i32 = 3;
 const CHECKSUM_BYTES: usize = 4;
 
-/// A filter that this program runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Shuffle { element_size: usize },
@@ -34,7 +33,6 @@ pub(crate) struct Pipeline(Vec<Filter>);
 pub(crate) struct FilterScratch {
     /// The last encoder, with HDF5's filter number and the level.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
-    /// The last decoder, with HDF5's filter number.
     decoder: Option<(i32, Box<dyn Decoder>)>,
     bytes: Vec<u8>,
 }
@@ -91,10 +89,7 @@ impl Pipeline {
         &self.0
     }
 
-    /// Replaces `out` with the chunk as stored.
-    ///
-    /// # Errors
-    /// Those of the libraries that compress: they have no memory left.
+    /// Replaces `out` with the chunk as stored; fails only without memory.
     pub(crate) fn encode(&self, scratch: &mut FilterScratch, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let FilterScratch { encoder, bytes: between, .. } = scratch;
         let mut plane = bytes.len();
@@ -121,11 +116,8 @@ impl Pipeline {
         })
     }
 
-    /// Replaces `out` with the decoded chunk, which must have `len` bytes; memory for more is never
-    /// allocated. Bit `i` of `filter_mask` is set where filter `i` was skipped.
-    ///
-    /// # Errors
-    /// `Format` if the bytes are not a chunk of that length.
+    /// Replaces `out` with the chunk of `len` bytes, never allocating more; `Format` for another
+    /// length. Bit `i` of `filter_mask` is set where filter `i` was skipped.
     pub(crate) fn decode(
         &self,
         scratch: &mut FilterScratch,
@@ -169,15 +161,13 @@ impl Pipeline {
         codec.map_or(stored, |codec| codec.bound(stored))
     }
 
-    /// Filters that were not skipped.
     fn applied(&self, filter_mask: u32) -> SmallVec<[&Filter; 4]> {
         let is_applied = |(i, _): &(usize, &Filter)| *i >= 32 || (filter_mask >> i) & 1 == 0;
         self.0.iter().enumerate().filter(is_applied).map(|(_, filter)| filter).collect()
     }
 }
 
-/// Undoes filters, given in the order of writing. An error if decompression gives more than `len`
-/// bytes and the checksums that were added before compression.
+/// `applied` is in the order of writing; `len` excludes checksums added before compression.
 fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
     let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
     let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();
@@ -221,9 +211,8 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Calls `apply` for each of `filters` in turn, first with `bytes`, then with the output before,
-/// alternately in `scratch` and `out`, the last in `out`. With two filters, `scratch` keeps its
-/// length from chunk to chunk, so that it is not zeroed again.
+/// Passes the output of each filter to the next, alternately in `scratch` and `out`, the last in
+/// `out`. With two, `scratch` keeps its length from chunk to chunk: it is not zeroed again.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,

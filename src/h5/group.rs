@@ -1,4 +1,6 @@
 //! Groups of HDF5 files and their links.
+//! Names of objects to open may be relative paths: `NotFound` if nothing has the name,
+//! `Unsupported` if a link leads to another file that must not be opened.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,6 @@ pub struct Group {
     reach: Reach,
     /// In another file than the one that was opened: an external link led here.
     outside: bool,
-    /// Release for new objects.
     bounds: Bounds,
 }
 
@@ -69,7 +70,6 @@ impl Group {
         Group { at, path: String::new(), reach: Reach::File, outside: false, bounds: Bounds::V110 }
     }
 
-    /// The same group, with the release for new objects and the files to which links may lead.
     pub(super) fn created_for(self, bounds: Bounds, reach: Reach) -> Self {
         Group { bounds, reach, ..self }
     }
@@ -126,10 +126,7 @@ impl Group {
     }
 
     /// Follows soft and external links itself, so that libhdf5 does not; `links` counts them.
-    ///
-    /// # Errors
-    /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a
-    /// circle; `Unsupported` for one that leads to another file.
+    /// `Format` for a soft link that leads nowhere or in a circle.
     fn locate(&self, path: &str, links: &mut usize) -> Result<Located> {
         let mut at = Located::Group(self.clone());
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -138,7 +135,6 @@ impl Group {
         Ok(at)
     }
 
-    /// Follows links until a hard one is found; `links` counts them.
     fn follow(&self, name: &str, links: &mut usize) -> Result<Located> {
         let link = self.link_at(name)?.ok_or_else(|| Error::not_found("there is none"))?;
         if link == Link::Hard {
@@ -198,10 +194,6 @@ impl Group {
         Ok(self.below(Handle::Library(create().with_context(|| format!("group {path}"))?), path))
     }
 
-    /// `name` may be a relative path.
-    ///
-    /// # Errors
-    /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
     pub(crate) fn group(&self, name: &str) -> Result<Group> {
         let group =
             self.find(name).and_then(Located::group).with_context(|| format!("group {}", self.path_of(name)))?;
@@ -212,7 +204,7 @@ impl Group {
         self.create_allocated(name, spec, Allocation::Chunks)
     }
 
-    /// A contiguous dataset with all its elements; `shape` is fastest axis first.
+    /// A contiguous dataset with all its elements.
     pub(crate) fn create_filled(&self, name: &str, shape: &Shape, values: &Values) -> Result<Dataset> {
         let element = values.data_type();
         let spec = DatasetSpec { element, shape, chunk: None, appendable: false, compression: Compression::NONE };
@@ -246,7 +238,6 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Elements are in other files.
     pub(crate) fn create_virtual(&self, name: &str, spec: &VirtualSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -256,7 +247,6 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Each row of bytes is one chunk.
     pub(crate) fn create_byte_rows(&self, name: &str, rows: &ByteRows) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -308,10 +298,6 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dimension {path}"))?, path))
     }
 
-    /// `name` may be a relative path.
-    ///
-    /// # Errors
-    /// `NotFound` if nothing has this name, `Unsupported` if its elements are in other files.
     pub(crate) fn dataset(&self, name: &str) -> Result<Dataset> {
         let open = || {
             let (parent, last, header) = self.open_header(name)?;
@@ -330,8 +316,7 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Results of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere); an ordinary
-    /// dataset is opened only once.
+    /// An ordinary dataset is opened only once.
     pub(crate) fn dataset_and_elsewhere(&self, name: &str) -> Result<(Result<Dataset>, Option<Elsewhere>)> {
         let is_hard = || Ok::<_, Error>(!name.contains('/') && self.link_at(name)? == Some(Link::Hard));
         if is_hard().with_context(|| self.path_of(name))? {
@@ -344,10 +329,7 @@ impl Group {
         Ok((self.dataset(name), self.elsewhere(name)?))
     }
 
-    /// Opened for attributes, even if elements are in other files; `name` may be a relative path.
-    ///
-    /// # Errors
-    /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
+    /// Opened for attributes, even if elements are in other files.
     pub(crate) fn header(&self, name: &str) -> Result<Header> {
         let header = self.open_header(name).with_context(|| format!("dataset {}", self.path_of(name)))?;
         Ok(header.2)
@@ -366,7 +348,6 @@ impl Group {
         Ok((parent, last, header))
     }
 
-    /// How a member refers to data stored elsewhere, if it does.
     pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
         let find = || -> Result<Option<Elsewhere>> {
             if matches!(name, "" | ".") || name.contains('/') {
@@ -389,7 +370,7 @@ impl Group {
         find().with_context(|| self.path_of(name))
     }
 
-    /// `name` may be a relative path; a link whose target is missing counts.
+    /// A link whose target is missing counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         match name.rsplit_once('/') {
             None => !matches!(name, "" | ".") && self.link_at(name).is_ok_and(|link| link.is_some()),
@@ -397,7 +378,6 @@ impl Group {
         }
     }
 
-    /// Ordered by creation if the file records that, else by name.
     pub(crate) fn links(&self) -> Result<Vec<(String, LinkKind)>> {
         let names = self.link_names()?;
         let with_kind = |name: String| {
@@ -447,11 +427,7 @@ impl Group {
         }
     }
 
-    /// Kind of the object after all links.
-    ///
-    /// # Errors
-    /// Those of following a link: it leads nowhere, in a circle, or to another file that must not
-    /// be opened.
+    /// Kind of the object after all links; fails if these cannot be followed.
     pub(crate) fn target_kind(&self, name: &str) -> Result<LinkKind> {
         match self.find(name)? {
             Located::Group(_) => Ok(LinkKind::Group),
@@ -459,7 +435,6 @@ impl Group {
         }
     }
 
-    /// Replaces an existing attribute.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         self.set(name, value, false).with_context(|| self.place())
     }
@@ -488,8 +463,7 @@ impl Group {
         self.written()?.rename(old, new).with_context(|| self.path_of(old))
     }
 
-    /// Why links or attributes are missing, of a file that is
-    /// [salvaged](super::File::open_to_salvage).
+    /// Why links or attributes are missing, of a file that is salvaged.
     pub(crate) fn damage(&self) -> Option<Error> {
         match &self.at {
             Handle::Library(_) => None,
@@ -510,7 +484,6 @@ impl Group {
         self.owner().shaped(name).with_context(|| self.place())
     }
 
-    /// `None` if the attribute is missing.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         self.owner().get(name).with_context(|| self.place())
     }

@@ -32,10 +32,7 @@ pub(super) struct HeaderBlock {
 }
 
 impl HeaderBlock {
-    /// `None` for another version.
-    ///
-    /// # Errors
-    /// `Format` if it is larger than any that is made here; those of reading.
+    /// `None` for another version; `Format` if it is larger than any that is made here.
     pub(super) fn read(file: &dyn WriteAt, at: u64) -> Result<Option<Self>> {
         let mut head = [0; MAX_BEFORE_MESSAGES];
         file.read_at(at, &mut head)?;
@@ -64,9 +61,6 @@ impl HeaderBlock {
         }
     }
 
-    /// Sets the extent of the slowest axis.
-    ///
-    /// # Errors
     /// `Unsupported` if the extents are not in this block.
     pub(super) fn set_slowest_extent(&mut self, extent: u64) -> Result<()> {
         let at = self
@@ -101,11 +95,8 @@ impl HeaderBlock {
     }
 }
 
-/// Sets the extent of the slowest axis of the dataset whose header is at the offset `at`, without a
-/// look at its chunks: the index of those beyond stays as it is.
-///
-/// # Errors
-/// `Unsupported` for headers that no live file has.
+/// Changes the header at the offset `at` without a look at chunks: the index of those beyond the
+/// extent stays as it is. `Unsupported` for headers that no live file has.
 pub(crate) fn set_slowest_extent(file: &dyn WriteAt, at: u64, extent: u64) -> Result<()> {
     let set = || -> Result<()> {
         let block = HeaderBlock::read(file, at)?;

@@ -30,19 +30,14 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
 /// Alignment of blocks of at least [`LARGE_METADATA`] bytes while the file is created, of 8 bytes
-/// or more once it is live.
-///
-/// A process that is killed may leave a write unfinished where it passes from one page of memory to
-/// the next. The headers of datasets and the counters are rewritten in each commit, and each
-/// therefore lies within one page.
+/// or more once it is live: a killed process may leave a write unfinished where memory pages meet,
+/// and each header and counter, rewritten in each commit, therefore lies within one page.
 pub(super) const ALIGNMENT: u64 = 512;
 pub(super) const LARGE_METADATA: u64 = 200;
 
-/// A dataset to which rows are appended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveSpec<'a> {
     pub(crate) element: Element,
-    /// Fastest axis first.
     pub(crate) cell: &'a Shape,
     pub(crate) chunk_rows: u64,
 }
@@ -80,8 +75,7 @@ pub(crate) struct LiveFile {
 /// Shared by a live file and its open datasets.
 #[derive(Debug)]
 struct Shared {
-    /// Rows are written and counted by it without libhdf5, in chunks for which that has allocated
-    /// space.
+    /// Writes and counts rows without libhdf5, in chunks for which that has allocated space.
     descriptor: fs::File,
     /// Flushes of all changes by libhdf5.
     flushes: AtomicU64,
@@ -90,11 +84,8 @@ struct Shared {
 }
 
 impl LiveFile {
-    /// A reader in this process reads the bytes of the file, as readers in other processes do.
-    ///
-    /// # Errors
-    /// `Locked` if another program has it open otherwise, or the program that wrote it did not
-    /// close it.
+    /// A reader in this process reads the bytes of the file, as those in other processes do.
+    /// `Locked` if another program has it open otherwise, or its writer did not close it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = file::open(path, || library::File::append_live(path))?;
         let descriptor = file.descriptor().with_context(|| Context::path(path))?;
@@ -120,12 +111,8 @@ impl LiveFile {
         LiveDataset::new(root.dataset(path)?, self.shared.clone(), self.clock.clone())
     }
 
-    /// Hands changes in libhdf5's memory to the operating system, in an order in which readers see
-    /// no row before its elements. [`LiveDataset::flush`] counts rows that were written without
-    /// libhdf5.
-    ///
-    /// # Errors
-    /// `NoSpace`, `Io`.
+    /// Hands changes in libhdf5's memory to the operating system: readers see no row before its
+    /// elements. [`LiveDataset::flush`] counts rows that were written without libhdf5.
     pub(crate) fn flush(&self) -> Result<()> {
         let flushes = self.shared.flushes.load(Ordering::Relaxed);
         if self.shared.changed.load(Ordering::Relaxed) <= flushes {
@@ -137,10 +124,7 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Others may then open the file for writing. Every [`LiveDataset`] must be dropped first.
-    ///
-    /// # Errors
-    /// `NoSpace` or `Io`: then the file stays marked as being written.
+    /// Every [`LiveDataset`] must be dropped first; on failure the file stays marked as written.
     pub(crate) fn close(mut self) -> Result<()> {
         self.end().with_context(|| Context::path(&self.path))
     }
@@ -188,18 +172,15 @@ pub(crate) struct LiveDataset {
 /// are at most this many for each write still expected in the chunk; else it writes the rows.
 const CHUNKS_WALKED: u64 = 16;
 
-/// Time in which the rows of a chunk arrive, within which zeros are written to its end, because
-/// readers read whole chunks, and slowly where nothing was ever written. If rows arrive faster, the
-/// zeros would take a noticeable part of the time; if slower, they occupy memory for long.
+/// Time for the rows of a chunk in which zeros are written to its end, because readers read whole
+/// chunks, slowly where nothing was written: costly for fast rows, memory held long for slow ones.
 const PACE: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(10);
 
-/// Zeros are cheap if the rows of a chunk take at least this many times as long as the search for
-/// its address.
+/// Least ratio of the time for the rows of a chunk to that of the search for its address.
 const PACE_PER_SEARCH: u32 = 50;
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// A chunk for which libhdf5 has allocated space.
 #[derive(Debug, Clone, Copy)]
 struct PlacedChunk {
     first: u64,
@@ -249,7 +230,6 @@ impl LiveDataset {
         self.rows.get()
     }
 
-    /// `None` for a counter, which casacore lacks.
     pub(crate) fn data_type(&self) -> Option<DataType> {
         self.element
     }
@@ -258,8 +238,7 @@ impl LiveDataset {
         self.row_bytes
     }
 
-    /// Little-endian, first axis fastest. Readers see the rows once the file and then the dataset
-    /// are flushed.
+    /// Little-endian, first axis fastest; seen by readers once file, then dataset are flushed.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let counts_itself = self.can_count(first, rows).with_context(|| self.place())?;
@@ -270,8 +249,7 @@ impl LiveDataset {
         self.write(first, bytes)
     }
 
-    /// Whether rows can be written and counted without libhdf5: the last row's chunk has place, and
-    /// libhdf5 has no changes of the header in memory.
+    /// The last row's chunk has a place, and libhdf5 has no changes of the header in memory.
     fn can_count(&self, first: u64, rows: u64) -> Result<bool> {
         let row_in_chunk = first % self.chunk_rows;
         if row_in_chunk == 0 || rows > self.chunk_rows - row_in_chunk || self.is_changed() {
@@ -314,8 +292,7 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Overwrites rows, little-endian, first axis fastest. A concurrent reader may see a mix of old
-    /// and new values.
+    /// A concurrent reader may see a mix of old and new values.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;
@@ -345,8 +322,7 @@ impl LiveDataset {
         write().with_context(|| self.place())
     }
 
-    /// The chunk of `row`, for a direct write; `None` if libhdf5 has to write, e.g. because it is
-    /// not allocated yet or is costly to find.
+    /// `None` if libhdf5 has to write, e.g. because the chunk is not allocated or costly to find.
     fn placed_chunk(&self, row: u64, rows: u64) -> Result<Option<PlacedChunk>> {
         let (number, row_in_chunk) = (row / self.chunk_rows, row % self.chunk_rows);
         let first = row - row_in_chunk;
@@ -375,10 +351,9 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Writes zeros from the last row to the end of its chunk, so that the system need not make
-    /// these pages for a reader of the newest row. Only at a suitable pace ([`PACE`],
-    /// [`PACE_PER_SEARCH`]), and if the rows before `end`, which libhdf5 has just written, are new
-    /// and the last.
+    /// Zeros to the end of the last chunk save the system making these pages for a reader of the
+    /// newest row. Only at a suitable pace ([`PACE`], [`PACE_PER_SEARCH`]), and if the rows before
+    /// `end`, which libhdf5 has just written, are new and the last.
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
         let (now, before) = (self.clock.now(), self.written.get());
         // rows that were overwritten say nothing about the pace

@@ -11,8 +11,7 @@ use nix::errno::Errno;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, ReadAt};
 
-/// How long opening for writing is retried: readers of a live file hold HDF5's lock only while they
-/// open it.
+/// Readers of a live file hold HDF5's lock only while they open it.
 const LOCK_RETRY_LIMIT: Duration = Duration::from_secs(2);
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
@@ -32,11 +31,8 @@ pub(super) fn being_written() -> Error {
 #[derive(Debug)]
 pub(super) struct Shared(Option<fs::File>);
 
-/// Locks for reading as libhdf5 does: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system
-/// has no locks.
-///
-/// # Errors
-/// `Locked` if another process holds the lock for writing.
+/// Locks as libhdf5 does: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system has no
+/// locks. `Locked` if another process holds the lock for writing.
 pub(super) fn share(source: &FileSource) -> Result<Shared> {
     let is_forbidden = env::var_os("HDF5_USE_FILE_LOCKING").is_some_and(|value| value == "FALSE" || value == "0");
     let Some(raw) = source.raw(0).filter(|_| !is_forbidden) else { return Ok(Shared(None)) };
@@ -56,11 +52,8 @@ impl Drop for Shared {
     }
 }
 
-/// Retries while another process has the file open briefly: to begin reading it, or a child between
-/// fork and exec.
-///
-/// # Errors
-/// Those of `open`; `Locked` after 2 s.
+/// Another process may have the file open briefly: to begin reading it, or a child between fork and
+/// exec. `Locked` after 2 s.
 pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
@@ -71,8 +64,7 @@ pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether another attempt may succeed; not for a file marked as being written, because waiting
-/// does not remove the mark.
+/// False for a file marked as being written, because waiting does not remove the mark.
 fn is_locked(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     error.kind() == ErrorKind::Locked && cause.is_some_and(|cause| cause.kind() == io::ErrorKind::WouldBlock)

@@ -12,6 +12,7 @@
 //!   version. With [`Bounds::Earliest`] it uses that of HDF5 1.8 and before, which keeps no order.
 //! - Links are followed and datasets opened by [`Group`] alone, which refuses whatever leads to
 //!   another file unless its [`Reach`] permits it.
+//! - Links and attributes are listed in order of creation if the file records that, else by name.
 //! - libhdf5 runs under one lock. To use several cores, filter chunks with [`Pipeline`] on your own
 //!   threads and hand them over with [`Dataset::write_chunk`].
 

@@ -23,8 +23,7 @@ use h5_read::lookup3;
 
 use crate::error::Result;
 
-/// A header within one page is written whole or not at all if the process is killed; others are
-/// left to libhdf5.
+/// A killed process writes a header within one page whole or not at all; libhdf5 changes others.
 const PAGE: u64 = 4096;
 /// Headers of live files have about 300 bytes.
 const MAX_BYTES: u64 = 1024;
@@ -42,8 +41,7 @@ pub(super) struct RowCount {
 }
 
 impl RowCount {
-    /// `None` if the header is not that of a dataset of these extents (slowest axis first), is
-    /// damaged, or cannot be changed here.
+    /// `None` unless the header is intact, has these extents, slowest first, and can be changed.
     pub(super) fn read(file: &fs::File, address: u64, extents: &[u64]) -> Result<Option<Self>> {
         let mut header = vec![0; MAX_BYTES.min(PAGE - address % PAGE) as usize];
         let mut len = 0;

@@ -24,7 +24,6 @@ impl Dataset {
     }
 }
 
-/// Attached scales; each gets the list of its datasets by [`write`](Self::write).
 #[derive(Debug, Default)]
 pub(crate) struct Attachments {
     /// Address of each dataset of a scale, and the number of the axis, slowest first.

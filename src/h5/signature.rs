@@ -11,10 +11,7 @@ pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
     Ok(signature(file)?.is_some())
 }
 
-/// Tells which releases of HDF5 can read the file.
-///
-/// # Errors
-/// `Format` if the file is not HDF5.
+/// Tells which releases of HDF5 can read the file; `Format` if it is not HDF5.
 pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
     let start = signature(file)?.ok_or_else(|| Error::format("the file is not an HDF5 file"))?;
     let mut version = [0];

@@ -12,12 +12,10 @@ pub(crate) struct ChunkInfo {
     pub(crate) filter_mask: u32,
 }
 
-/// Stored bytes of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredChunk {
     /// Offset from the start of the file, in bytes.
     pub(super) address: u64,
     pub(super) bytes: u64,
-    /// Filters that were skipped: bit `i` stands for filter `i` of the dataset, from 0.
     pub(super) filter_mask: u32,
 }

@@ -9,7 +9,6 @@ use super::filter::Filter;
 use super::library;
 use crate::error::{Error, Result};
 
-/// A filter of a dataset as its file stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredFilter {
     pub(super) id: i32,
@@ -62,7 +61,6 @@ impl StoredFilter {
         StoredFilter { id, parameters, name: text(&filter.name) }
     }
 
-    /// `None` if only libhdf5 can run the filter.
     pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
         Filter::stored(self.id, &self.parameters, element_size)
     }
@@ -72,8 +70,7 @@ impl StoredFilter {
         (self.id, if self.name.is_empty() { self.label() } else { &self.name }.to_owned())
     }
 
-    /// Fails with `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5
-    /// finds has the filter.
+    /// `Unsupported` if neither this program, nor libhdf5, nor a plugin has the filter.
     pub(super) fn check_available(&self) -> Result<()> {
         if self.own(1).is_some() || library::has_filter(self.id)? {
             return Ok(());

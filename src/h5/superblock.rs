@@ -35,8 +35,7 @@ const SHARED: u8 = 4;
 pub(crate) struct Superblock([u8; BYTES]);
 
 impl Superblock {
-    /// Fails with `Unsupported` for a version of files that cannot be live, `Format` if it is
-    /// damaged.
+    /// `Unsupported` for a version of files that cannot be live, `Format` if it is damaged.
     pub(crate) fn read(file: &dyn ReadAt) -> Result<Self> {
         let read = || -> Result<_> {
             let mut bytes = [0; BYTES];
@@ -86,8 +85,7 @@ impl Superblock {
         u64::from_le_bytes(bytes)
     }
 
-    /// Sets the times in the header of the superblock's extension to zero: libhdf5 has no option
-    /// for this object, and the same content is to have the same bytes. The file is closed.
+    /// Zeroes the times in the header of the extension, which libhdf5 cannot; the file is closed.
     pub(super) fn forget_times(&self, file: &dyn WriteAt) -> Result<()> {
         let at = self.number(EXTENSION);
         if at == u64::MAX {

@@ -3,13 +3,11 @@
 
 use crate::value::{DataType, Shape};
 
-/// A dataset of another file with a part of the elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VirtualSource {
     /// Relative to the directory of the file with the virtual dataset.
     pub(crate) file: String,
     pub(crate) dataset: String,
-    /// Fastest axis first.
     pub(crate) shape: Shape,
 }
 
@@ -17,7 +15,6 @@ pub(crate) struct VirtualSource {
 pub(crate) struct VirtualSpec<'a> {
     /// Not a string.
     pub(crate) element: DataType,
-    /// Fastest axis first.
     pub(crate) shape: &'a Shape,
     /// Sources fill the dataset along the slowest axis. Those with several axes are flat, in
     /// row-major order, if it has one.

@@ -22,10 +22,7 @@ pub(crate) enum Wide {
 }
 
 impl Wide {
-    /// Without elements.
-    ///
-    /// # Errors
-    /// `Unsupported` with the name of the type unless it is one of these numbers.
+    /// Without elements; `Unsupported` with the name of the type for other types.
     pub(super) fn kind(stored: &Datatype) -> Result<Self> {
         match &stored.class {
             Class::Integer { .. } | Class::Enum { .. } if stored.size <= 8 => Ok(Wide::Integer(Vec::new())),
@@ -35,10 +32,7 @@ impl Wide {
         }
     }
 
-    /// The numbers in elements as a file has them.
-    ///
-    /// # Errors
-    /// As [`kind`](Self::kind).
+    /// `bytes` are elements as a file has them; errors as of [`kind`](Self::kind).
     pub(super) fn of(stored: &Datatype, bytes: &[u8]) -> Result<Self> {
         let elements = bytes.chunks_exact((stored.size as usize).max(1));
         Ok(match Self::kind(stored)? {

@@ -4,6 +4,7 @@
 //!
 //! The attributes that the exact keywords give are computed once more and compared with the
 //! existing ones.
+//! Shapes are fastest axis first.
 
 use std::collections::HashMap;
 
@@ -27,8 +28,7 @@ const MEASURE_TYPE: &str = "measure_type";
 const MEASURE_REF: &str = "measure_ref";
 /// Attributes that are not made from keywords.
 pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
-/// Attributes beside those named like keywords; units and measures, keywords in casacore, are shown
-/// by these as well.
+/// Attributes beside those named like keywords; some show keywords as well: units and measures.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
 /// `NAME__shape`: shape of the array in the keyword `name`, slowest axis first.
@@ -38,8 +38,7 @@ fn shape_of(name: &str) -> String {
 
 const SHAPE: &str = "__shape";
 
-/// Attribute of a table's group with the TaQL expression of a column, which is computed and has no
-/// dataset.
+/// Attribute of a table with the TaQL expression of a column, which has no dataset.
 pub(crate) fn taql_of(name: &str) -> String {
     format!("{name}{TAQL}")
 }
@@ -56,8 +55,7 @@ const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")
 /// By the HDF5 specification: the scales of each axis.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
 
-/// Used by HDF5 and netCDF themselves. The attribute of a keyword with such a name gets a suffix:
-/// `CLASS__2`.
+/// Names of HDF5 and netCDF; the attribute of such a keyword gets a suffix: `CLASS__2`.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -74,7 +72,6 @@ const RESERVED: [&str; 9] = [
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(Vec<Readable>);
 
-/// A plain HDF5 attribute, which shows a keyword or property to any HDF5 reader.
 #[derive(Debug)]
 pub(crate) struct Readable {
     pub(crate) name: String,
@@ -82,14 +79,11 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// Origin of an attribute. Paths are indices: of the field in the keyword set, then in each nested
-/// record.
+/// Paths are indices: of the field in the keyword set, then in each nested record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Not a keyword, such as `units`: the name of its attribute, which may have a suffix in the
-    /// file.
+    /// Not a keyword, such as `units`: name of its attribute, before any suffix.
     Own(&'static str),
-    /// Path of the value.
     Keyword(Vec<usize>),
     /// Shape of a keyword that is an array: path of the array.
     Shape(Vec<usize>),
@@ -114,7 +108,6 @@ impl Attributes {
         attributes
     }
 
-    /// `table_path` returns the group of a subtable to which a keyword refers.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -212,8 +205,7 @@ fn extents_attribute(shape: &Shape) -> Attribute {
     Attribute::Array(Values::Int64(shape.reversed().iter().map(|&extent| extent as i64).collect()))
 }
 
-/// Numbers as they are, strings without bytes that HDF5 cannot hold, complex numbers as pairs of
-/// floats.
+/// Strings lose bytes that HDF5 cannot hold, complex numbers become pairs of floats.
 fn readable(values: &Values, scalar: bool) -> Attribute {
     let pairs = match values {
         Values::Complex(v) => Values::Float(v.iter().flat_map(|c| [c.re, c.im]).collect()),
@@ -288,8 +280,7 @@ pub(crate) struct Changes {
     pub(crate) notes: Vec<String>,
 }
 
-/// Compares attributes with `expected`, those made from the exact `keywords` in `_ctds`. `own` are
-/// names of properties that are not keywords; `others` are neither.
+/// `expected` is made from the exact `keywords`; `own` are other properties, `others` neither.
 pub(crate) fn diff(
     object: &Object,
     expected: &Attributes,
@@ -377,7 +368,6 @@ impl Found {
         self.get(&shape_of(name))?.as_extents()
     }
 
-    /// `NAME__shape` beside `NAME`.
     fn is_shape(&self, name: &str) -> bool {
         name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some_and(|of| of.axes.is_none()))
             && self.get(name).is_some_and(|shape| shape.as_extents().is_some())
@@ -385,7 +375,6 @@ impl Found {
 }
 
 impl Object {
-    /// xarray's mark of integers that are Bools.
     fn is_mark_of_bool(&self, attribute: &FoundAttribute) -> bool {
         let value = || attribute.value.as_ref().and_then(text);
         matches!(self, Object::Dataset(_)) && attribute.name == DTYPE && value().is_some_and(|text| text == BOOL)
@@ -397,8 +386,7 @@ impl Changes {
         Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() }
     }
 
-    /// Applies a value that differs, if possible, and adds a note. `shape` is the recorded one,
-    /// fastest axis first.
+    /// Applies a value that differs, if possible, and adds a note; `shape` is the recorded one.
     fn compare(&mut self, readable: &Readable, found: &Found, shape: Option<Shape>) {
         let name = &readable.name;
         let Some(FoundAttribute { value, axes, .. }) = found.get(name) else {
@@ -465,7 +453,6 @@ impl Changes {
     }
 }
 
-/// Outcome of applying an edited attribute.
 enum Edit {
     Done,
     /// An edited `NAME__shape` was applied together with `NAME`.
@@ -474,8 +461,7 @@ enum Edit {
     Impossible,
 }
 
-/// Keywords of a group or dataset that `_ctds` does not describe, and notes on attributes that
-/// cannot be keywords.
+/// Notes name attributes that cannot be keywords.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = object.attributes()?;
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
@@ -562,8 +548,7 @@ fn value_at<'a>(record: &'a Record, path: &[usize]) -> Option<&'a Value> {
     }
 }
 
-/// Converts to the type of the keyword `old`; `None` if the value does not fit. `shape` is
-/// recorded, fastest axis first.
+/// `None` if the value does not fit the type of `old`; `shape` is the recorded one.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
@@ -624,8 +609,7 @@ fn floats(values: &Values) -> Option<Vec<f64>> {
     }
 }
 
-/// Pairs of reals become complex numbers, doubles are rounded to floats; `None` if a value does not
-/// fit.
+/// Pairs of reals become complex, doubles are rounded to floats; `None` if a value does not fit.
 fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
         values.into_iter().map(|value| T::try_from(value).ok()).collect()

@@ -39,8 +39,7 @@ pub(super) fn role_of_scale(name: &str) -> Option<&str> {
     (ROLES.contains(&role) && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(role)
 }
 
-/// Names of the scales of one top-level group. Axes share a name only if they have the same role
-/// and length.
+/// Scales of one top-level group; axes share a name only if they have the same role and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
     /// Keys are role, length, and the number of earlier such axes of the same dataset.
@@ -125,8 +124,7 @@ pub(crate) enum NewAxis {
         role: String,
         len: u64,
     },
-    /// Slowest axis of a hypercube in a live file, along which cells are appended: name of its
-    /// scale.
+    /// Slowest axis of a live hypercube, along which cells are appended: name of its scale.
     Positions(String),
 }
 
@@ -140,7 +138,6 @@ impl NewAxis {
     }
 }
 
-/// Chooses names and values of the axes of one table.
 pub(crate) struct AxisNames<'a> {
     dimensions: &'a mut Dimensions,
     coordinates: &'a Coordinates,
@@ -190,7 +187,6 @@ impl<'a> AxisNames<'a> {
 pub(crate) struct NewScale<'a> {
     /// `None` if the scale only names the axis.
     pub(crate) values: Option<&'a Values>,
-    /// String attributes.
     pub(crate) attributes: &'a [(&'static str, &'static str)],
 }
 

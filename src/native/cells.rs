@@ -15,8 +15,7 @@ use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Puts exact bytes into `out` from index `base` on. `raw` has them by element of the dataset, of
-/// which `first` is at `base`.
+/// `raw` has exact bytes by element of the dataset, of which `first` is at `base` in `out`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {
@@ -134,16 +133,14 @@ pub(super) struct Ragged {
     pub(super) known: Mutex<Arc<RaggedRows>>,
 }
 
-/// Offsets and shapes of consecutive rows.
+/// Offsets and shapes of consecutive rows; both are empty if no cell is defined.
 #[derive(Debug, Default)]
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// Row after row, slowest axis first, filled up with -1 for cells with fewer axes. Empty if no
-    /// cell is defined.
+    /// Row after row, slowest axis first, filled up with -1 for cells with fewer axes.
     extents: Vec<i32>,
-    /// Index of the first element of each cell, then the end of the last: one entry more than rows,
-    /// fewer where the dataset ends earlier. Empty if no cell is defined.
+    /// First element of each cell, then the end of the last; fewer where the dataset ends earlier.
     offsets: Vec<i64>,
 }
 

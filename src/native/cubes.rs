@@ -15,14 +15,12 @@ use crate::stman::RowRun;
 use crate::table::{ColumnCells, Tiling};
 use crate::value::{Region, Shape, Values};
 
-/// A hypercube of a column.
 pub(super) struct Cube {
     reader: Reader,
     /// `None` if its positions are one axis, the slowest, in the dataset.
     grid: Option<CubeGrid>,
 }
 
-/// The positions of a hypercube are times and baselines, the two slowest axes of the dataset.
 struct CubeGrid {
     baselines: u64,
     times: u64,
@@ -159,7 +157,6 @@ impl Cubes {
         self.at(row, *cube, index.first().copied().unwrap_or(-1)).map(Some)
     }
 
-    /// The hypercube and position that a defined row refers to.
     fn at(&self, row: u64, cube: i64, index: i64) -> Result<(&Cube, u64)> {
         let found = usize::try_from(cube).ok().and_then(|cube| self.cubes.get(cube));
         let found =
@@ -172,8 +169,7 @@ impl Cubes {
         }
     }
 
-    /// Calls `each` with every row whose cell is defined, its hypercube and position, as they are
-    /// stored.
+    /// Passes rows whose cell is defined, with hypercube and position as they are stored.
     fn each_place(&self, rows: Range<u64>, mut each: impl FnMut(u64, i64, i64) -> Result<()>) -> Result<()> {
         let rows = rows.start..rows.end.min(self.added.start);
         for start in rows.clone().step_by(MAP_ROWS as usize) {
@@ -188,8 +184,7 @@ impl Cubes {
         Ok(())
     }
 
-    /// The hypercubes and the rows' positions in their chunks; `only_in_order`: `None` unless the
-    /// positions of each belong to its rows, in their order.
+    /// `only_in_order`: `None` unless the positions of each belong to its rows, in their order.
     fn tiling_of(&self, max_cubes: usize, only_in_order: bool) -> Option<Tiling<'_>> {
         if self.cubes.len() > max_cubes {
             return None;

@@ -34,8 +34,7 @@ pub(crate) struct StoredDigests {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredColumnDigests {
-    /// Hexadecimal digits of the cells; `None` for columns not converted, or with strings that are
-    /// not UTF-8.
+    /// Hexadecimal digits; `None` for columns not converted, or with strings not in UTF-8.
     #[serde(rename = "blake3", alias = "sha256")]
     pub(crate) hash: Option<String>,
     #[serde(rename = "keywords_blake3", alias = "keywords_sha256")]
@@ -45,8 +44,7 @@ pub(crate) struct StoredColumnDigests {
     pub(crate) marks: Option<StoredMarks>,
 }
 
-/// Short digests of a column's first `every`, 2 × `every`, … bytes: the first that differs tells in
-/// which rows damage begins.
+/// Digests of a column's first `every`, 2 × `every`, … bytes: the first to differ locates damage.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredMarks {
@@ -71,8 +69,7 @@ impl StoredMarks {
 impl StoredDigests {
     pub(crate) const WRITTEN: HashKind = HashKind::Blake3;
 
-    /// `hash` covers the rows and all columns, `keywords_hash` the keywords; both are hexadecimal.
-    /// Columns follow by `add`.
+    /// Hexadecimal; `hash` covers the rows and all columns. Columns follow by `add`.
     pub(crate) fn new(rows: u64, hash: String, keywords_hash: String) -> Self {
         let (hash, keywords_hash) = (Some(hash), Some(keywords_hash));
         let format = Self::WRITTEN.fingerprint().to_owned();
@@ -97,7 +94,6 @@ impl StoredDigests {
         Ok(())
     }
 
-    /// Names and digests in the order of the table.
     pub(crate) fn columns(&self) -> Result<Vec<(&str, StoredColumnDigests)>> {
         let column = |(name, value)| {
             let digests = StoredColumnDigests::deserialize(value);

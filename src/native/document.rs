@@ -46,8 +46,7 @@ pub(crate) const NOT_FOLLOWED: &str = "not_followed";
 /// Document of a table, on the group `/_ctds/TABLE`.
 const TABLE: &str = "table";
 
-/// Prefix of the document of a column, on the group `/_ctds/TABLE`; the name of its dataset or
-/// group follows.
+/// Prefix of the document of a column; the name of its dataset or group follows.
 const COLUMN: &str = "column.";
 
 /// The last component (`ANTENNA`) of the reference that a keyword stores (`././ANTENNA`).
@@ -137,10 +136,7 @@ impl DescribedTable {
         decode::<Named>(document).ok().map(|document| (document.name, !document.unnamed))
     }
 
-    /// The group below `_ctds`.
-    ///
-    /// # Errors
-    /// `Format` if it is damaged.
+    /// The group below `_ctds`; `Format` if it is damaged.
     pub(crate) fn exact(&self) -> Result<&Group> {
         self.found.as_ref().map(|(exact, _)| exact).map_err(Error::clone)
     }
@@ -200,8 +196,7 @@ pub(crate) struct TableDocument {
     /// Scale of the rows: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// `None` is an error except in a live file, where `committed` counts the rows and this means
-    /// nothing.
+    /// `None` is an error except in a live file, where only `committed` counts the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
     /// Row of the converted table; more than 0 if rows were selected.
@@ -221,8 +216,7 @@ pub(crate) struct TableDocument {
     /// Dataset that counts the committed rows of a live table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// Parts of the source, in any table, that could not be read; only in the main table's
-    /// document.
+    /// Parts of the source, in any table, that could not be read; only of the main table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
     /// `time=10s,chan=4`; only in the main table's document.
@@ -382,12 +376,10 @@ pub(crate) struct ColumnDocument {
     /// Why cells are not in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<JsonString>,
-    /// Dataset of the defined cells of a dense column; where the name was not recorded,
-    /// `LINK__defined`.
+    /// Dataset of the defined cells of a dense column, by default `LINK__defined`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     defined: Option<String>,
-    /// Attribute with the TaQL expression of a column without cells; where the name was not
-    /// recorded, `NAME__taql`.
+    /// Attribute with the TaQL expression of a column without cells, by default `NAME__taql`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     taql: Option<String>,
     /// Variables of MSv4 that are the hypercubes of the column.
@@ -505,8 +497,7 @@ pub(crate) struct DescribedColumn {
     pub(crate) manager: Option<usize>,
 }
 
-/// Columns in the order of the table, without those whose damage `notes` go around. Adds the
-/// subtables in their keywords to `table_names`: last component by stored reference.
+/// Without columns whose damage `notes` go around; adds their subtables to `table_names`.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,

@@ -18,8 +18,7 @@ pub(super) fn is_possible(wide: &Wide, wanted: DataType) -> bool {
     is_complex == matches!(wide, Wide::Complex(_)) && wanted.is_fixed_size()
 }
 
-/// [`is_possible`] is true. Fails with the first value that `wanted` cannot hold exactly; a NaN
-/// fits every floating-point type.
+/// [`is_possible`] is true. Fails with the first misfit; a NaN fits every floating-point type.
 pub(super) fn converted(wide: &Wide, wanted: DataType) -> Result<Values, Misfit> {
     match wide {
         Wide::Integer(v) => real(v, wanted),

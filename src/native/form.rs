@@ -21,13 +21,11 @@ pub(crate) fn stored_size(data_type: DataType) -> u64 {
 const ROW_CUBE: &str = "row_cube";
 /// Position of each row in its hypercube.
 const ROW_INDEX: &str = "row_index";
-/// Elements of all cells of a ragged column.
 const VALUES: &str = "values";
 /// Index of each cell's first element in `values`.
 const OFFSET: &str = "offset";
 /// Extents of each cell of a ragged column, slowest axis first.
 const SHAPE: &str = "shape";
-/// Defined cells of a ragged column.
 const DEFINED: &str = "defined";
 
 fn cube_name(number: usize) -> String {
@@ -57,7 +55,6 @@ pub(crate) fn row_map() -> (&'static str, &'static str) {
     (ROW_CUBE, ROW_INDEX)
 }
 
-/// How and where the cells of a column are stored.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredForm {
     pub(crate) kind: FormKind,
@@ -90,8 +87,7 @@ pub(crate) enum FormKind {
     Dense,
     /// A dataset for each shape; two more map rows to hypercubes and positions.
     Cubes,
-    /// Cells of different shapes, concatenated; other datasets have offsets, shapes and whether
-    /// cells are defined.
+    /// Cells of different shapes, concatenated; other datasets have offsets, shapes, defined cells.
     Ragged,
     /// One dataset of JSON strings.
     Record,
@@ -117,7 +113,6 @@ impl<T> Members<T> {
         }
     }
 
-    /// Ordered as datasets are created.
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -162,7 +157,6 @@ impl<T> Members<T> {
 }
 
 impl FormKind {
-    /// `dense`, `cubes` …
     pub(super) fn name(self) -> &'static str {
         match self {
             FormKind::Dense => "dense",
@@ -222,11 +216,7 @@ impl StoredForm {
         }
     }
 
-    /// Calls `open` with the path, below the table's group or with a slash from the root, of each
-    /// dataset.
-    ///
-    /// # Errors
-    /// `Unsupported` if the column is missing, and those of `open`.
+    /// Paths are below the table's group or, with a slash, from the root; `Unsupported` if missing.
     pub(crate) fn open<T>(&self, cubes: usize, mut open: impl FnMut(&str) -> Result<T>) -> Result<Members<T>> {
         let path = |name: &str| format!("{}/{name}", self.link);
         Ok(match self.kind {
@@ -265,11 +255,8 @@ impl StoredForm {
         }
     }
 
-    /// Names, parts and named axes of the datasets. If the table `grows`, the number of cells in a
-    /// shape is not used.
-    ///
-    /// Names of axes are chosen in the order in which datasets are created, so that all files made
-    /// from a table have the same names.
+    /// If the table `grows`, the number of cells in a shape is not used. Names of axes are chosen
+    /// in the order in which datasets are created: all files made from a table have the same names.
     pub(crate) fn lay_out(
         &self,
         column: &NewColumn<'_>,
@@ -327,8 +314,7 @@ impl StoredForm {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates datasets without elements, with attributes and scales; returns what [`Maker::make`]
-    /// did.
+    /// Datasets get attributes and scales, but no elements; returns the results of [`Maker::make`].
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -451,8 +437,7 @@ impl Part {
         }
     }
 
-    /// Cells have the type `column`, but records are strings (JSON); other parts have types of
-    /// their own.
+    /// Type `column` for cells, strings (JSON) for records; other parts have types of their own.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
             // records are JSON
@@ -479,7 +464,6 @@ pub(crate) trait Maker {
 
     fn dataset<'a>(&'a self, made: &'a Self::Made) -> &'a Dataset;
 
-    /// Scale of the rows.
     fn row(&self) -> &Dataset;
 }
 

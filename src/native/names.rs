@@ -92,8 +92,7 @@ pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }
 
-/// `strings.LINK`, in the table's group under [`CTDS`]. No table's group has such a name, see
-/// [`Names::unique_table`].
+/// `strings.LINK`, in the table's group under [`CTDS`]; never the name of a table's group.
 pub(super) fn raw_strings_group(link: &str) -> String {
     format!("{RAW_STRINGS}{link}")
 }
@@ -105,13 +104,11 @@ const RAW_STRINGS: &str = "strings.";
 pub(crate) struct Names(BTreeMap<String, BTreeSet<String>>);
 
 impl Names {
-    /// `MAIN`, `_ctds` and `msv4`.
     pub(crate) fn reserve_root(&mut self) {
         self.reserve("", &[MAIN, CTDS, PROCESSING_SET]);
     }
 
-    /// `row`, the table's scale, and the constant `row`: a netCDF dimension `row` of an outer group
-    /// would hide a column of this name.
+    /// A netCDF dimension `row` of an outer group would hide a column of this name.
     pub(crate) fn reserve_row(&mut self, group: &str, row: &str) {
         self.reserve(group, &[ROW, row]);
     }
@@ -132,8 +129,7 @@ impl Names {
         name
     }
 
-    /// As [`unique`](Self::unique), for the group of a table. It has one of the same name below
-    /// `_ctds`, where other names are in use: `_` precedes them.
+    /// As [`unique`](Self::unique), but `_` precedes names in use in the same group below `_ctds`.
     pub(crate) fn unique_table(&mut self, group: &str, wanted: &str) -> String {
         let is_used = wanted.starts_with(RAW_STRINGS) || group.is_empty() && wanted == RESTORE;
         self.unique(group, &if is_used { format!("_{wanted}") } else { wanted.to_owned() })
@@ -159,8 +155,7 @@ pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// `row`, or `row__2`, `row__3` … for nested groups, because xarray refuses a file in which a group
-/// and its parent have dimensions of one name and different lengths.
+/// `row`, or `row__2` … for nested groups: xarray refuses a parent's name for another length.
 pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
         0 | 1 => ROW.to_owned(),

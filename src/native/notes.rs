@@ -5,8 +5,7 @@ use crate::error::{Error, Result};
 use crate::h5::Group;
 use crate::output::Damage;
 
-/// Parts of a table or column in [`Damage`]: the documents in the group `_ctds`, the links and
-/// attributes of a table's group, the attributes of a column.
+/// Document in `_ctds`, links and attributes of a table's group, or attributes of a column.
 pub(crate) const DESCRIPTION: &str = "description";
 pub(crate) const GROUP: &str = "group";
 pub(crate) const ATTRIBUTES: &str = "attributes";
@@ -23,7 +22,6 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Notes about a file that is salvaged.
     pub(crate) fn salvaging() -> Self {
         Notes { damage: Some(Vec::new()), ..Notes::default() }
     }
@@ -39,7 +37,6 @@ impl Notes {
         }
     }
 
-    /// Notes that a column is lost.
     pub(crate) fn lost(&mut self, column: &str, error: &Error) {
         self.damage.iter_mut().for_each(|damage| damage.push(Damage::of_column("", column, None, error)));
     }

@@ -24,7 +24,6 @@ pub(super) fn find(root: &Group) -> Result<Option<Group>> {
     Ok(is_marked(&group)?.then_some(group))
 }
 
-/// Whether a group has the mark of a processing set.
 pub(super) fn is_marked(group: &Group) -> Result<bool> {
     let (name, value) = OF_PROCESSING_SET;
     Ok(group.attribute(name)?.is_some_and(|found| found == Attribute::string(value)))
@@ -56,8 +55,7 @@ pub(crate) fn coordinates_attribute(names: &[&str]) -> (&'static str, Attribute)
     (COORDINATES, Attribute::string(names.join(" ")))
 }
 
-/// Names of the attributes of a group, or of a dataset in it, that differ from the expected ones
-/// or are not expected.
+/// Names of attributes, of a group or of a dataset in it, that are not as expected.
 pub(crate) fn changed_attributes(
     group: &Group,
     dataset: Option<&str>,

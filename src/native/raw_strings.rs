@@ -40,7 +40,6 @@ pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
 }
 
-/// Exact strings that a dataset cannot hold, by their element.
 #[derive(Debug, Default)]
 pub(crate) struct RawStrings(Vec<(u64, BString)>);
 
@@ -51,8 +50,7 @@ const OFFSET: &str = "offset";
 const BYTES: &str = "bytes";
 
 impl RawStrings {
-    /// Replaces strings by the nearest that HDF5 can hold, and keeps the exact ones; `first` is the
-    /// element of the first string.
+    /// Replaces strings by the nearest that HDF5 can hold; `first` is the element of the first one.
     pub(crate) fn take_from(&mut self, strings: &mut [BString], first: u64) {
         for (number, string) in (first..).zip(strings) {
             let (clean, same) = text(string.as_bstr());

@@ -21,8 +21,7 @@ pub(crate) struct Reader {
     pub(crate) shape: Shape,
     /// Type of the elements that are read; see `converts`.
     pub(crate) data_type: DataType,
-    /// Part of a column whose elements have another type than `data_type` and are converted where
-    /// values fit.
+    /// Part whose elements have another type than `data_type`, converted where values fit.
     converts: Option<Part>,
     pub(super) chunks: Option<ChunkReader>,
     dataset: Dataset,
@@ -51,9 +50,6 @@ impl Reader {
         Ok(Reader { shape, data_type, converts: None, chunks, dataset, cache: ChunkCache::new(cache) })
     }
 
-    /// Reads `part` of a column as elements of `wanted`.
-    ///
-    /// # Errors
     /// `Unsupported` if no element of the dataset's type can become one of `wanted` without loss.
     pub(super) fn converting(dataset: Dataset, wanted: DataType, part: Part) -> Result<Self> {
         let is_possible = dataset.wide_kind().is_ok_and(|kind| exact::is_possible(&kind, wanted));

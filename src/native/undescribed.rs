@@ -23,8 +23,7 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Larger cells of one dataset are not declared direct: a fixed shape, stored in the data manager's
-/// rows.
+/// Larger cells are not declared direct: a fixed shape, stored in the data manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// A table made by a user, for example with h5py: its group has attributes only.
@@ -68,8 +67,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// Names of groups in `group`, or to which soft links in it lead, that are tables: all except
-/// `_ctds`, groups of columns, quicklooks, and processing sets of MSv4.
+/// Groups, also by soft links, but `_ctds`, columns, quicklooks, and processing sets of MSv4.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.members()? {
@@ -120,8 +118,7 @@ pub(super) fn note_strays(root: &Group, tables: &HashSet<String>, notes: &mut No
     Ok(())
 }
 
-/// Columns that a user put into a group, with their rows, except `known`. Notes other members, and
-/// why they are not columns. `tables` are groups that are tables, whatever they contain.
+/// Notes why members, except `known`, are not columns. `tables` are tables in any case.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],
@@ -168,7 +165,6 @@ fn damage_of(link: &str, error: &Error) -> Damage {
     }
 }
 
-/// Datasets and groups of columns that are known.
 struct Known<'a> {
     forms: HashMap<&'a str, &'a StoredForm>,
     flags: HashSet<&'a str>,
@@ -225,8 +221,7 @@ fn dense(
     Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
-/// Why a group in that of a table is not a whole column: members are damaged, or those of a
-/// processing set.
+/// Why a group is not a whole column: members are damaged, or those of a processing set.
 pub(super) fn rest_of_column(group: &Group) -> Option<Error> {
     let (row_cube, row_index) = row_map();
     let has_grids = || FormKind::of_group(group).is_none() && group.has(row_cube) && group.has(row_index);
@@ -234,8 +229,7 @@ pub(super) fn rest_of_column(group: &Group) -> Option<Error> {
     group.damage().or_else(|| has_grids().then(names_grids))
 }
 
-/// A group of hypercubes, or of cells of differing shapes, and its rows; `None` if it is not a
-/// column.
+/// Hypercubes, or cells of differing shapes, and rows; `None` if the group is not a column.
 fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(ColumnInfo, StoredForm, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else {

@@ -31,9 +31,8 @@ pub(super) fn in_root(root: &Group) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-/// Members of a table's group besides the columns `forms`: scales made or changed by a user,
-/// members of columns that are groups, attributes of their datasets. `row` is the scale of the
-/// rows, `coordinates` are values by role.
+/// Scales made or changed by a user, members of columns that are groups, attributes of datasets.
+/// `row` is the scale of the rows, `coordinates` are values by role.
 pub(super) fn in_table(
     table: &Group,
     forms: &[StoredForm],

@@ -29,11 +29,7 @@ fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     found.map(|&(short, _, element)| (short, element))
 }
 
-/// Sets the element type of all files that will be written, by numpy's name; nested containers
-/// included.
-///
-/// # Errors
-/// `Usage` if the type is unknown, or a file is not a whole number of elements.
+/// Includes files of nested containers; `Usage` for an unknown `name` or parts of elements.
 pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
     let (short, element) = type_of(name).ok_or_else(|| {
         let known: Vec<_> = TYPES.iter().map(|(short, ..)| *short).collect();
@@ -55,8 +51,7 @@ pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
         .try_for_each(|(inner, files)| set_dtype(files, name).with_context(|| Context::member(&**inner)))
 }
 
-/// The type that the file's properties name; bytes if there is none, or `len` is not a multiple of
-/// its size.
+/// Bytes if the properties name no type, or `len` is not a multiple of its size.
 pub(super) fn element_of(properties: &Properties, len: u64) -> DataType {
     let named = properties.text(DTYPE).and_then(type_of).map(|(_, element)| element);
     named.filter(|element| len.is_multiple_of(element.size() as u64)).unwrap_or(DataType::UChar)

@@ -61,8 +61,7 @@ fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(is_hdf5_files(&path).unwrap_or(false))
 }
 
-/// Whether the HDF5 file at `path` has the root attribute; not for a file with a seal, which may be
-/// too damaged for libhdf5.
+/// False for a file with a seal, which may be too damaged for libhdf5.
 pub(crate) fn is_hdf5_files(path: &Path) -> Result<bool> {
     Ok(h5::File::open_shared(path)?.root()?.attribute(MARK)?.is_some())
 }

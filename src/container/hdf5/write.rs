@@ -27,8 +27,7 @@ struct Open {
     file: h5::File,
     /// The HDF5 file opened a second time, for bytes that are written without libhdf5.
     target: Arc<FileTarget>,
-    /// The first file of each content, by identity: path of its dataset, and what was announced of
-    /// it.
+    /// Path of the first file of each content, by identity, and what was announced of it.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 
@@ -126,8 +125,7 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Links the file to the dataset of an earlier one with the same content, if there is one: then
-    /// no bytes need to be written.
+    /// True once linked to the dataset of an earlier file with the same content.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();
@@ -169,8 +167,7 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Reserves a contiguous dataset; returns the offset of its bytes. `None` if libhdf5 has to write
-/// them: other layouts, and files of less than 256 KiB.
+/// Offset of the reserved bytes; `None` for other layouts and under 256 KiB: libhdf5 writes.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);

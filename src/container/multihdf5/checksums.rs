@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Least stored bytes of a block whose checksum is kept, to save memory; smaller blocks are read
-/// again.
+/// Least stored bytes of a kept checksum, to save memory; smaller blocks are read again.
 const LEAST_BYTES: usize = if cfg!(test) { 16 } else { 64 << 10 };
 
 /// CRC-32 and number of the stored bytes.

@@ -75,7 +75,6 @@ enum EntryKind {
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-/// Decides about a new entry with the name of an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,
@@ -272,8 +271,7 @@ impl Content {
     }
 }
 
-/// Options for further files of an existing container: its block size and hash, no checksums and no
-/// compression; `archive` as in the header, and `appendable` if it has a list of commits.
+/// Options for further files of an existing container.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, files, .. } = Header::read(root)?;
     // one archive has one kind of hash

@@ -40,8 +40,7 @@ struct FileState {
     phase: Phase,
     /// Blocks in memory, by number from 0; newer than the dataset's.
     blocks: BTreeMap<u64, Block>,
-    /// Running hash of the first bytes, and their number, as long as they are written in sequence;
-    /// `None` if the stored file has to be read.
+    /// Hash of the first bytes, and their number, in sequence; `None` if the file must be read.
     hash: Option<(Hasher, u64)>,
 }
 
@@ -72,14 +71,11 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// Whether each row of the dataset is known to be one block and one chunk, and whether rows were
-/// written since it was opened.
 enum RowForm {
     /// Only read so far, and maybe made by another program with chunks of any shape: they are
     /// checked before a block is stored, and the dataset is replaced if they do not fit.
     Found(VirtualFile),
-    /// Rows are blocks and chunks, none after the end; none was stored since, so that the reader is
-    /// up to date.
+    /// Rows are blocks and chunks, none after the end or stored since: the reader is up to date.
     Ours(VirtualFile),
     /// Rows are blocks and chunks; some may have been stored since, so that libhdf5 reads them.
     Written,
@@ -144,8 +140,7 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// A virtual file that grew while others read it: `len` bytes are committed, while the header
-    /// states fewer. The next commit corrects it.
+    /// `len` bytes are committed; the header states fewer until the next commit.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -192,8 +187,7 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Empty rows of a dataset after its `count` blocks: 1, as casacore makes them, if the
-    /// container is written for casacore and `count` is not 0; otherwise 0.
+    /// Empty rows after `count` blocks: 1 for casacore, as it makes them, unless `count` is 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -205,9 +199,8 @@ impl StoredFile {
         }
     }
 
-    /// Opens the dataset in the HDF5 file that the container has open now: the committed one, or a
-    /// copy with uncommitted changes. A dataset that is already open in it is kept. A missing
-    /// dataset is an error if bytes are stored.
+    /// Opens the dataset in the HDF5 file that is open now, the committed one or a copy, unless it
+    /// already is. A missing dataset is an error if bytes are stored.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {
@@ -239,8 +232,7 @@ impl StoredFile {
         })
     }
 
-    /// Opens the dataset with at least `count` rows; creates it, or replaces it if blocks cannot be
-    /// stored in its chunks.
+    /// Makes at least `count` rows; replaces a dataset whose chunks cannot hold blocks.
     fn writable_rows<'a>(
         &self,
         state: &'a mut FileState,
@@ -487,7 +479,6 @@ impl StoredFile {
         Ok(hash.finish())
     }
 
-    /// Reads blocks in memory and the dataset.
     fn read_through(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
@@ -545,8 +536,7 @@ impl WriteAt for StoredFile {
         written.with_context(|| Context::member(&self.path))
     }
 
-    /// The dataset of a new file gets its final length before the first byte, so that it need not
-    /// grow.
+    /// A new file's dataset has its final length before the first byte, so that it need not grow.
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;
@@ -622,7 +612,6 @@ fn stored<'a>(blocks: &'a [(u64, &'a [u8])], filtered: &'a [Vec<u8>]) -> impl It
     blocks.iter().enumerate().map(stored)
 }
 
-/// Filtered bytes of each block, made on all threads.
 fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
     let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();

@@ -31,10 +31,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header of the container in the group `container`.
-    ///
-    /// # Errors
-    /// `Format` if there is none, or it contradicts itself.
+    /// `Format` if the header is missing or contradicts itself.
     pub(super) fn read(container: &Group) -> Result<Self> {
         if !container.has(HEADER) {
             let path = container.path();
@@ -69,7 +66,6 @@ impl Header {
         read().with_context(|| format!("group {}", group.path()))
     }
 
-    /// Writes the header in place of an existing one.
     pub(super) fn write(&self, container: &Group) -> Result<()> {
         let bounds = if self.archive { Bounds::V110 } else { Bounds::Earliest };
         if container.has(HEADER) {
@@ -107,9 +103,7 @@ impl Header {
         }
     }
 
-    /// Fails if casacore could not read the new file `name` of a container that is written for
-    /// casacore: the name is not ASCII, or the container already has as many files as casacore
-    /// reads.
+    /// Fails where casacore is to read the file: `name` is not ASCII, or beyond [`MAX_NAMES`].
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());

@@ -166,8 +166,7 @@ fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     Ok((commits, sizes))
 }
 
-/// Opens the group of the file at `path`; also returns the block size of the container and the
-/// length of the file, both in bytes, as the header states them.
+/// Group of the file, block size and length of the file in bytes as the header states them.
 fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -236,8 +235,7 @@ impl Appended {
         }
     }
 
-    /// Writes the incomplete last block. Its committed bytes do not change, so concurrent readers
-    /// see no difference.
+    /// Committed bytes of the last block do not change: concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -251,8 +249,7 @@ impl Appended {
     }
 }
 
-/// Reads `count` bytes from each of `rows` rows, from row `first` on, beginning at byte `start` of
-/// each row.
+/// Reads `count` bytes from the byte `start` of each row on.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };

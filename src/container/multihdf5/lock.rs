@@ -11,11 +11,8 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::error::Result;
 use crate::h5::{locked, retry_while_locked};
 
-/// Locks the file of a container so that other processes can read it but not write it. `None` if
-/// the file system has no locks.
-///
-/// # Errors
-/// `Locked` if another process has it open. HDF5 takes the same lock for reading and writing.
+/// Other processes can read the file but not write it; `None` if the file system has no locks.
+/// `Locked` if another process has it open: HDF5 takes the same lock for reading and writing.
 pub(super) fn lock_for_writing(path: &Path) -> Result<Option<Flock<fs::File>>> {
     retry_while_locked(|| {
         let Some(lock) = flock(fs::File::open(path)?, FlockArg::LockExclusiveNonblock)? else { return Ok(None) };
@@ -29,17 +26,12 @@ pub(super) fn lock_for_writing(path: &Path) -> Result<Option<Flock<fs::File>>> {
     })
 }
 
-/// Acquires a shared lock on an open file, which excludes writers; `None` if the file system has no
-/// locks.
-///
-/// # Errors
-/// As [`lock_for_writing`].
+/// A shared lock, which excludes writers; `None` and `Locked` as for [`lock_for_writing`].
 pub(super) fn lock_for_reading(file: fs::File) -> Result<Option<Flock<fs::File>>> {
     flock(file, FlockArg::LockSharedNonblock)
 }
 
-/// Acquires a `flock` without waiting; `None` if the file system does not support locks, a case
-/// that HDF5 accepts as well.
+/// Does not wait; `None` if the file system has no locks, a case that HDF5 accepts as well.
 fn flock(file: fs::File, how: FlockArg) -> Result<Option<Flock<fs::File>>> {
     match Flock::lock(file, how) {
         Ok(lock) => Ok(Some(lock)),

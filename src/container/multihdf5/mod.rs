@@ -59,8 +59,7 @@ pub(crate) static FORMAT: Format = Format {
     )
 };
 
-/// A file that a process is writing counts only if it is a live container, which can be read while
-/// it grows.
+/// A file being written counts only as a live container, which can be read while it grows.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     // no other file has a seal, and libhdf5 need not see one that is damaged
     if Seal::find(&FileSource::open(path)?)?.is_some() {

@@ -25,16 +25,12 @@ pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes in bytes by path at the last commit, newer than those in headers; empty without
-    /// commits.
+    /// Sizes by path at the last commit, newer than those in headers; empty without commits.
     committed: HashMap<String, u64>,
 }
 
 impl Opened {
-    /// Another process may be appending to it.
-    ///
-    /// # Errors
-    /// `Format` if it is not HDF5, `Locked` if it is being changed.
+    /// Another process may append. `Format` if it is not HDF5, `Locked` if it is being changed.
     pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
         let open = || {
             let source = FileSource::open(path)?;
@@ -52,9 +48,8 @@ impl Opened {
         Ok(Arc::new(Node::new(self, group, 0)?))
     }
 
-    /// Whether there is a seal, even a damaged one. Fails with `Format` if other bytes follow the
-    /// end of the HDF5 file, such as the rest of a seal that was cut off; not for a container with
-    /// commits.
+    /// True also for a damaged seal. `Format` if other bytes follow the HDF5 data, such as the rest
+    /// of a seal; not for a container with commits.
     fn check_seal(&self) -> Result<bool> {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {
@@ -66,8 +61,7 @@ impl Opened {
     }
 }
 
-/// Fails unless an object has one HDF5 link: no two files share bytes, and no container contains
-/// itself.
+/// Fails unless an object has one link: no files share bytes, no container contains itself.
 fn check_links(links: usize) -> Result<()> {
     if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it, expected one"))) }
 }
@@ -78,8 +72,7 @@ pub(super) struct Node {
     group: Group,
     header: Header,
     entries: BTreeMap<String, Entry>,
-    /// HDF5 links of the group, with their kinds: soft links and those to other files are not
-    /// followed.
+    /// Kinds of links by name: soft ones and those to other files are not followed.
     links: HashMap<String, LinkKind>,
     depth: usize,
 }
@@ -174,8 +167,7 @@ impl Container for Node {
         }
     }
 
-    /// Whether there is a seal, which protects nested containers also; fails if it is cut off, and
-    /// does not compare bytes with it.
+    /// Whether a seal protects this and nested containers; fails for a cut one, compares no bytes.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }
@@ -196,8 +188,7 @@ impl Container for Node {
     }
 }
 
-/// The hash that an archive records in the file's group. `None` in other containers: casacore would
-/// not update it.
+/// Recorded by archives only: casacore would not update the hash in other containers.
 pub(super) fn stored_hash(group: &Group) -> Result<Option<(HashKind, String)>> {
     for kind in HashKind::ALL {
         let stored = group.attribute(kind.name())?;

@@ -80,8 +80,7 @@ struct Region {
 }
 
 impl Seal {
-    /// Appends the checksums of all bytes of `file`. The owners let damage be attributed to a
-    /// virtual file.
+    /// Appends checksums of all bytes of `file`; owners attribute damage to a virtual file.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, mut extents }: Owners) -> Result<()> {
         let len = file.len()?;
         extents.sort_unstable_by_key(|extent| extent.bytes.start);
@@ -106,15 +105,11 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// The damaged ranges; empty if all bytes match or the file has no seal.
-    ///
-    /// # Errors
-    /// `Format` if the seal itself is damaged.
+    /// Damaged ranges; empty if all bytes match or without a seal. `Format` if the seal is damaged.
     pub(super) fn damage(file: &dyn ReadAt) -> Result<Vec<Damage>> {
         Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
     }
 
-    /// As [`Seal::damage`].
     fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
         let (regions, paths) = self.read(file).with_context(|| Context::offset("seal", self.len))?;
         let mut found: Vec<Damage> = Vec::new();
@@ -128,11 +123,8 @@ impl Seal {
         Ok(found)
     }
 
-    /// Whether `file` has a seal. Refuses damaged bytes outside of all virtual files, on which
-    /// libhdf5 may crash or loop.
-    ///
-    /// # Errors
-    /// `Format`; not for a damaged seal, of which nothing is known.
+    /// Whether `file` has a seal. `Format` for damaged bytes outside of all virtual files, on which
+    /// libhdf5 may crash or loop; not for a damaged seal, of which nothing is known.
     pub(super) fn check_structure(file: &dyn ReadAt) -> Result<bool> {
         let Some(seal) = Self::find(file)? else { return Ok(false) };
         let Ok((mut regions, _)) = seal.read(file) else { return Ok(true) };
@@ -177,8 +169,7 @@ impl Seal {
     }
 }
 
-/// Regions of a file of `len` bytes, each within one virtual file or outside of all. The extents
-/// are sorted by their start; `Format` if they overlap or exceed the file.
+/// Regions within one virtual file or outside of all. `extents` are sorted; `Format` on overlap.
 fn divide(len: u64, extents: &[Extent]) -> Result<Vec<Region>> {
     let mut runs: Vec<Region> = Vec::new();
     let mut add = |bytes: Range<u64>, owner: u32| match runs.last_mut() {
@@ -218,8 +209,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Combines the known checksums of extents, sorted by their start; reads other bytes into
-    /// `piece`.
+    /// `known` is sorted by the start of extents; other bytes are read into `piece`.
     fn find_checksum(&self, file: &dyn ReadAt, known: &[Extent], piece: &mut Vec<u8>) -> Result<u32> {
         let (mut crc, mut at) = (Crc::new(), self.bytes.start);
         let mut read = |crc: &mut Crc, bytes: Range<u64>| {

@@ -17,11 +17,8 @@ use crate::io::{self, FileSource, FileTarget, Growth};
 use crate::output::Partial;
 use crate::sync::LockUnpoisoned;
 
-/// The HDF5 file of a MultiHDF5 container that is open for writing; containers nested in it are
-/// groups of the same file.
-///
 /// A new file is written in place. An existing one is copied for the first change after a commit,
-/// and the next commit puts the copy in its place.
+/// and the next commit puts the copy in its place. Nested containers are groups of the same file.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
@@ -36,14 +33,11 @@ pub(super) struct Store {
 #[derive(Debug, Default)]
 struct StoreState {
     file: Option<OpenFile>,
-    /// Incremented whenever another HDF5 file is opened: datasets of the previous file cannot be
-    /// used any longer.
+    /// Incremented with each opened HDF5 file: datasets of the previous one become unusable.
     generation: u64,
-    /// HDF5's own lock on an existing container, shared: other processes may read it, but not
-    /// change it.
+    /// HDF5's lock on an existing container, shared: other processes may read, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// A second descriptor of a new file, to preallocate and to begin writing to the disk; `None`
-    /// for an existing container.
+    /// Second descriptor of a new file, to preallocate and to begin writing to the disk.
     disk: Option<Growth>,
 }
 
@@ -55,8 +49,7 @@ struct OpenFile {
     copy: Option<Partial>,
 }
 
-/// The open HDF5 file, for a callback of [`Store::read`] or [`Store::change`]; other callbacks
-/// wait.
+/// The open HDF5 file in a callback of [`Store::read`] or [`Store::change`]; others wait.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -89,11 +82,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an existing container for changes; `options` reads those for further virtual files
-    /// from the root group.
-    ///
-    /// # Errors
-    /// `Locked` if another process has it open; those of reading it.
+    /// `options` reads those for further virtual files from the root group; `Locked` if another
+    /// process has the container open.
     pub(super) fn edit(path: &Path, options: fn(&Group) -> Result<FormatOptions>) -> Result<Self> {
         let lock = lock_for_writing(path).context(Context::path(path))?;
         let sealed =
@@ -114,7 +104,6 @@ impl Store {
         if self.options.archive { Bounds::V110 } else { Bounds::Earliest }
     }
 
-    /// Since the last commit.
     pub(super) fn is_changed(&self) -> bool {
         self.state().file.as_ref().is_some_and(|open| open.writable)
     }
@@ -192,8 +181,7 @@ impl Store {
         Ok(())
     }
 
-    /// Commits: closes the changed HDF5 file, appends a seal if wanted, flushes, and puts the file
-    /// in the container's place.
+    /// Closes the changed HDF5 file, appends a seal if wanted, flushes, replaces the container.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };

@@ -17,10 +17,8 @@ const CACHE_BYTES: u64 = 1 << 22;
 /// Largest compact dataset, in bytes.
 const MAX_COMPACT: u64 = 1 << 16;
 
-/// Positions of the bytes in the HDF5 file, as when it was opened.
-///
 /// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width`
-/// bytes, whatever its chunks.
+/// bytes, whatever its chunks; positions are those when the HDF5 file was opened.
 pub(super) struct VirtualFile {
     source: Arc<dyn ReadAt>,
     len: u64,
@@ -80,10 +78,7 @@ impl VirtualFile {
         &self.pipeline
     }
 
-    /// Opens the virtual file of `len` bytes in `dataset`, a part of the HDF5 file `source`.
-    ///
-    /// # Errors
-    /// `Format` if the dataset cannot hold the file, `Unsupported` for filters that we have not.
+    /// `Format` if `dataset` cannot hold `len` bytes, `Unsupported` for filters that we have not.
     pub(super) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
         let place = format!("dataset {}", dataset.path());
         Self::find(dataset, source, block_bytes, len).context(place)
@@ -245,8 +240,7 @@ impl VirtualFile {
         self.read_part(next, &mut out[start..])
     }
 
-    /// Bytes of the HDF5 file before `end`; `None`, for those never written, fills `out` with the
-    /// fill value.
+    /// Bytes of the HDF5 file before `end`; `None`, for bytes never written, is the fill value.
     fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
         match end {
             Some(end) => self.source.read_at(end - out.len() as u64, out),

@@ -10,12 +10,10 @@ thread_local! {
     static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Limit without a [`ChunkLimit`].
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// Limits, until it is dropped, how long a chunk may become that a codec decodes for libhdf5 on
-/// this thread: libhdf5 does not tell the length, and the one that the stored bytes declare cannot
-/// be trusted.
+/// Limits, until dropped, the bytes of a chunk that a codec decodes for libhdf5 on this thread:
+/// libhdf5 does not tell the length, and the stored one cannot be trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,
@@ -35,10 +33,7 @@ impl Drop for ChunkLimit {
     }
 }
 
-/// Decodes, or encodes at the level that `parameters` state.
-///
-/// # Errors
-/// Those of the codec; `Unsupported` to encode what the codec only reads.
+/// `parameters` state the level; `Unsupported` to encode what the codec only reads.
 pub(crate) fn run(codec: &dyn Codec, decode: bool, parameters: &[u32], bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     if decode {

@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 
 use crate::error::Result;
 
-/// A compression method that is a filter of HDF5.
 pub(crate) trait Codec: fmt::Debug + Sync {
     /// The filter's number in the registry of The HDF Group.
     fn id(&self) -> i32;
@@ -18,13 +17,11 @@ pub(crate) trait Codec: fmt::Debug + Sync {
         self.name()
     }
 
-    /// `None` without a choice of levels.
     fn levels(&self) -> Option<Levels> {
         None
     }
 
-    /// Software with which other programs can read the filter, such as `hdf5plugin`; `None` if
-    /// every libhdf5 contains it.
+    /// Software by which others read the filter, such as `hdf5plugin`; `None` if in every libhdf5.
     fn plugin(&self) -> Option<&'static str>;
 
     /// HDF5's `cd_values` for data compressed at `level`.
@@ -48,20 +45,13 @@ pub(crate) trait Codec: fmt::Debug + Sync {
 
 /// Keeps its working memory from chunk to chunk.
 pub(crate) trait Encoder: Send {
-    /// Replaces `out`. `plane` is the number of elements if `bytes` are shuffled (the first bytes
-    /// of all elements, then the second bytes, and so on), otherwise the length of `bytes`.
-    ///
-    /// # Errors
-    /// Those of the library that compresses: it has no memory left.
+    /// Replaces `out`; fails only without memory. `plane` is the number of elements if `bytes` are
+    /// shuffled (all first bytes, then all second bytes, and so on), else the length of `bytes`.
     fn encode(&mut self, bytes: &[u8], plane: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// Keeps its working memory from chunk to chunk.
 pub(crate) trait Decoder: Send {
-    /// Replaces `out`, which never gets longer than `limit` bytes.
-    ///
-    /// # Errors
-    /// `Format` if `bytes` are damaged or stand for more than `limit` bytes.
+    /// Replaces `out`; `Format` if `bytes` are damaged or decode to more than `limit` bytes.
     fn decode(&mut self, bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 

@@ -60,8 +60,7 @@ impl Decoder for Runs {
     }
 }
 
-/// Decodes the first run, and returns the bytes after it; `None` if it is damaged or would make
-/// `out` longer than `limit`.
+/// Returns the bytes after the first run; `None` if it is damaged or `out` would exceed `limit`.
 fn run<'a>(bytes: &'a [u8], limit: usize, out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&control, rest) = bytes.split_first()?;
     let (code, low) = (usize::from(control >> 5), usize::from(control & 0x1f));

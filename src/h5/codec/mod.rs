@@ -32,7 +32,6 @@ pub(super) fn blosc() -> &'static dyn Codec {
     &blosc::Blosc
 }
 
-/// Every HDF5 reader has it.
 pub(super) fn portable() -> &'static dyn Codec {
     CODECS[0]
 }

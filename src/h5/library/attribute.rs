@@ -53,7 +53,6 @@ pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Char
     set().with_context(|| format!("attribute {name}"))
 }
 
-/// Ordered by creation if the file records that, else by name.
 pub(super) fn names(owner: &Location) -> Result<Vec<String>> {
     // files of other programs need not keep the order of creation
     sys::attribute_names(owner, H5_index_t::H5_INDEX_CRT_ORDER)
@@ -85,7 +84,6 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<(Attribute, Vec
     Ok(Some((if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }, extents)))
 }
 
-/// Members of a compound; empty for another type or a missing attribute.
 pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     if !sys::has_attribute(owner, name)? {
         return Ok(Vec::new());
@@ -95,7 +93,6 @@ pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     Ok(members.iter().map(|member| text(&member.name)).collect())
 }
 
-/// One compound of 32-bit integers, `fields` by name and value.
 pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
     let set = || -> Result<()> {
         let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();

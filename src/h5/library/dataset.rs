@@ -71,7 +71,6 @@ impl Dataset {
         self.0.storage_size()
     }
 
-    /// Where elements are, if not in the dataset itself.
     pub(in crate::h5) fn elsewhere(&self) -> Result<Option<Elsewhere>> {
         let creation = self.0.dcpl().h5()?;
         Ok(match creation.get_layout().h5()? {
@@ -105,8 +104,7 @@ impl Dataset {
         }
     }
 
-    /// Calls `call` with the selected elements. Chunks that codecs of this program decode have at
-    /// most `chunk_bytes` bytes.
+    /// Chunks that codecs of this program decode have at most `chunk_bytes` bytes.
     fn with<T>(&self, block: &[Steps], chunk_bytes: u64, call: impl FnOnce(&Target<'_>) -> Result<T>) -> Result<T> {
         let file = self.0.space().h5()?;
         let [start, step, count] = [|axis: &Steps| axis.start, |axis: &Steps| axis.step, |axis: &Steps| axis.count]
@@ -117,22 +115,17 @@ impl Dataset {
         call(&Target::Dataset { dataset: &self.0, memory: &memory, file: &file })
     }
 
-    /// Fills `out` with elements as the file has them.
     pub(in crate::h5) fn read(&self, block: &[Steps], chunk_bytes: u64, out: &mut [u8]) -> Result<()> {
         let datatype = self.0.dtype().h5()?;
         self.with(block, chunk_bytes, |target| sys::read(target, &datatype, out))
     }
 
-    /// Appends strings of variable length.
     pub(in crate::h5) fn strings(&self, block: &[Steps], chunk_bytes: u64, out: &mut Vec<BString>) -> Result<()> {
         let datatype = self.0.dtype().h5()?;
         self.with(block, chunk_bytes, |target| sys::read_strings(target, &datatype, out))
     }
 
-    /// `values` have the dataset's type.
-    ///
-    /// # Errors
-    /// `Usage` if a string contains NUL or is not UTF-8.
+    /// `values` have the dataset's type; `Usage` if a string contains NUL or is not UTF-8.
     pub(in crate::h5) fn write(&self, block: &[Steps], chunk_bytes: u64, values: &Values) -> Result<()> {
         self.with(block, chunk_bytes, |target| match values {
             Values::String(strings) => sys::write_strings(target, Charset::Utf8, &Strings::new(strings)?),
@@ -183,7 +176,6 @@ impl Dataset {
         sys::header_address(&self.0)
     }
 
-    /// Bytes of the file.
     pub(in crate::h5) fn file_bytes(&self) -> Result<u64> {
         Ok(self.0.file().h5()?.size())
     }
@@ -208,7 +200,6 @@ impl Dataset {
         sys::attach_scale(&self.0, &scale.0, axis)
     }
 
-    /// The addresses of the scale of each axis.
     pub(in crate::h5) fn set_dimension_list(&self, scales: &[u64]) -> Result<()> {
         sys::set_dimension_list(&self.0, scales)
     }
@@ -218,7 +209,6 @@ impl Dataset {
         sys::set_reference_list(&self.0, users)
     }
 
-    /// Replaces an existing attribute.
     pub(in crate::h5) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.0, name, value, Charset::Utf8)
     }

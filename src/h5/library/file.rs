@@ -29,8 +29,7 @@ const CHUNK_PREEMPTION: f64 = 0.75;
 /// each time from 1 ns on: after one second in all, the metadata is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
-/// A reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed
-/// 1 MiB.
+/// Reflinks share whole blocks of the file system; the largest, of ZFS, seldom exceed 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// Growth of a file in memory.
@@ -40,7 +39,6 @@ const MEMORY_INCREMENT: usize = 64 << 10;
 pub(in crate::h5) struct File(hdf5::File);
 
 impl File {
-    /// An existing file is emptied.
     pub(in crate::h5) fn create(bounds: Bounds, kind: FileKind, path: &Path) -> Result<Self> {
         let (mut access, mut creation) = (writing(bounds), creation(bounds));
         match kind {
@@ -80,8 +78,7 @@ impl File {
         sys::open_source(name, source, &reading().finish().h5()?).map(File)
     }
 
-    /// A live file, or one whose writer was killed. The memory of libhdf5 for the file is not
-    /// shared with others that this process opens.
+    /// libhdf5's memory of the file is not shared with others that this process opens.
     pub(in crate::h5) fn open_live(path: &Path, source: Arc<FileSource>) -> Result<Self> {
         let access = reading().metadata_read_attempts(READ_ATTEMPTS).finish().h5()?;
         sys::open_live(path, source, &access).map(File)
@@ -96,9 +93,8 @@ impl File {
         sys::open_file(path, Mode::WriteLive, &writing(Bounds::V110).finish().h5()?).map(File)
     }
 
-    /// As [`edit_live`](Self::edit_live), with elements that go straight to their place, by another
-    /// driver than usual: libhdf5 lets two that open a file in one process share what it has in
-    /// memory of the file if they use the same. `log`, without a log, is like `sec2`.
+    /// Elements go straight to their place, by another driver than usual: two with the same driver
+    /// in a process share libhdf5's memory of the file. `log`, without a log, is like `sec2`.
     pub(in crate::h5) fn append_live(path: &Path) -> Result<Self> {
         let mut access = FileAccess::build();
         access
@@ -119,7 +115,6 @@ impl File {
         sys::open_group_at(&self.0, address).map(Group)
     }
 
-    /// As [`group_at`](Self::group_at).
     pub(in crate::h5) fn dataset_at(&self, address: u64) -> Result<Dataset> {
         sys::open_dataset_at(&self.0, address).map(Dataset::new)
     }
@@ -149,9 +144,7 @@ impl File {
     }
 
     /// If `writable`, also releases the exclusive lock, which child processes might still hold.
-    ///
-    /// # Errors
-    /// Those of writing what libhdf5 has in memory, also of datasets that were closed before.
+    /// Fails also if a dataset closed before was not written.
     pub(in crate::h5) fn close(self, writable: bool) -> Result<()> {
         let file = self.0;
         let number = sys::file_number(&file)?;
@@ -176,8 +169,7 @@ impl File {
     }
 }
 
-/// Driver and chunk cache are set explicitly, so that the environment (HDF5_DRIVER) does not change
-/// them.
+/// Set explicitly, so that the environment (HDF5_DRIVER) does not change driver and cache.
 fn reading() -> FileAccessBuilder {
     let mut access = FileAccess::build();
     access.sec2().chunk_cache(CHUNK_SLOTS, CHUNK_CACHE_BYTES, CHUNK_PREEMPTION);

@@ -52,13 +52,11 @@ impl Group {
         exists.then(|| sys::link(&self.0, name)).transpose()
     }
 
-    /// Ordered by creation if the file records that, else by name.
     pub(in crate::h5) fn link_names(&self) -> Result<Vec<String>> {
         sys::link_names(&self.0, H5_index_t::H5_INDEX_CRT_ORDER)
             .or_else(|_| sys::link_names(&self.0, H5_index_t::H5_INDEX_NAME))
     }
 
-    /// The kind of the object to which a hard link leads.
     pub(in crate::h5) fn kind_of(&self, name: &str) -> Result<LinkKind> {
         Ok(match self.0.loc_type_by_name(name).h5()? {
             LocationType::Group => LinkKind::Group,

@@ -8,8 +8,7 @@ use crate::clock::Clock;
 use crate::error::ErrorKind;
 use crate::value::{Region, Values};
 
-/// Rows of chunks that have their place are written and counted without libhdf5, others by it,
-/// depending on the chunks before and on flushes. A reader in this process sees flushed rows.
+/// Depends on the chunks before and on flushes; a reader in this process sees flushed rows.
 #[test]
 fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     const ROW: usize = 3;
@@ -81,8 +80,7 @@ fn live_files_are_locked_while_they_are_opened() {
     other.try_lock().unwrap();
 }
 
-/// A row that libhdf5 does not know of is counted, even if libhdf5 writes older rows before it is
-/// told.
+/// libhdf5 writes older rows before it is told of the row.
 #[test]
 fn rows_are_counted_whatever_libhdf5_writes_after_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -112,8 +110,7 @@ fn rows_are_counted_whatever_libhdf5_writes_after_them() {
     assert_eq!(found, Values::Int(expected));
 }
 
-/// The rest of an allocated chunk is filled with zeros at once if rows are slow, but not if they
-/// are fast or very slow.
+/// The rest of a chunk is zeroed at once if rows are slow, but not if fast or very slow.
 #[test]
 fn chunks_of_slow_rows_are_filled() {
     use std::os::unix::fs::MetadataExt;

@@ -17,11 +17,8 @@ pub(crate) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
     Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr())).h5()? > 0)
 }
 
-/// The names of the attributes of an object, sorted by the index `order`: by name, or by order of
-/// creation.
-///
-/// The `hdf5` crate's own takes the character set of a name for an enum, whatever byte the file has
-/// there.
+/// Sorted by the index `order`: by name, or by order of creation. The `hdf5` crate's own takes the
+/// character set of a name for an enum, whatever byte the file has.
 pub(crate) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
@@ -40,8 +37,7 @@ pub(crate) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     }
 }
 
-/// Reads the names one by one; `None` if the object has more than 1000 attributes, which would be
-/// slow, or their number is unknown.
+/// `None` if the names are more than 1000, which would be slow, or their number is unknown.
 fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
     const MAX_ATTRIBUTES: usize = 1000;
     let count = match owner.loc_info() {

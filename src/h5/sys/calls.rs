@@ -8,11 +8,8 @@ use hdf5_sys::h5i::hid_t;
 
 use crate::error::{Error, Result};
 
-/// Makes a C call of libhdf5 under the library's global lock; a result that means failure becomes
-/// an error.
-///
-/// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the
-/// call.
+/// Makes a C call under libhdf5's global lock; a result that means failure becomes an error. Every
+/// use passes identifiers of live handles and pointers to locals that outlive the call.
 macro_rules! call {
     ($($call:tt)*) => {
         hdf5::sync::sync(|| {
@@ -23,8 +20,7 @@ macro_rules! call {
     };
 }
 
-/// Makes a C call of libhdf5 that returns a new identifier, under the global lock, and wraps it in
-/// the handle type `$handle`, which then owns it.
+/// Makes a C call that returns a new identifier, which a handle of the type `$handle` then owns.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         hdf5::sync::sync(|| {
@@ -52,8 +48,7 @@ pub(super) fn c_path(path: &Path) -> Result<CString> {
     c_name(path.to_str().ok_or_else(|| Error::usage("the path is not Unicode"))?)
 }
 
-/// The callback of libhdf5's iterations over attributes and links: appends a member's name to the
-/// vector `names`; returns 0, so that the iteration continues.
+/// Appends a member's name to the vector `names`; returns 0, so that the iteration continues.
 ///
 /// # Safety
 /// `name` ends with NUL; `names` is a `Vec<String>` that nothing else uses.

@@ -37,28 +37,24 @@ pub(crate) fn create_dataset(
     .h5()
 }
 
-/// Slowest axis first.
 pub(crate) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
     call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr())).h5()?;
     Ok(())
 }
 
-/// Writes changes in memory to the file.
 pub(crate) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Dflush(dataset.id())).h5()?;
     Ok(())
 }
 
-/// Drops all that libhdf5 holds in memory of a dataset that another process writes, so that it is
-/// read from the file again.
+/// Drops what libhdf5 has in memory of a dataset that another process writes.
 pub(crate) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Drefresh(dataset.id())).h5()?;
     Ok(())
 }
 
-/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's
-/// header.
+/// `H5R_OBJECT1` (`H5R_OBJECT` before HDF5 1.12): a reference that is the address of a header.
 pub(super) const OBJECT_REFERENCE: c_int = 0;
 
 /// Offset of the header from where libhdf5 counts addresses, in bytes.
@@ -77,8 +73,7 @@ pub(crate) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
     Ok(())
 }
 
-/// The bytes of the element that is read where nothing was written, converted to `datatype`; zeros
-/// if the file does not define it.
+/// Bytes of the fill value, converted to `datatype`; zeros if the file does not define it.
 pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
     if has_pointers(datatype)? {
         return Err(Error::unsupported("the fill value has a variable length"));
@@ -88,8 +83,7 @@ pub(crate) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<
     Ok(element)
 }
 
-/// Writes a chunk: `bytes` have passed the filters already, except those set in `filter_mask`;
-/// `offset` is the index of the chunk's first element, slowest axis first.
+/// `bytes` are filtered, except as in `filter_mask`; `offset` is the index of the first element.
 pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), offset.len());
     call!(h5d::H5Dwrite_chunk(
@@ -104,8 +98,7 @@ pub(crate) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
     Ok(())
 }
 
-/// The chunk whose first element has the index `offset`, slowest axis first; `None` if it was never
-/// written.
+/// `offset` is the index of the chunk's first element; `None` if it was never written.
 pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
     if dataset.ndim() != offset.len() {
         return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
@@ -116,8 +109,7 @@ pub(crate) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
     Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
 }
 
-/// Visits each chunk in the file by the index of its first element, slowest axis first; in no
-/// promised order.
+/// Visits chunks by the index of the first element, in no promised order.
 pub(crate) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
     let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
         if address != h5::HADDR_UNDEF && bytes > 0 {
@@ -147,8 +139,7 @@ pub(crate) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     Ok(index)
 }
 
-/// File name and dataset path of each source, as the file records them; `None` if there are more
-/// than `most`.
+/// File name and dataset path of each source; `None` if there are more than `most`.
 pub(crate) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count)).h5()?;

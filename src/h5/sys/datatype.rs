@@ -15,8 +15,7 @@ use super::calls::c_name;
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// The little-endian type of a casacore number, complex or Bool, in files and in this program's
-/// buffers.
+/// Little-endian, in files and in this program's buffers.
 pub(crate) fn number_type(element: DataType) -> Result<Datatype> {
     let standard = match element {
         DataType::Bool => return bool_type(),
@@ -36,8 +35,7 @@ pub(crate) fn number_type(element: DataType) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tcopy(standard)).h5()
 }
 
-/// Number types that this program writes in attributes, counters and dimension scales, but that no
-/// casacore type corresponds to.
+/// Types of attributes, counters and dimension scales that no casacore type corresponds to.
 #[derive(Clone, Copy)]
 pub(crate) enum Foreign {
     Int8,
@@ -138,7 +136,6 @@ pub(crate) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     Ok(record)
 }
 
-/// Extents are slowest axis first.
 pub(crate) fn array_type(element: &Datatype, extents: &[u64]) -> Result<Datatype> {
     create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr())).h5()
 }
@@ -176,11 +173,7 @@ pub(crate) fn class(datatype: &Datatype) -> H5T_class_t {
     sync(|| unsafe { h5t::H5Tget_class(datatype.id()) })
 }
 
-/// The type as a file has it.
-///
-/// # Errors
-/// `Unsupported` for a type that contains elements of variable length, unless it is that of
-/// strings.
+/// `Unsupported` for a type that contains elements of variable length, except strings.
 pub(crate) fn describe(datatype: &Datatype) -> Result<h5_read::Datatype> {
     let id = datatype.id();
     if class(datatype) == H5T_class_t::H5T_STRING && call!(h5t::H5Tis_variable_str(id)).h5()? > 0 {
@@ -199,8 +192,7 @@ pub(crate) fn describe(datatype: &Datatype) -> Result<h5_read::Datatype> {
     h5_read::Datatype::from_message(message).map_err(|error| converted(&error))
 }
 
-/// Whether values are or contain addresses in memory, as strings and sequences of variable length
-/// do. References count as well.
+/// Strings and sequences of variable length are addresses in memory; references count as well.
 pub(super) fn has_pointers(datatype: &Datatype) -> Result<bool> {
     let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class)).h5()? > 0) };
     if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {

@@ -2,6 +2,8 @@
 //! older: a program that uses it lacks the driver.
 //!
 //! Most functions are its callbacks, which libhdf5 calls under its lock.
+//! Each is given open files of this driver, which nothing else uses if the pointer is mutable, and
+//! pointers that can be written to.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
@@ -17,8 +19,7 @@ use super::super::error::{Hdf5Result, note_cause};
 use crate::error::{Error, Result};
 use crate::io::ReadAt;
 
-/// `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks the first
-/// field, the version. Null pointers stand for callbacks that a driver lacks.
+/// `H5FD_class_t` of HDF5 2; libhdf5 checks the version. Null is a callback that a driver lacks.
 #[repr(C)]
 struct DriverClass {
     version: c_uint,
@@ -53,8 +54,7 @@ struct DriverClass {
     free_lists: [c_int; 7],
 }
 
-/// An open file of the driver: first `H5FD_t` of HDF5 2, which libhdf5 fills in, then the driver's
-/// own fields.
+/// First `H5FD_t` of HDF5 2, which libhdf5 fills in, then the driver's own fields.
 #[repr(C)]
 struct DriverFile {
     driver: hid_t,
@@ -76,13 +76,11 @@ struct DriverFile {
 }
 
 thread_local! {
-    /// The source of the file that this thread is opening, and its file descriptor or -1, which
-    /// libhdf5 cannot pass to the driver; `None` at other times.
+    /// Source and descriptor (or -1) that this thread is opening: libhdf5 cannot pass them on.
     static OPENING: RefCell<Option<(Arc<dyn ReadAt>, c_int)>> = const { RefCell::new(None) };
 }
 
-/// Calls `open`, which opens a file of this driver with the bytes of `source`, given with its file
-/// descriptor or -1.
+/// Calls `open`, which opens a file of this driver; `source` has its file descriptor or -1.
 pub(super) fn with_source<T>(source: (Arc<dyn ReadAt>, c_int), open: impl FnOnce() -> T) -> T {
     OPENING.set(Some(source));
     let opened = open();
@@ -135,11 +133,7 @@ pub(super) fn source_driver() -> Result<hid_t> {
     DRIVER.get_or_init(register).clone()
 }
 
-/// Callback `open`: opens the source of bytes that [`with_source`] has
-/// prepared, as a file of the driver; null on failure.
-///
-/// # Safety
-/// None of the arguments is used.
+/// Opens the source that [`with_source`] has prepared; null on failure. No argument is used.
 unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut DriverFile {
     let open = || -> Result<DriverFile> {
         let opening = OPENING.with_borrow(Option::clone);
@@ -173,10 +167,7 @@ unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: 
     }
 }
 
-/// Callback `close`: closes a file; returns 0 on success, -1 on failure.
-///
-/// # Safety
-/// `file` is of [`open_driver_file`] and used no more.
+/// Returns 0 on success, -1 on failure; `file` is used no more.
 unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
     // SAFETY: as this function demands
     let file = unsafe { Box::from_raw(file) };
@@ -184,21 +175,14 @@ unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
     catch_unwind(AssertUnwindSafe(|| drop(file))).map_or(-1, |()| 0)
 }
 
-/// Callback `cmp`: returns 0 if two files have the same source of
-/// bytes, else -1 or 1 by the order of the sources' addresses in memory.
-///
-/// # Safety
-/// Both are open files of this driver.
+/// Returns 0 for the same source of bytes, else -1 or 1 by the sources' addresses in memory.
 unsafe extern "C" fn compare_driver_files(one: *const DriverFile, other: *const DriverFile) -> c_int {
     // SAFETY: as this function demands
     let (one, other) = unsafe { (&*one, &*other) };
     Arc::as_ptr(&one.source).addr().cmp(&Arc::as_ptr(&other.source).addr()) as c_int
 }
 
-/// Callback `query`: says that its files can be read while another process appends to them.
-///
-/// # Safety
-/// `features` is null or can be written to; the file is not used.
+/// Files can be read while another process appends to them; `features` may be null.
 unsafe extern "C" fn driver_features(_: *const DriverFile, features: *mut c_ulong) -> c_int {
     /// `H5FD_FEAT_SUPPORTS_SWMR_IO`
     const LIVE: c_ulong = 0x1000;
@@ -209,53 +193,34 @@ unsafe extern "C" fn driver_features(_: *const DriverFile, features: *mut c_ulon
     0
 }
 
-/// Callback `get_handle`: gives the place of the file descriptor, which is -1 for a source that
-/// has none; returns 0.
-///
-/// # Safety
-/// `file` is an open file of this driver, and `handle` can be written to.
+/// Gives the place of the descriptor, which is -1 for a source that has none; returns 0.
 unsafe extern "C" fn driver_file_handle(file: *mut DriverFile, _: hid_t, handle: *mut *mut c_void) -> c_int {
     // SAFETY: as this function demands
     unsafe { *handle = (&raw mut (*file).descriptor).cast() };
     0
 }
 
-/// Callback `get_eoa`: returns the end of the addresses that libhdf5
-/// uses in the file, in bytes.
-///
-/// # Safety
-/// `file` is an open file of this driver.
+/// `get_eoa`: end of the addresses that libhdf5 uses in the file, in bytes.
 unsafe extern "C" fn driver_file_end(file: *const DriverFile, _: c_int) -> u64 {
     // SAFETY: as this function demands
     unsafe { (*file).end }
 }
 
-/// Callback `set_eoa`: sets the end of the addresses that libhdf5 uses
-/// in the file, in bytes; returns 0.
-///
-/// # Safety
-/// `file` is an open file of this driver, and nothing else uses it during the call.
+/// `set_eoa`; returns 0.
 unsafe extern "C" fn set_driver_file_end(file: *mut DriverFile, _: c_int, end: u64) -> c_int {
     // SAFETY: as this function demands
     unsafe { (*file).end = end };
     0
 }
 
-/// Callback `get_eof`: returns the length of the file in bytes.
-///
-/// # Safety
-/// `file` is an open file of this driver.
+/// `get_eof`: length of the file in bytes.
 unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
     // SAFETY: as this function demands
     unsafe { (*file).len }
 }
 
-/// Callback `read`: reads `count` bytes at `address`, an offset in bytes; bytes after the end of
-/// the file are zeros, as in libhdf5's own drivers. Returns 0 on success, -1 on failure.
-///
-/// # Safety
-/// `file` is an open file of this driver, and nothing else uses it during the call; `buffer` has
-/// `count` bytes.
+/// Fills `buffer` of `count` bytes from the offset `address`; bytes after the end of the file are
+/// zeros, as in libhdf5's own drivers. Returns 0 on success, -1 on failure.
 unsafe extern "C" fn read_driver_file(
     file: *mut DriverFile,
     _: c_int,
@@ -296,11 +261,7 @@ unsafe extern "C" fn read_driver_file(
     }
 }
 
-/// Callback `write`: always fails (returns -1), because the files of the
-/// driver are read-only.
-///
-/// # Safety
-/// None of the arguments is used.
+/// Always fails (returns -1), because the files of the driver are read-only.
 unsafe extern "C" fn refuse_to_write(
     _: *mut DriverFile,
     _: c_int,

@@ -38,8 +38,7 @@ unsafe extern "C" {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
-    /// Opens for reading a file to which another program appends (SWMR), or appended when it was
-    /// killed.
+    /// Reads while another program appends (SWMR), or did when it was killed.
     ReadLive,
     Write,
     /// Opens for appending a file that others read (SWMR).
@@ -80,12 +79,10 @@ pub(crate) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
     open_driven(&c_name(name)?, (source, -1), Mode::Read, access)
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was
-/// killed: `source`, at `path`.
-///
-/// The memory of libhdf5 for the file is shared with no other file that this process opens. Of a
-/// shared dataset with a new chunk libhdf5 would give zeros or other rows to all but one, without
-/// an error: `H5Drefresh` forgets the chunk index only of a dataset that is open once.
+/// Opens for reading the live file `source`, at `path`. libhdf5's memory of the file is shared with
+/// no other file that this process opens: of a shared dataset with a new chunk libhdf5 would give
+/// zeros or other rows to all but one, without an error, because `H5Drefresh` forgets the chunk
+/// index only of a dataset that is open once.
 #[cfg(feature = "static-hdf5")]
 pub(crate) fn open_live(path: &Path, source: Arc<FileSource>, access: &FileAccess) -> Result<hdf5::File> {
     let descriptor = source.raw(0).map_or(-1, |raw| raw.file.as_raw_fd());
@@ -101,8 +98,7 @@ fn open_driven(name: &CStr, source: (Arc<dyn ReadAt>, c_int), mode: Mode, access
     with_source(source, open).h5()
 }
 
-/// Always fails: the driver that reads from a source exists only for the libhdf5 that the feature
-/// `static-hdf5` builds in.
+/// Always fails: only the libhdf5 that the feature `static-hdf5` builds in has the driver.
 #[cfg(not(feature = "static-hdf5"))]
 pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
     Err(Error::unsupported(
@@ -110,10 +106,9 @@ pub(crate) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
     ))
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was
-/// killed. Those in one process with the same driver share what libhdf5 has in memory of the file,
-/// and all but one would read wrong rows of new chunks: so the second gets another driver, and the
-/// third is `Unsupported`.
+/// Opens a live file for reading. Those in one process with the same driver share libhdf5's memory
+/// of the file, and all but one would read wrong rows of new chunks: so the second gets another
+/// driver, and the third is `Unsupported`.
 #[cfg(not(feature = "static-hdf5"))]
 pub(crate) fn open_live(path: &Path, _source: Arc<FileSource>, access: &FileAccess) -> Result<hdf5::File> {
     for is_second in [false, true] {

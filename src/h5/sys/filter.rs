@@ -53,8 +53,7 @@ pub(crate) fn is_filter_available(id: i32) -> Result<bool> {
     Ok(call!(h5z::H5Zfilter_avail(id)).h5()? > 0)
 }
 
-/// Registers, once per process, the codecs of this program that libhdf5 lacks, so that it can read
-/// and write datasets that are compressed with them.
+/// Registers, once per process, the codecs of this program that libhdf5 lacks.
 pub(super) fn register_codecs() -> Result<()> {
     static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
     let register = || -> Result<()> {
@@ -81,8 +80,7 @@ pub(super) fn register_codecs() -> Result<()> {
 
 type Callback = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
 
-/// One callback for each codec, in the order of [`CODECS`]: libhdf5 does not tell a callback which
-/// filter is meant.
+/// One for each of [`CODECS`]: libhdf5 does not tell a callback which filter is meant.
 const CALLBACKS: [Callback; 8] = [
     run_codec::<0>,
     run_codec::<1>,
@@ -95,8 +93,7 @@ const CALLBACKS: [Callback; 8] = [
 ];
 const _: () = assert!(CODECS.len() <= CALLBACKS.len(), "a callback for each codec");
 
-/// The callback by which libhdf5 runs a codec of this program on a chunk (`H5Z_func_t`): replaces
-/// the buffer and returns the length of the result in bytes, 0 on failure.
+/// Runs a codec (`H5Z_func_t`): replaces the buffer; returns the bytes of the result, 0 on failure.
 ///
 /// # Safety
 /// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes

@@ -16,7 +16,6 @@ use crate::sync::LockUnpoisoned;
 /// The first failure of each open file, by the number of [`file_number`].
 static FAILURES: LazyLock<Mutex<HashMap<u64, Error>>> = LazyLock::new(Mutex::default);
 
-/// An open dataset, which is closed with its last handle.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetHandle(ManuallyDrop<hdf5::Dataset>);
 

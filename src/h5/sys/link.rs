@@ -31,8 +31,7 @@ struct LinkInfo {
     order_valid: c_uint,
     order: i64,
     charset: c_int,
-    /// A union. Its first word is the size in bytes of the link's value; for a hard link it has
-    /// another meaning.
+    /// A union: first the bytes of the link's value, except for a hard link.
     value: [u64; 2],
 }
 
@@ -74,11 +73,8 @@ pub(crate) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     Ok(Link::External { file: text(names), path: text(names.get(split + 1..).unwrap_or_default()) })
 }
 
-/// The names of the members of a group, sorted by the index `order`: by name, or by order of
-/// creation.
-///
-/// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has
-/// there.
+/// Sorted by the index `order`: by name, or by order of creation. The `hdf5` crate's own takes the
+/// class of a link for an enum, whatever number the file has.
 pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     let (increasing, data) = (H5_iter_order_t::H5_ITER_INC, (&raw mut names).cast());
@@ -87,8 +83,7 @@ pub(crate) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
     Ok(names)
 }
 
-/// Opens the dataset to which a hard link leads; relative names of external storage files are taken
-/// from the directory `prefix`.
+/// Relative names of external storage files are taken from the directory `prefix`.
 pub(crate) fn open_dataset(group: &hdf5::Group, name: &str, prefix: Option<&Path>) -> Result<hdf5::Dataset> {
     let name = c_name(name)?;
     let access = create!(DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS)).h5()?;
@@ -104,7 +99,6 @@ pub(crate) fn open_dataset_at(file: &hdf5::File, address: u64) -> Result<hdf5::D
     create!(hdf5::Dataset, H5Rdereference2(file.id(), H5P_DEFAULT, OBJECT_REFERENCE, &raw const address)).h5()
 }
 
-/// Opens the group whose header is at an address, as [`open_dataset_at`] does.
 pub(crate) fn open_group_at(file: &hdf5::File, address: u64) -> Result<hdf5::Group> {
     create!(hdf5::Group, H5Rdereference2(file.id(), H5P_DEFAULT, OBJECT_REFERENCE, &raw const address)).h5()
 }

@@ -33,8 +33,7 @@ pub(crate) fn attach_scale(dataset: &hdf5::Dataset, scale: &hdf5::Dataset, axis:
     Ok(())
 }
 
-/// Sets the attribute of a dataset that has none: for each axis, slowest first, the reference to
-/// its scale, which is the address of the scale's header.
+/// Addresses of the headers of the scales, slowest axis first; the dataset has none yet.
 pub(crate) fn set_dimension_list(dataset: &hdf5::Dataset, scales: &[u64]) -> Result<()> {
     let list = create!(Datatype, h5t::H5Tvlen_create(*H5T_STD_REF_OBJ)).h5()?;
     let space = dataspace(&[scales.len() as u64], false)?;
@@ -47,8 +46,7 @@ pub(crate) fn set_dimension_list(dataset: &hdf5::Dataset, scales: &[u64]) -> Res
     unsafe { Target::Attribute(&attribute).write(&list, lists.as_ptr().cast()) }.h5()
 }
 
-/// Sets the attribute of a scale that has none: for each use the reference to the dataset, which is
-/// the address of its header, and the number of the axis, slowest first.
+/// Address of the header of each dataset, and number of the axis, slowest first; `scale` has none.
 pub(crate) fn set_reference_list(scale: &hdf5::Dataset, users: &[(u64, u32)]) -> Result<()> {
     #[repr(C)]
     struct Use {

@@ -15,8 +15,7 @@ pub(crate) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     dataspace_with(extents, |axis, _| unlimited && axis == 0)
 }
 
-/// As [`dataspace`], for a chunked dataset: axes without extent may grow as well, because chunks
-/// are not larger than the limits of a dataset.
+/// Axes without extent may grow as well: chunks are not larger than the limits of a dataset.
 pub(crate) fn chunked_dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     dataspace_with(extents, |axis, extent| extent == 0 || unlimited && axis == 0)
 }
@@ -29,9 +28,8 @@ fn dataspace_with(extents: &[u64], is_unlimited: impl Fn(usize, u64) -> bool) ->
     create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr())).h5()
 }
 
-/// The dataspace of a buffer for selected elements of a dataset: `extents` are those of the
-/// selection, axes of length 1 included. If the shapes of the two dataspaces differ, libhdf5 copies
-/// element by element, which is slow.
+/// `extents` are those of the selection, axes of length 1 included: libhdf5 copies element by
+/// element, which is slow, if the shapes of two dataspaces differ.
 pub(crate) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }

@@ -16,8 +16,7 @@ use super::super::error::Hdf5Result;
 use super::datatype::{Charset, class, has_pointers, string_type};
 use crate::error::{Error, Result};
 
-/// The values of an attribute, or those elements of a dataset that the dataspace `file` selects,
-/// laid out in a buffer as the dataspace `memory` says.
+/// `file` selects elements of a dataset, which a buffer has as the dataspace `memory` says.
 pub(crate) enum Target<'a> {
     Attribute(&'a hdf5::Attribute),
     Dataset { dataset: &'a hdf5::Dataset, memory: &'a Dataspace, file: &'a Dataspace },
@@ -60,8 +59,7 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Fails unless the values take exactly `bytes` bytes of memory as `datatype`, and this type is
-    /// free of pointers and references.
+    /// Fails unless the values take `bytes` bytes as `datatype`, without pointers and references.
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
@@ -71,24 +69,21 @@ impl Target<'_> {
     }
 }
 
-/// Reads the values into `out`, converted to `datatype`, whose size is fixed. `out` must have
-/// exactly the size of all values.
+/// Converts to `datatype`, whose size is fixed; `out` must have exactly the size of all values.
 pub(crate) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
     unsafe { target.read(datatype, out.as_mut_ptr().cast()) }.h5()
 }
 
-/// Writes values of the type `datatype`, whose size is fixed. `bytes` must have exactly the size of
-/// all values.
+/// `datatype` has a fixed size, `bytes` exactly the size of all values.
 pub(crate) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
     unsafe { target.write(datatype, bytes.as_ptr().cast()) }.h5()
 }
 
-/// Reads strings, stored as `datatype` with a variable or fixed length, and appends them to `out`
-/// without padding.
+/// Appends strings, stored as `datatype` with a variable or fixed length, without padding.
 pub(crate) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
         return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
@@ -125,8 +120,7 @@ pub(crate) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut V
     read.h5()
 }
 
-/// Lets libhdf5 free the strings and sequences to which elements of the type `datatype` point,
-/// which fill `buffer` as `space` says.
+/// Frees strings and sequences to which elements of `buffer`, laid out as `space` says, point.
 ///
 /// # Safety
 /// The pointers are null or were allocated by libhdf5, and are not used after this.
@@ -155,9 +149,6 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// Copies strings.
-    ///
-    /// # Errors
     /// `Usage` if a string contains NUL or is not UTF-8.
     pub(crate) fn new(strings: &[BString]) -> Result<Self> {
         let mut text = Vec::with_capacity(strings.iter().map(|string| string.len() + 1).sum());

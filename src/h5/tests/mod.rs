@@ -36,8 +36,7 @@ fn samples(count: usize) -> Vec<Values> {
     ]
 }
 
-/// An array without elements may have any other extents; a chunk of all of them would be larger
-/// than HDF5 allows.
+/// A chunk of all of them would be larger than HDF5 allows.
 #[test]
 fn shapes_without_elements_have_small_chunks() {
     let folder = tempfile::tempdir().unwrap();
@@ -439,8 +438,7 @@ fn nothing_is_allocated_that_the_file_does_not_back() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// A writer killed between writing the superblock and lengthening the file leaves a file that is
-/// shorter than it says.
+/// A killed writer leaves a file that is shorter than its superblock says.
 #[test]
 fn a_file_that_grows_is_read_whatever_its_length() {
     let dir = tempfile::tempdir().unwrap();

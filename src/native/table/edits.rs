@@ -14,12 +14,9 @@ use crate::table::ColumnInfo;
 use crate::value::Values;
 
 impl NativeTable {
-    /// Sentences for the user: edits since the file was made, and those parts of it that no table
-    /// has. `coordinates` gives those of the axes of the table, with the role of each axis; the
-    /// values of other dimension scales are not compared.
-    ///
-    /// # Errors
-    /// Those of reading attributes, also when the table was opened.
+    /// Sentences for the user: edits since the file was made, and parts of it that no table has.
+    /// `coordinates` gives values by the role of an axis; other scales' values are not compared.
+    /// Fails if attributes could not be read, also when the table was opened.
     pub(crate) fn edits(&self, coordinates: &dyn Fn() -> Vec<(String, Values)>) -> Result<Vec<String>> {
         self.written()?;
         let mut notes = self.notes.texts.clone();
@@ -98,8 +95,7 @@ impl NativeTable {
         Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &|stored| self.path_of(stored))
     }
 
-    /// The path of the group of the subtable that a keyword stores as `stored`; `stored` if the
-    /// file lacks it.
+    /// Path of the subtable's group; `stored` itself if the file lacks it.
     fn path_of(&self, stored: &BStr) -> String {
         self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string())
     }

@@ -46,26 +46,21 @@ pub(crate) struct NativeTable {
     row: String,
     /// Whether there may be further rows that are not yet committed.
     live: bool,
-    /// As [`NativeTable::damage`].
     damage: Vec<Damage>,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
-    /// Number of columns that the group `_ctds` describes, the first ones; a user has added the
-    /// others.
+    /// Number of columns that `_ctds` describes, the first ones; a user has added the others.
     described: usize,
     forms: Vec<StoredForm>,
-    /// The last path component of each subtable, `ANTENNA`, by the reference that keywords store,
-    /// `././ANTENNA`.
+    /// Last path component of each subtable, `ANTENNA`, by the stored reference, `././ANTENNA`.
     table_names: HashMap<BString, String>,
-    /// The path of the group of each subtable that is in the file, by the reference that keywords
-    /// store.
+    /// Path of the group of each subtable in the file, by the stored reference.
     groups: HashMap<BString, String>,
     layout: Layout,
     /// `None` if the name of the group is that of the table, and for the main table.
     exact_name: Option<BString>,
-    /// Columns that were added or removed after the file was written, and parts of the table that
-    /// cannot be used.
+    /// Columns added or removed after the file was written, and parts that cannot be used.
     notes: Notes,
     /// `None` without edits. An error is one of reading attributes.
     written: Result<Option<Written>>,
@@ -76,9 +71,8 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    /// Makes a reader for a dataset that holds `part` of a column. In a live file the dataset must
-    /// have the table's rows as its slowest axis. Elements of a type that the part does not have
-    /// are converted.
+    /// The slowest axis of `dataset` must be the table's rows in a live file. Elements of a type
+    /// that `part` lacks are converted.
     fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {
         let wanted = part.element(self.columns[index].data_type());
         match dataset.data_type() {
@@ -101,26 +95,22 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number
-    /// in the dataset.
+    /// Exact strings that the column's dataset cannot hold, by the element's number.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
-    /// Path from the root of each object in the group of the table, or of a subtable that cannot be
-    /// one, that is left out, and why.
+    /// Path from the root of each object that is left out, and why.
     pub(crate) fn left_out(&self) -> &[(String, String)] {
         &self.notes.left_out
     }
 
-    /// The parts of the source, in any of its tables, that could not be read and are not in the
-    /// file; empty except in the main table of a salvaged conversion.
+    /// Parts of the source, in any table, missing in the file; only of a salvaged main table.
     pub(crate) fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Fails unless a dataset has the expected number of rows. It may have more in a live file,
-    /// where rows may not be committed yet.
+    /// More rows are allowed in a live file, where they may not be committed yet.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -138,7 +128,6 @@ impl NativeTable {
         self.rows
     }
 
-    /// The group of the file's processing set of MSv4; `None` if it has none.
     pub(crate) fn processing_set(&self) -> Result<Option<Group>> {
         processing_set::find(&self.group.root()?)
     }
@@ -155,8 +144,7 @@ impl NativeTable {
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The row of the source of each row; `None` without a scale, or if the scale of a file that is
-    /// not live has another number of rows.
+    /// Rows of the source; `None` without a scale, or if lengths differ and the file is not live.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         // rows that a user has added have no numbers
         if !self.group.has(&self.row) || self.rows > self.written_rows && !self.live {
@@ -190,8 +178,7 @@ impl NativeTable {
         &self.columns
     }
 
-    /// The error of reading a column without cells in the file, with the reason; `None` if its
-    /// cells are in the file.
+    /// The error of reading a column without cells in the file; else `None`.
     pub(crate) fn missing(&self, index: usize) -> Option<Error> {
         let form = &self.forms[index];
         (form.kind == FormKind::Missing).then(|| form.open(0, |_| Ok(())).err()).flatten()
@@ -239,8 +226,7 @@ impl NativeTable {
         }
     }
 
-    /// Makes a reader of a column that is one dataset: a dense column, whose cells have one shape,
-    /// or records as JSON strings. `flags` tells which cells are defined, `None`: all.
+    /// A dense column, or records as JSON; `flags` tells which cells are defined, `None`: all.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.part_reader(index, Part::Data, data)?;
@@ -260,9 +246,8 @@ impl NativeTable {
         Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
     }
 
-    /// Returns `reader` of a dataset of a column that is a group, or an error if it does not have
-    /// the rows of the table. More are allowed in a live table, and rows that a user has added to
-    /// the table may be missing.
+    /// Fails unless `reader` has the rows of the table; more are allowed in a live table, and rows
+    /// that a user has added may be missing.
     fn rows_of(&self, form: &StoredForm, reader: Reader) -> Result<Reader> {
         let is_short = self.written_rows < self.rows && reader.rows() == self.written_rows;
         if !is_short {
@@ -293,14 +278,12 @@ impl NativeTable {
     }
 }
 
-/// Opens a dataset of a column by its path, below the group of the table or with a slash from the
-/// root.
+/// `path` is below the group of the table or, with a slash, from the root.
 fn open_member(table: &Group, path: &str) -> Result<Dataset> {
     if path.starts_with('/') { open_dataset(&table.root()?, path) } else { open_dataset(table, path) }
 }
 
-/// The number of rows of each dataset of a column that has an axis of rows, by its path in the
-/// group of the table; none for a column without cells in the file.
+/// Rows by path in `group`, of datasets with an axis of rows; none for a column without cells.
 fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
     if form.kind == FormKind::Missing {
         return Ok(Vec::new());
@@ -318,8 +301,7 @@ fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
 /// Most names that a message lists for each number of rows.
 const LISTED: usize = 20;
 
-/// A sentence about columns with different numbers of rows: all numbers, and the columns that have
-/// each.
+/// A sentence with all numbers of rows, and the columns that have each.
 fn unequal(lengths: impl IntoIterator<Item = (String, u64)>) -> String {
     let mut by_rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (name, rows) in lengths {

@@ -54,14 +54,12 @@ pub(crate) struct NativeEntry {
     pub(crate) table: Result<NativeTable>,
 }
 
-/// Opens all tables of a native HDF5 file, the main table first. The entry of a damaged table holds
-/// the error in place of the table.
+/// The main table comes first; the entry of a damaged table holds the error.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     open_all(File::open_with_source(path)?, path, options, Notes::default).map(|(tables, _)| tables)
 }
 
-/// As [`open`], around damage: a table whose description is damaged is opened as one made by hand,
-/// damaged attributes count as absent. Returns that damage with the tables.
+/// Opens a table with a damaged description as one made by hand, without damaged attributes.
 pub(crate) fn open_around_damage(path: &Path, options: OpenOptions) -> Result<(Vec<NativeEntry>, Vec<Damage>)> {
     open_all(File::open_to_salvage(path)?, path, options, Notes::salvaging)
 }
@@ -115,7 +113,6 @@ fn open_all(
     open().context(&place)
 }
 
-/// The tables of a file while they are opened.
 struct Opening {
     root: Group,
     /// Paths of the groups of all tables that the group `_ctds` describes.
@@ -143,7 +140,6 @@ impl Opening {
         }
     }
 
-    /// Opens a table that the group `_ctds` describes.
     fn add_described(&mut self, described: &DescribedTable) {
         let path = &described.path;
         // the group's name differs where the table's was taken; a damaged document shows when the
@@ -168,9 +164,8 @@ impl Opening {
         NativeTable::open_by_hand(self, path, notes).map_err(|_| error)
     }
 
-    /// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does
-    /// not describe. A group that cannot be a table is noted in the table that it would be a
-    /// subtable of.
+    /// Opens tables that a user has added, which `_ctds` does not describe. A group that cannot be
+    /// a table is noted in the one that it would be a subtable of.
     fn find_more_tables(&mut self) -> Result<()> {
         let mut next = 0;
         while next < self.tables.len() {
@@ -210,7 +205,6 @@ impl Opening {
         Ok(paths)
     }
 
-    /// Opens the subtables of table `parent` in the groups at `paths`.
     fn add_found(&mut self, parent: usize, paths: Vec<String>, notes: &mut Notes) -> Result<()> {
         for path in paths {
             if self.tables.iter().any(|table| table.group == path) {
@@ -252,7 +246,6 @@ fn leads_back(root: &Group, path: &str) -> Result<bool> {
 }
 
 impl NativeTable {
-    /// Opens a table that the group `_ctds` describes.
     fn open(opening: &Opening, described: &DescribedTable) -> Result<Self> {
         let path = &described.path;
         let group = opening.root.group(&path[1..])?;
@@ -315,7 +308,6 @@ impl NativeTable {
         }
     }
 
-    /// Adds the columns that a user has made in the group of the table.
     fn add_columns(&mut self, tables: &HashSet<String>) -> Result<()> {
         let added = undescribed::columns(&self.group, &self.forms, tables, &mut self.notes)?;
         let is_damaged = self.notes.damage.as_ref().is_some_and(|damage| !damage.is_empty());
@@ -335,12 +327,8 @@ impl NativeTable {
         Ok(())
     }
 
-    /// Opens the table that a user has made in the group at `path`, for example with h5py. The
-    /// group `_ctds` has no description of it: columns, rows and keywords are taken from the
-    /// datasets and attributes of the group.
-    ///
-    /// # Errors
-    /// `Unsupported` if its datasets have different numbers of rows, as columns never have.
+    /// Opens a table made by a user, e.g. with h5py: columns, rows and keywords come from datasets
+    /// and attributes. `Unsupported` if the datasets have different numbers of rows.
     fn open_by_hand(opening: &Opening, path: &str, mut notes: Notes) -> Result<Self> {
         let group = opening.root.group(&path[1..])?;
         let found = undescribed::table(&opening.root, &group, &mut notes)?;
@@ -409,8 +397,7 @@ impl NativeTable {
     }
 }
 
-/// The number of rows that the document of a table states or, of a live table, that its counter
-/// has.
+/// Number of rows in the document or, of a live table, in its counter.
 fn stated_rows(group: &Group, document: &TableDocument) -> Result<u64> {
     match (&document.committed, document.rows) {
         (Some(name), _) => group.dataset(name)?.read_counter(),
@@ -447,10 +434,9 @@ fn exact_name(path: &str, document: &TableDocument) -> Option<BString> {
     (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into())
 }
 
-/// Adds the subtables to which `keywords` refer to `found`: the reference as a keyword stores it,
-/// and the path of the subtable's group, which the attribute of the keyword shows
-/// (`Table: /ANTENNA`). `attributes` are those made from the keywords, `read` reads one from the
-/// file.
+/// Adds subtables in `keywords` to `found`: the stored reference, and the path of the group, which
+/// the keyword's attribute shows (`Table: /ANTENNA`). `attributes` are made from the keywords,
+/// `read` reads one from the file.
 fn add_groups(
     keywords: &Record,
     attributes: &Attributes,
@@ -477,9 +463,8 @@ fn names_table(record: &Record) -> bool {
     })
 }
 
-/// Finds the datasets that tell which cells of dense columns are defined, where no document records
-/// them: those of older files, or that a user has added. They are called `LINK__defined`, and no
-/// column's.
+/// Finds datasets of defined cells, `LINK__defined`, that no document records: in older files, or
+/// added by a user. Each belongs to no other column.
 fn find_flags(group: &Group, forms: &mut [StoredForm]) {
     let claimed: HashSet<&str> =
         forms.iter().flat_map(|form| std::iter::once(form.link.as_str()).chain(form.flags.as_deref())).collect();
@@ -494,9 +479,8 @@ fn find_flags(group: &Group, forms: &mut [StoredForm]) {
     }
 }
 
-/// The number of rows of a table, if a user has added rows to all columns, or removed rows from
-/// all; `None` if nothing was changed, or not in all columns alike. Columns that are groups need
-/// not have the added rows. Columns that cannot be opened do not count.
+/// Rows that a user has given all columns; `None` if unchanged, or not in all alike. Columns that
+/// are groups need not have added rows; columns that cannot be opened do not count.
 fn edited_rows(group: &Group, forms: &[StoredForm], written: u64) -> Option<u64> {
     let counts = |is_group: bool| {
         let forms = forms.iter().filter(move |form| form.has_group() == is_group);

@@ -19,8 +19,7 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// The path of the dataset from the root, and the byte range in the file of each chunk that has
-    /// cells of `rows`. `None` unless the column is dense and has chunks.
+    /// Path of the dataset, byte range of each chunk with cells of `rows`; `None` unless in chunks.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         if *kind != FormKind::Dense {

@@ -4,8 +4,7 @@ use super::*;
 use crate::h5::{ByteFilters, ByteRows, DatasetSpec};
 use crate::value::{DataType, Region};
 
-/// Makes a container with one file, changes it by `damage`, and returns the bytes that are then
-/// read.
+/// Bytes read of the one file of a container that `damage` has changed.
 fn damaged(damage: impl FnOnce(&h5::Group)) -> Result<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
@@ -143,8 +142,7 @@ fn messages_of_damaged_names_and_chunks_say_what_was_expected() {
     assert!(places(&bytes, &key(64)).into_iter().any(|at| error_at(at).ends_with(says)));
 }
 
-/// Makes an appendable container with the file `f` of 100 bytes, changes it by `damage`, and
-/// returns the error of opening it to append.
+/// Error of opening to append a container with a file `f` of 100 bytes that `damage` has changed.
 fn damaged_live(path: &Path, damage: impl FnOnce(&h5::Group)) -> Result<LiveContainer> {
     let mut live = LiveContainer::create(path, 64, &["f"]).unwrap();
     live.append("f", &[1; 100]).unwrap();

@@ -471,8 +471,7 @@ fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The folder as it is left if a process is killed now: with the pages of its files that the system
-/// has.
+/// Copy as left if a process is killed now, with the pages of files that the system has.
 fn snapshot(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     ctds_hdf5_testing::copy_tree(folder, copy.path());

@@ -5,14 +5,12 @@
 use super::histogram::Histogram;
 use super::stored::store;
 
-/// Bytes in a block: few enough to follow frequencies that change, many enough to make up for the
-/// description of the codes.
+/// Bytes: few enough to follow changing frequencies, many enough to repay the codes' description.
 const BLOCK: usize = 32 << 10;
 /// The 256 literals, the end of the block, and the lengths of repetitions.
 pub(super) const SYMBOLS: usize = 286;
 const END: usize = 256;
-/// Deflate allows 15 bits, but four codes of 14 fit into a 64-bit word beside up to 7 bits that are
-/// still to be written.
+/// Deflate allows 15 bits; four codes of 14 fit into a 64-bit word beside up to 7 pending bits.
 const LONGEST: usize = 14;
 /// Bits of codes for [`LENGTHS`].
 const LONGEST_OF_LENGTHS: usize = 7;
@@ -39,12 +37,9 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
     write_block(counts, 0, bytes, out, |writer, codes| writer.put_literals(bytes, codes));
 }
 
-/// Appends a block that decodes to `bytes` and ends at a whole byte; a stored one if that is not
-/// longer.
-///
-/// `counts` are the occurrences of each symbol without the end of the block, and `more_bits` is the
-/// number of bits that follow the codes of symbols. `put_symbols` writes the symbols with the
-/// Huffman codes that it is given.
+/// Appends a block that decodes to `bytes` and ends at a whole byte, stored if that is not longer.
+/// `counts` lack the end of the block; `more_bits` is the number of bits after codes of symbols,
+/// which `put_symbols` writes.
 pub(super) fn write_block(
     mut counts: [u32; SYMBOLS],
     more_bits: usize,
@@ -99,7 +94,6 @@ pub(super) fn write_block(
     out.extend_from_slice(&[0, 0, 0xff, 0xff]);
 }
 
-/// Huffman codes of `N` symbols.
 struct Codes<const N: usize> {
     /// Bits; 0 for symbols that do not occur.
     lengths: [u8; N],
@@ -176,8 +170,7 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     numbers
 }
 
-/// Limits codes to `longest` bits, and lengthens shorter ones until a prefix code exists. Entry `n`
-/// counts the codes of `n` bits.
+/// Limits codes to `longest` bits, and lengthens shorter ones until a prefix code exists.
 fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     let too_long: usize = numbers.iter().skip(longest + 1).sum();
     numbers.resize(longest + 1, 0);
@@ -193,13 +186,11 @@ fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     }
 }
 
-/// A symbol that describes code lengths.
 #[derive(Debug, Clone, Copy)]
 struct LengthSymbol {
     /// 0 to 15 is a length in bits, 16 repeats the length before it, 17 and 18 repeat the length 0.
     symbol: usize,
-    /// Repetitions minus the least that the symbol can encode (3 for 16 and 17, 11 for 18); 0 for a
-    /// length.
+    /// Repetitions minus the least encodable (3 for 16 and 17, 11 for 18); 0 for a length.
     extra: u8,
 }
 
@@ -214,7 +205,6 @@ impl LengthSymbol {
     }
 }
 
-/// Repetitions for runs of equal lengths.
 fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     let mut symbols = Vec::new();
     for run in lengths.chunk_by(|a, b| a == b) {
@@ -239,8 +229,7 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     symbols
 }
 
-/// Writes bits, the lowest of a byte first. `out` must be at least eight bytes longer than the
-/// stream, because each write stores eight.
+/// Lowest bit of a byte first; `out` needs eight spare bytes, because each write stores eight.
 pub(super) struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,

@@ -30,22 +30,19 @@ const SMALL_CHUNK: usize = 8 << 10;
 const SEGMENT: usize = 64 << 10;
 /// zlib: deflate with a window of 32 KiB.
 const HEADER: [u8; 2] = [0x78, 0x5e];
-/// An empty block ends a stream of separately encoded segments.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 /// Above this ratio of lengths a method is not worth its time.
 const NO_GAIN: f32 = 0.985;
 /// Below this estimated ratio the sample counts as constant, or nearly.
 const CONSTANT: f32 = 0.01;
-/// Bytes at the end of a segment that both [`Method::Runs`] and [`Method::Matches`] encode, to
-/// choose between them.
+/// Bytes at the end of a segment that [`Method::Runs`] and [`Method::Matches`] both encode.
 const TRIAL: usize = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
     /// Suits noise.
     Stored,
-    /// A Huffman code for each byte, without repetitions: suits the exponents of noisy
-    /// floating-point numbers.
+    /// A Huffman code for each byte: suits the exponents of noisy floating-point numbers.
     Codes,
     /// Huffman codes and runs of one byte: suits flags, weights and constant values.
     Runs,
@@ -70,8 +67,7 @@ impl Encode {
         Encode { level, estimator: Estimator::new(), whole: None, runs: Runs::new(), matches: None, blocks: Vec::new() }
     }
 
-    /// Consecutive parts with method and length; empty for a short chunk, which is encoded as a
-    /// whole. `plane` is the length of a plane: one byte of every element, after the shuffle.
+    /// Lengths of parts by method; empty for a short chunk. `plane` is the length of a plane.
     fn series(&mut self, bytes: &[u8], plane: usize) -> Result<Vec<(Method, usize)>> {
         let mut series: Vec<(Method, usize)> = Vec::new();
         if bytes.len() <= SMALL_CHUNK {
@@ -118,8 +114,7 @@ impl Encode {
         Ok(Method::Runs)
     }
 
-    /// Whether [`Method::Matches`] encodes the end of a segment in at least 2 % fewer bytes than
-    /// [`Method::Runs`].
+    /// At least 2 % fewer bytes than by [`Method::Runs`], tried at the end of a segment.
     fn gains_by_matches(&mut self, segment: &[u8]) -> Result<bool> {
         let trial = &segment[segment.len().saturating_sub(TRIAL)..];
         let (mut with_runs, mut with_matches) = (Vec::new(), Vec::new());
@@ -128,8 +123,7 @@ impl Encode {
         Ok(with_matches.len() * 51 < with_runs.len() * 50)
     }
 
-    /// One zlib stream by libdeflate, which finds repetitions faster than zlib but cannot make
-    /// blocks that are joined to others.
+    /// libdeflate finds repetitions faster than zlib, but its blocks cannot be joined to others.
     fn whole(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let level = CompressionLvl::new(self.level.into()).unwrap_or_default();
         let compressor = self.whole.get_or_insert_with(|| Compressor::new(level));
@@ -139,7 +133,6 @@ impl Encode {
         Ok(())
     }
 
-    /// Appends blocks that decode to `bytes` and end at a whole byte.
     fn deflate(&mut self, method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match method {
             Method::Stored => store(bytes, out),
@@ -150,7 +143,6 @@ impl Encode {
         Ok(())
     }
 
-    /// Appends blocks by zlib that decode to `bytes` and end at a whole byte.
     fn zlib(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let deflate = match &mut self.matches {
             Some(deflate) => {
@@ -206,8 +198,7 @@ fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
-/// Segments of about equal length. Each is part of one plane (`plane` bytes), unless planes are
-/// shorter than 4 KiB.
+/// Parts of one plane (`plane` bytes) each, unless planes are shorter than 4 KiB.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);

@@ -3,8 +3,7 @@
 
 use super::histogram::Histogram;
 
-/// Bytes in the middle of a segment in which repetitions are searched for; deflate finds none at a
-/// larger distance.
+/// Bytes in the middle of a segment; deflate finds repetitions up to this distance.
 const SAMPLE: usize = 32 << 10;
 /// Bytes at the end of the sample whose length is estimated, with repetitions of earlier ones.
 const PRICED: usize = 8 << 10;
@@ -15,24 +14,19 @@ const LONGEST: usize = 258;
 const PARTS: f32 = 256.0;
 /// Bits of a byte whose value does not occur among the counted ones.
 const RARE: f32 = 14.0;
-/// Bytes at the start of each [`COUNTED_OF`] whose values are counted: a quarter has about the
-/// frequencies of the whole.
+/// Counted bytes at the start of each [`COUNTED_OF`]: a quarter has about the whole's frequencies.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance of remembered positions before the estimated part, and within a repetition; all others
-/// are remembered.
+/// Distance of remembered positions before the estimated part, and within a repetition.
 const HISTORY_STEP: usize = 8;
 
-/// Expected ratios of compressed to original length.
+/// Expected ratios of compressed to original length: `segment` of all bytes with Huffman codes of
+/// single bytes, the others of a sample, `runs` and `matches` with repetitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// The whole segment, with Huffman codes of single bytes.
     pub(super) segment: f32,
-    /// A sample, with Huffman codes of single bytes.
     pub(super) codes: f32,
-    /// A sample, with Huffman codes and runs of one byte.
     pub(super) runs: f32,
-    /// A sample, with Huffman codes and repetitions of any kind.
     pub(super) matches: f32,
 }
 
@@ -72,8 +66,7 @@ impl Estimator {
         }
     }
 
-    /// Length, in 1/256 bit, of the bytes from `from` on, with repetitions; `prices` are the code
-    /// lengths of byte values.
+    /// Length in 1/256 bit of the bytes from `from` on; `prices` are code lengths of byte values.
     fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
@@ -124,20 +117,17 @@ fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     (histogram.counts(), counted)
 }
 
-/// Length in 1/256 bit, without repetitions.
 fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// Length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its
-/// distance, and their extra bits.
+/// About 7 bits for the length, 5 for the distance, and their extra bits.
 fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
     ((11.5 + extra_of_len + extra_of_distance) * PARTS) as u32
 }
 
-/// Whether enough bytes equal the one before them.
 fn has_runs(bytes: &[u8]) -> bool {
     let equal = bytes.iter().zip(&bytes[1..]).map(|(a, b)| usize::from(a == b)).sum::<usize>();
     equal >= bytes.len() / 64

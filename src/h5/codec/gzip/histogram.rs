@@ -2,8 +2,7 @@
 
 use std::array;
 
-/// Four tables, whose sum is the result. Consecutive bytes are counted in different ones, so that
-/// the processor does not wait where they are equal.
+/// Four tables to be summed: consecutive bytes use different ones, so that equal ones do not wait.
 #[derive(Debug)]
 pub(super) struct Histogram([[u32; 256]; 4]);
 

@@ -5,8 +5,7 @@
 
 use super::codes::{BitWriter, Code, SYMBOLS, write_block};
 
-/// Tokens in a block: few enough to follow frequencies that change, many enough to make up for the
-/// description of the codes.
+/// Tokens in a block, chosen as in `codes.rs`.
 const BLOCK: usize = 32 << 10;
 /// Bytes turned to tokens at once.
 const STEP: usize = 8;
@@ -18,10 +17,8 @@ const LONGEST: usize = 258;
 const RUN: usize = 256;
 const TOKENS: usize = RUN + LONGEST + 1;
 
-/// Keeps its working memory from segment to segment.
 #[derive(Debug)]
 pub(super) struct Runs {
-    /// Tokens of the block that is being made.
     tokens: Vec<u16>,
 }
 
@@ -30,7 +27,6 @@ impl Runs {
         Runs { tokens: vec![0; BLOCK + STEP] }
     }
 
-    /// Appends blocks that decode to `bytes` and end at a whole byte.
     pub(super) fn encode(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut start = 0;
         while start < bytes.len() {
@@ -40,8 +36,7 @@ impl Runs {
         }
     }
 
-    /// Makes tokens of `bytes` from `at` on; returns their number and the index after the last
-    /// byte.
+    /// Returns the number of tokens and the index after the last byte.
     fn find(&mut self, bytes: &[u8], mut at: usize) -> (usize, usize) {
         let mut count = 0;
         // nothing is before the first byte
