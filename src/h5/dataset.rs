@@ -111,7 +111,10 @@ pub(crate) struct Header {
 pub(super) enum At {
     /// The file is one that this program makes or changes, or elements are elsewhere.
     Library(library::Dataset),
-    File { place: Place, library: OnceLock<library::Dataset> },
+    File {
+        place: Place,
+        library: OnceLock<library::Dataset>,
+    },
 }
 
 impl At {

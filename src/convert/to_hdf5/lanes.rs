@@ -27,9 +27,18 @@ use crate::value::{Region, Shape, Values};
 
 pub(crate) enum Message<D> {
     /// `len` is the size before filtering.
-    Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
+    Chunk {
+        dataset: usize,
+        index: Shape,
+        bytes: Vec<u8>,
+        len: u64,
+    },
     /// Only libhdf5 can write strings; axes of `region` are fastest first.
-    Strings { dataset: usize, region: Region, values: Values },
+    Strings {
+        dataset: usize,
+        region: Region,
+        values: Values,
+    },
     Done(D),
     Failed(Error),
 }

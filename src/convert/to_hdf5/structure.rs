@@ -57,10 +57,22 @@ pub(crate) struct Writer<'a> {
 /// `table` and `column` are indices of the plan.
 #[derive(Debug)]
 enum Job {
-    RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
-    Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
+    RowNumbers {
+        table: usize,
+        target: DatasetSink,
+        rows: Range<u64>,
+    },
+    Column {
+        table: usize,
+        column: usize,
+        targets: Box<Members<DatasetSink>>,
+        cubes: Cubes,
+    },
     /// A variable of MSv4 that is not the hypercube of a column.
-    Variable { number: usize, target: Box<DatasetSink> },
+    Variable {
+        number: usize,
+        target: Box<DatasetSink>,
+    },
 }
 
 /// Whether elements of cells are written with the datasets that locate them.

@@ -31,13 +31,26 @@ const TYPE_FLAGS: u64 = 4;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockRef {
     /// A block. Without a `span` it has to be read to know its length.
-    Hash { hash: BlockHash, span: Option<u64> },
-    Rle { octet: u8, span: u64 },
+    Hash {
+        hash: BlockHash,
+        span: Option<u64>,
+    },
+    Rle {
+        octet: u8,
+        span: u64,
+    },
     Literal(Arc<[u8]>),
     /// A part of the data that another reference leads to, from byte `offset` on.
-    Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
+    Sub {
+        block: Arc<BlockRef>,
+        offset: u64,
+        span: u64,
+    },
     /// The joined data of a list of references; without a `span` the list has to be read.
-    Indirect { block: Arc<BlockRef>, span: Option<u64> },
+    Indirect {
+        block: Arc<BlockRef>,
+        span: Option<u64>,
+    },
 }
 
 impl BlockRef {

@@ -234,9 +234,13 @@ pub(super) enum Rearrangement {
     /// The second operand is the shape; elements of the first are repeated.
     Fill,
     /// The second operand gives each axis its old number, from 0; `c_order`: the slowest is 0.
-    Transpose { c_order: bool },
+    Transpose {
+        c_order: bool,
+    },
     /// The second operand gives the axes, from 0; all, if none. `c_order`: the slowest is 0.
-    Reverse { c_order: bool },
+    Reverse {
+        c_order: bool,
+    },
     Flatten,
 }
 

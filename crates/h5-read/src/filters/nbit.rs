@@ -23,23 +23,10 @@ const MAX_DEPTH: u32 = 32;
 
 #[derive(Debug)]
 enum Type {
-    Number {
-        bytes: usize,
-        is_big: bool,
-        precision: usize,
-        offset: usize,
-    },
-    Array {
-        bytes: usize,
-        base: Box<Type>,
-    },
-    Compound {
-        bytes: usize,
-        members: Vec<(usize, Type)>,
-    },
-    Plain {
-        bytes: usize,
-    },
+    Number { bytes: usize, is_big: bool, precision: usize, offset: usize },
+    Array { bytes: usize, base: Box<Type> },
+    Compound { bytes: usize, members: Vec<(usize, Type)> },
+    Plain { bytes: usize },
 }
 
 pub(super) fn decode(parameters: &[u32], data: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {

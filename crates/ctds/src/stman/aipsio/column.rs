@@ -23,7 +23,10 @@ pub(super) struct AipsIoColumn {
 
 #[derive(Debug)]
 pub(super) enum Cell {
-    Elements { shape: Shape, count: u64 },
+    Elements {
+        shape: Shape,
+        count: u64,
+    },
     /// Byte offset of the array in the array file; 0 if the cell is undefined.
     Array(ArrayFile),
 }

@@ -65,7 +65,10 @@ pub(super) enum Factors<'a> {
     Equal(f64),
     /// Visibility i (polarisations fastest) has `of_channels[i] * of_row[i % 4]`. The order of the
     /// products is the writer's: f64 products are not associative to the last bit.
-    Products { of_channels: &'a [f64], of_row: [f64; 4] },
+    Products {
+        of_channels: &'a [f64],
+        of_row: [f64; 4],
+    },
 }
 
 impl Factors<'_> {
