@@ -43,7 +43,8 @@ pub(crate) struct HeldTiles {
 pub(super) struct Holder {
     /// Smaller hypercubes are written at once.
     least: u64,
-    /// Most bytes of a source chunk, or of all tiles with the same rows; others are written at once.
+    /// Most bytes of a source chunk, or of all tiles with the same rows; larger ones are written at
+    /// once.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }

@@ -15,9 +15,9 @@ pub(super) enum Cell {
     Elements { shape: Shape, count: u64, bits: u64 },
     /// Up to `len_bytes` bytes, terminated by NUL if shorter.
     FixedString { len_bytes: u32 },
-    /// Up to 8 bytes, or else the [`Item`] in the string heap.
+    /// Up to 8 bytes, or else the [`Item`](super::strings::Item) in the string heap.
     String,
-    /// The [`Item`] in the heap, where the shape precedes the strings unless `shape` is fixed.
+    /// The item in the heap, where the shape precedes the strings unless `shape` is fixed.
     StringArray { shape: Option<Shape> },
     /// Byte offset (i64) of an array in `table.f<n>i`; 0 if the cell is undefined.
     Array,
