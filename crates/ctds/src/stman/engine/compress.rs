@@ -142,8 +142,8 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     }
 }
 
-/// An even integer is real: `(stored / 2) * (scale / 32768) + offset`. An odd one is split into `re
-/// * 65536 + im`, each from -32768 to 32768, for the real part `(re * scale) + offset` and the
+/// An even integer is real: `(stored / 2) * (scale / 32768) + offset`. An odd one is
+/// `re * 65536 + im`, each from -32768 to 32768: the real part is `(re * scale) + offset`, the
 /// imaginary part `(h * 2 * scale) + offset`, `h` half of `im`, rounded down. Casacore writes
 /// i32::MIN for a number that is not finite, but reads it as the smallest real one, as we do.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
