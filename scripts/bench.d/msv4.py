@@ -109,7 +109,7 @@ def files(path, folder, peers, runs):
             words = [os.environ['H5BRIDGE'], 'to-hdf5', path, out, '--schema', schema, '--compress', compress, '--digest', '--quiet']
             cases['to-hdf5 %s, %s' % (schema, compress)] = words, out
     for kind in ('xradio', 'xarray-ms') if peers else ():
-        out = os.path.join(folder, kind + '.zarr')
+        out = os.path.join(folder, kind + '.ps.zarr')    # xradio's ending
         cases[kind] = [peers, '-c', CONVERT, kind, path, out], out
     found = {name: [] for name in cases}
     for _ in range(runs):
