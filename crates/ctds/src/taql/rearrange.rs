@@ -251,7 +251,8 @@ pub(super) fn reduce(reduction: Reduction, block: &Block, kind: Kind) -> Result<
     Ok(Block { shapes: Shapes::Scalars, values })
 }
 
-/// Keeps the axes that `arguments` do not give. Fails as [`reduce`](fn@reduce); `Format` for negative axes.
+/// Keeps the axes that `arguments` do not give. Fails as [`reduce`](fn@reduce), and with `Format`
+/// for negative axes.
 pub(super) fn reduce_axes(
     reduction: Reduction,
     block: &Block,
