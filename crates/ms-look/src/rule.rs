@@ -186,7 +186,7 @@ fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(text[begin.len()..].trim_start())
 }
 
-/// Single spaces separate the words. The error is a phrase that says what is expected.
+/// Single spaces separate the words. The error names the expected words.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;

@@ -27,7 +27,7 @@ struct Open {
     file: h5::File,
     /// The HDF5 file opened a second time, for bytes that are written without libhdf5.
     target: Arc<FileTarget>,
-    /// Path of the first file of each content, by identity, and what was announced of it.
+    /// Path of the first file of each content, by identity, and its announcement.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 

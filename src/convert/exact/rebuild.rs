@@ -94,8 +94,8 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
-/// Calls `work` with the index of each file, on two at a time, the longest first: while one waits
-/// for its hash, which is computed in order, the other has work.
+/// Calls `work` with the index of each file, on two at a time, the longest first: while one file
+/// waits for its hash, which is computed in order, the other is rebuilt.
 pub(super) fn for_files(
     files: &[File],
     pool: &rayon::ThreadPool,
