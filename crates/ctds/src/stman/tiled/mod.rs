@@ -258,7 +258,7 @@ fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> 
 }
 
 /// Larger elements first, Bools last, equal sizes in reverse order; before 2013 casacore kept equal
-/// sizes in order, but it reads such files by today's rule, as such files do not say it.
+/// sizes in order, but it reads such files by today's rule: no file records which one it follows.
 fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     let mut data: Vec<(usize, usize)> = roles
         .iter()
