@@ -105,7 +105,6 @@ MAKERS = {
 BESIDE = {
     'docs/reference/containers.md': ['my.ms', 'my.mfh5', 'my.vt'],
     'docs/howto/archive.md': ['archive'],
-    'docs/howto/operate.md': ['archive'],
     'docs/reference/live.md': ['my.ms', 'live.h5'],
     'docs/howto/cluster.md': ['archive', 'my.ms'],
     'docs/reference/plots.md': ['my.ms', 'my.h5', 'live.h5'],
