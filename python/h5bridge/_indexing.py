@@ -13,6 +13,9 @@ import numpy.typing as npt
 Rows: TypeAlias = range | npt.NDArray[np.uint64]
 """Numbers of rows: a range with step 1, or any."""
 
+Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""A part of each cell: where it begins on each axis, and how far it extends."""
+
 
 def rows_at(rows: Rows, places: Rows) -> Rows:
     """The rows at `places` of `rows`; a range if one follows the other."""
@@ -57,6 +60,11 @@ class Wanted:
     """What numpy does with the box."""
     has_whole_cells: bool
     """Whether the part of each cell is all of it."""
+
+    @property
+    def region(self) -> Box | None:
+        """The part of each cell; None for all of it."""
+        return None if self.has_whole_cells else (self.start, self.extent)
 
     @property
     def is_whole(self) -> bool:
@@ -122,7 +130,7 @@ def _rows(part: Any, rows: int, with_others: bool) -> tuple[Rows, Any]:
         if chosen.ndim == 1 and not with_others:
             return flat, slice(None)
         return flat, np.arange(flat.size).reshape(chosen.shape)
-    row = _position(part, rows, 0)
+    row = position(part, rows, 0)
     return range(row, row + 1), 0
 
 
@@ -143,11 +151,11 @@ def _box(part: Any, length: int, axis: int) -> tuple[int, int, Any]:
             return 0, 0, chosen
         first = int(chosen.min())
         return first, int(chosen.max()) + 1, chosen - first
-    place = _position(part, length, axis)
+    place = position(part, length, axis)
     return place, place + 1, 0
 
 
-def _position(part: Any, length: int, axis: int) -> int:
+def position(part: Any, length: int, axis: int) -> int:
     try:
         place = operator.index(part)
     except TypeError:

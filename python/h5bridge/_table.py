@@ -60,6 +60,18 @@ class _Open:
         self.path = path
         self.options = options
         self.native: _native.Source | None = _native.Source(path, **options)
+        self._columns: dict[tuple[int, int], _native.Column] = {}
+
+    def column(self, table: int, number: int) -> _native.Column:
+        found = self._columns.get((table, number))
+        if found is None:
+            found = self._columns[table, number] = self.source.column(table, number)
+        return found
+
+    def close(self) -> None:
+        """Nothing that is kept here may outlive it, or the lock of the table would be held."""
+        self._columns.clear()
+        self.native = None
 
     @property
     def source(self) -> _native.Source:
@@ -273,7 +285,7 @@ class Table(Mapping[str, Column]):
 
     def close(self) -> None:
         """Gives back the lock and all files, those of subtables and views as well."""
-        self._open.native = None
+        self._open.close()
 
     def __enter__(self) -> Self:
         return self
