@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import tempfile
@@ -60,12 +61,14 @@ def local(source: Source) -> str:
 
 
 def _path_of(file: Any) -> str | None:
-    """The path of a file object that is a file of this machine."""
-    try:
-        name = os.path.abspath(file.name)
-        return name if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None
-    except (AttributeError, OSError, TypeError, ValueError):
+    """The path of a file object that is a file of this machine, without compression."""
+    if isinstance(file, os.PathLike):
+        return os.fspath(file)
+    raw = getattr(file, "raw", file)
+    if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str):
         return None
+    name = os.path.abspath(raw.name)
+    return name if os.path.exists(name) and os.path.samestat(os.fstat(raw.fileno()), os.stat(name)) else None
 
 
 def _of_file(file: Any, origin: object) -> Fetched:
@@ -83,11 +86,12 @@ def _of_filesystem(fs: Any, path: str, origin: object) -> str:
     if isinstance(fs, needed("fsspec.implementations.local", "fsspec").LocalFileSystem):
         return path
     found, inside = path.rstrip("/"), ""
-    while not fs.exists(found):
+    while found and not fs.exists(found):
         found, _, name = found.rpartition("/")
         inside = f"/{name}{inside}"
-        if not found:
-            raise NotFoundError(f"{origin}: no such file or directory")
+    # a wrong name never copies the whole of the directory above
+    if not found or inside and fs.isdir(found) and not fs.exists(f"{found}/table.dat"):
+        raise NotFoundError(f"{origin}: no such file or table")
     names = fs.find(found) if fs.isdir(found) else [found]
     below = [name.removeprefix(found) for name in names]
     if any(".." in name.split("/") for name in below):

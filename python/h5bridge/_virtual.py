@@ -124,6 +124,9 @@ def _array(node: dict[str, Any], path: str, held: _Held) -> Any:
     known, attributes = json.loads(node.pop(".zarray")), json.loads(node.pop(".zattrs"))
     shape, chunks = known["shape"], known["chunks"]
     grid = tuple(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
+    if 0 in grid:
+        # VirtualiZarr writes no array without chunks
+        held.arrays.add(path)
     paths = np.full(grid, "", _TEXT)
     offsets, lengths = np.zeros(grid, np.uint64), np.zeros(grid, np.uint64)
     for name, value in node.items():
