@@ -49,21 +49,23 @@ def local(source: Source) -> str:
         path = os.fspath(source)
         if "://" not in path or path.startswith(_READ_IN_PLACE):
             return path
-        return _of_filesystem(*needed("fsspec.core", "fsspec").url_to_fs(path), source)
+        fs, place = needed("fsspec.core", "fsspec").url_to_fs(path)
+        return _of_filesystem(fs, place, source)
     if hasattr(source, "read"):
         return _path_of(source) or _of_file(source, source)
-    if hasattr(source, "full_name"):
-        with source as file:
+    remote: Any = source
+    if hasattr(remote, "full_name"):
+        with remote as file:
             return _path_of(file) or _of_file(file, source)
-    if hasattr(source, "fs") and hasattr(source, "path"):
-        return _of_filesystem(source.fs, source.path, source)
+    if hasattr(remote, "fs") and hasattr(remote, "path"):
+        return _of_filesystem(remote.fs, remote.path, source)
     raise TypeError(f"a table is opened by a path, an address or a file object, not by {source!r}")
 
 
 def _path_of(file: Any) -> str | None:
     """The path of a file object that is a file of this machine, without compression."""
     if isinstance(file, os.PathLike):
-        return os.fspath(file)
+        return str(os.fspath(file))
     raw = getattr(file, "raw", file)
     if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str):
         return None
