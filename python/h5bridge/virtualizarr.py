@@ -34,8 +34,9 @@ class Parser:
 
     The URL is that of a table directory on a local disk; of a native HDF5 file, also `https://…` or `s3://…`; or of a
     manifest, a name with `.json` at its end. Chunks in tiles of the table, in the file, or in the manifest's companion
-    are virtual. Bytes that have no place in these are loaded, as `loadable_variables` are: strings, and, of a table
-    directory without a manifest, Bools and numbers that are not in tiles, which the store holds in memory, compressed.
+    are virtual. Bytes that have no place in these are loaded, as `loadable_variables` are: strings (bytes that are not
+    UTF-8 are U+FFFD), and, of a table directory without a manifest, Bools and numbers that are not in tiles, which the
+    store holds in memory, compressed.
 
     >>> Parser("ANTENNA")
     Parser(table='ANTENNA', lock=True, lock_timeout=60.0)
