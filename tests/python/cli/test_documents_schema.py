@@ -26,12 +26,12 @@ STREAMS = {'serve', 'watch'}
 
 # Before each of these blocks `Folder` changes the sources.
 COMMANDS = """
-to-hdf5 my.ms my.h5 --restorable
-to-hdf5 my.ms my.h5
-to-hdf5 my.ms plain.h5 --compress none --no-digest
-to-hdf5 my.ms cloud.h5 --average time=20s,chan=2 --profile cloud --compress zstd:3
+to-hdf5 base.tab one.h5 --restorable
+to-hdf5 base.tab one.h5
+to-hdf5 base.tab plain.h5 --compress none --no-digest
+to-hdf5 my.ms cloud.h5 --average time=50s,chan=8 --profile cloud --compress zstd:3
 to-hdf5 other.ms no.h5 --average time=20s --profile cloud --compress zstd:3 --dry-run
-to-hdf5 my.ms no.h5 --hdf5 1.8 --dry-run --restorable
+to-hdf5 base.tab no.h5 --hdf5 1.8 --dry-run --restorable
 to-hdf5 base.tab shared.h5 --compress shared
 to-hdf5 base.tab old.h5 --hdf5 1.8
 to-hdf5 base.tab no.h5 --compress shared --dry-run
@@ -44,11 +44,10 @@ to-hdf5 base.tab part0.h5 --rows 0..20
 to-hdf5 base.tab part1.h5 --rows 20..40
 join --virtual part0.h5 part1.h5 joined.h5 --copy-below 0
 join --virtual part1.h5 part0.h5 no.h5
-to-ms my.h5 values.ms
-to-ms taql.h5 values.tab
-to-ms my.h5 exact.ms --exact
+to-ms one.h5 values.tab
+to-ms taql.h5 taql2.tab
+to-ms one.h5 exact.tab --exact
 to-ms huge.h5 huge.ms
-pack my.ms packed.ms --crc
 pack base.tab crc.tab --crc
 pack base.tab packed.tab
 pack base.tab whole.h5 --single-file --checksum sha256
@@ -65,7 +64,7 @@ pack numbers.h5/c c.bcolz --format bcolz
 pack numbers.h5/a a.blp --format bloscpack
 pack a.bcolz a.blz --format blz
 pack no new.ms
-unpack packed.ms unpacked.ms
+unpack crc.tab unpacked.tab
 unpack no new.ms
 to-hdf5 run.sion files.h5
 to-hdf5 a.bcolz a.h5
@@ -93,8 +92,8 @@ batch plan --from no --to '{stem}.h5' --out no.ndjson
 
 to-hdf5 changed.h5 edited.h5 --salvage
 to-hdf5 large.h5 lacking.h5 --salvage
-unpack bad.ms salvaged.ms --salvage
-unpack bad.ms new.ms
+unpack bad.tab salvaged.tab --salvage
+unpack bad.tab new.tab
 info my.ms
 info my.ms --msv4
 info nulls.ms
@@ -140,17 +139,17 @@ digest headless.tab
 digest run.sion
 digest a.bcolz --hash sha256
 digest no
-verify my.ms my.h5
-verify my.h5
+verify base.tab one.h5
+verify one.h5
 verify base.tab part0.h5
-verify my.h5 changed.h5
+verify one.h5 changed.h5
 verify changed.h5
 verify my.ms two.ms
 verify salvaged.h5
 verify --bytes base.tab values.tab
 verify --bytes base.tab an.image
-verify --bytes packed.ms
-verify --bytes bad.ms
+verify --bytes crc.tab
+verify --bytes bad.tab
 verify --bytes base.tab
 verify a.bcolz a.h5
 verify a.bcolz b.bcolz
@@ -159,7 +158,7 @@ verify a.bcolz
 verify a.blp
 verify my.json
 verify no
-lint my.h5
+lint one.h5
 lint changed.h5
 lint no
 refs types.h5
@@ -170,7 +169,7 @@ plot my.ms baselines
 plot my.ms antennas --out antennas.png
 plot nulls.ms
 plot my.ms --describe
-plot my.h5 --describe
+plot measurementset.h5 --describe
 plot base.h5 --describe
 plot empty.ms --describe
 plot live.h5 --describe
@@ -205,10 +204,10 @@ batch status no --ledger ledger
 batch clean list.ndjson
 batch clean no
 serve no
-serve my.h5 --no-token --host 0.0.0.0
+serve one.h5 --no-token --host 0.0.0.0
 completions bash
 generate man man1
-generate man my.h5
+generate man one.h5
 
 to-hdf5 other.ms replaced.h5 --replace
 verify other.ms
@@ -347,7 +346,7 @@ def make_sources(folder):
                          ('ref_tables/base64.tab', 'plain.tab'), ('undefined/big.tab', 'big.tab'),
                          ('engine_forms/chain.tab', 'chain.tab')]:
         shutil.copytree(os.path.join(support.TESTDATA, source), folder / name)
-    for name in ('types.h5', 'msv4.h5', 'zstd.h5'):
+    for name in ('types.h5', 'msv4.h5', 'zstd.h5', 'measurementset.h5'):
         shutil.copy(os.path.join(support.TESTDATA, 'layout', name), folder / name)
     support.unread_expressions(str(folder / 'taql.tab'))
     with ms_of(folder, 'my.ms')() as of:
@@ -372,7 +371,7 @@ def make_sources(folder):
         of.removecols(['FLAG'])
     scalar, array = tables.makescacoldesc, tables.makearrcoldesc
     for name, columns, rows in [
-            ('large.tab', [array('A', 0., shape=[1000], options=5)], 300), ('headless.tab', [scalar('A', 0)], 1),
+            ('large.tab', [array('A', 0., shape=[1000], options=5, datamanagertype='TiledColumnStMan', datamanagergroup='A')], 300), ('headless.tab', [scalar('A', 0)], 1),
             ('an.image', [scalar('A', 0)], 1),
             ('wide.tab', [array('A', 0., shape=[100, 100], options=5)], 220),
             ('now.tab', [scalar('TIME', 0.), array('DATA', 0j, shape=[2, 3]), array('FLAG', False, shape=[2, 3])], 2),
@@ -411,10 +410,9 @@ def damage_targets(folder):
         with open(path, 'r+b') as file:
             file.seek(offset)
             file.write(data)
-    shutil.copy(folder / 'my.h5', folder / 'changed.h5')
+    shutil.copy(folder / 'one.h5', folder / 'changed.h5')
     with h5py.File(folder / 'changed.h5', 'r+') as file:
-        file['MAIN/TIME'][3] += 1
-        file['MAIN/DATA'][3, 2, 1] += 1
+        file['MAIN/D'][3] += 1
         file['MAIN'].attrs['large'] = np.zeros(20_000)
     shutil.copy(folder / 'large.h5', folder / 'unknown.h5')
     with h5py.File(folder / 'unknown.h5', 'r+') as file, h5py.File(folder / 'files.h5', 'r+') as files:
@@ -431,8 +429,8 @@ def damage_targets(folder):
         chunk = file['MAIN/A'].id.get_chunk_info(0)
     overwrite(folder / 'large.h5', chunk.byte_offset, b'\1' * chunk.size)
     os.utime(folder / 'large.h5', ns=(before.st_atime_ns, before.st_mtime_ns))
-    shutil.copytree(folder / 'packed.ms', folder / 'bad.ms')
-    overwrite(folder / 'bad.ms/table.mf', os.path.getsize(folder / 'bad.ms/table.mf') // 2, b'bad')
+    shutil.copytree(folder / 'crc.tab', folder / 'bad.tab')
+    overwrite(folder / 'bad.tab/table.mf', os.path.getsize(folder / 'bad.tab/table.mf') // 2, b'bad')
     planned = folder / 'big.h5.shards/big.h5'
     with h5py.File(planned) as file:
         at = file['MAIN/UVW'].id.get_chunk_info(0).byte_offset
@@ -497,7 +495,7 @@ def run_all(folder, run):
         change(folder)
         for line in block.strip().splitlines():
             run.command(line)
-    run.until('serve my.h5 --port 0')
+    run.until('serve one.h5 --port 0')
     run.until('watch live.h5')
     run.until('watch base.h5 --interval 10ms', end=lambda process: os.remove(folder / 'base.h5'))
     with tables.table(str(folder / 'base.tab'), ack=False):
