@@ -145,8 +145,8 @@ def compare(found, expected, counts):
     assert found['rows'] == expected.rows
     names = expected.cells('ANTENNA', 'NAME')
     assert [antenna['name'] for antenna in found['antennas']] == names
-    diameters = [float(cell) for cell in expected.cells('ANTENNA', 'DISH_DIAMETER')] or [None] * len(names)
-    assert [antenna['diameter'] for antenna in found['antennas']] == diameters
+    diameters = [cell if cell is None else float(cell) for cell in expected.cells('ANTENNA', 'DISH_DIAMETER')]
+    assert [antenna['diameter'] for antenna in found['antennas']] == (diameters or [None] * len(names))
     for facts, column in (('telescope', 'TELESCOPE_NAME'), ('observer', 'OBSERVER'), ('project', 'PROJECT')):
         if texts := expected.cells('OBSERVATION', column):
             assert [observation[facts] for observation in found['observations']] == texts
