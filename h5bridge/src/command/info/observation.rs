@@ -173,7 +173,8 @@ fn scans(summary: &Summary) -> Section {
             (Some((day, _)), Some((of_last, time))) if day == of_last => time.to_owned(),
             _ => last,
         };
-        let intents: Vec<&str> = scan.intents.iter().map(String::as_str).collect();
+        let intents = scan.intents.iter().map(|intent| intent.strip_suffix("#UNSPECIFIED").unwrap_or(intent));
+        let intents: Vec<&str> = intents.collect();
         vec![
             scan.number.to_string(),
             first,
