@@ -77,11 +77,6 @@ class _Open:
             found = self._columns[table, number] = self.source.column(table, number)
         return found
 
-    def close(self) -> None:
-        """Nothing that is kept here may outlive it, or the lock of the table would be held."""
-        self._columns.clear()
-        self.native = None
-
     @property
     def source(self) -> _native.Source:
         if self.native is None:
@@ -89,8 +84,9 @@ class _Open:
         return self.native
 
     def close(self) -> None:
+        """Nothing that is kept here may outlive it: the lock of the table, and a copy, would be held."""
+        self._columns.clear()
         self.native = None
-        # without the hold on a copy
         self.path = str(self.path)
 
 
