@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _errors, _native
-from ._indexing import Box, Rows, Wanted, position, rows_at, runs, split, wanted
+from ._indexing import Box, Rows, Wanted, rows_at, runs, split, wanted
 from ._measures import Measure, datetimes, measure_of, named_frames, quantity, time_unit, times, unit_of
 
 if TYPE_CHECKING:
@@ -252,6 +252,16 @@ class Column:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __getitem__(self, key: Any) -> Any:
+        # whole cells of rows, which loops ask for again and again
+        rows = self._table._rows
+        if type(rows) is range:
+            if type(key) is int and 0 <= key < len(rows):
+                first = rows.start + key
+                return self._cells(first, first + 1)[0]
+            if type(key) is slice and (key.step is None or key.step == 1):
+                taken = rows[key]
+                if taken:
+                    return self._cells(taken.start, taken.stop)
         return self.read(key)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -279,15 +289,6 @@ class Column:
 
         Raises `ValueError` that names the first row without a cell, or with one of another shape; `IndexError`.
         """
-        # whole cells of rows, which loops ask for again and again
-        if out is None and missing is None:
-            if type(key) is slice:
-                rows = range(*key.indices(self._table.nrows))
-                if rows and rows.step == 1:
-                    return self._fetch(self._at(rows), None, None)
-            elif type(key) is int:
-                row = position(key, self._table.nrows, 0)
-                return self._fetch(self._at(range(row, row + 1)), None, None)[0]
         box = self._wanted(key, missing is not None)
         if missing is not None and not self._always_defined():
             result = self._read_defined(box, missing)
@@ -360,6 +361,13 @@ class Column:
         found = _errors.UsageError(f"{error}; `cells` reads cells one by one")
         found.kind, found.code = "Usage", 2
         return found
+
+    def _cells(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Whole cells of rows of the source."""
+        try:
+            return self._table._open.column(self._table._number, self._number).read(start, stop)
+        except (_errors.NotFoundError, _errors.UsageError) as error:
+            raise self._uneven(error) from None
 
     def _fetch(self, rows: Rows, region: Box | None, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
         try:

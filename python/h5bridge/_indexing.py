@@ -130,7 +130,7 @@ def _rows(part: Any, rows: int, with_others: bool) -> tuple[Rows, Any]:
         if chosen.ndim == 1 and not with_others:
             return flat, slice(None)
         return flat, np.arange(flat.size).reshape(chosen.shape)
-    row = position(part, rows, 0)
+    row = _position(part, rows, 0)
     return range(row, row + 1), 0
 
 
@@ -151,11 +151,11 @@ def _box(part: Any, length: int, axis: int) -> tuple[int, int, Any]:
             return 0, 0, chosen
         first = int(chosen.min())
         return first, int(chosen.max()) + 1, chosen - first
-    place = position(part, length, axis)
+    place = _position(part, length, axis)
     return place, place + 1, 0
 
 
-def position(part: Any, length: int, axis: int) -> int:
+def _position(part: Any, length: int, axis: int) -> int:
     try:
         place = operator.index(part)
     except TypeError:
