@@ -365,7 +365,7 @@ class Column:
     def _cells(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Whole cells of rows of the source."""
         try:
-            return self._table._open.column(self._table._number, self._number).read(start, stop)
+            return self._native.read(start, stop)
         except (_errors.NotFoundError, _errors.UsageError) as error:
             raise self._uneven(error) from None
 
