@@ -148,11 +148,16 @@ pub(super) fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Fails with `Exists` if the file was not made from the tables `found`.
-pub(super) fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
-    let reader = Reader::open(live)?;
+/// Fails with `Exists` if the file, as it was before the tables were `found`, was not made from
+/// them.
+pub(super) fn resume(
+    live: &Path,
+    before: Reader,
+    found: &[FoundTable],
+    policy: CommitPolicy,
+) -> Result<(Writer, LiveTables)> {
     let mut tables = Vec::new();
-    for table in reader.tables() {
+    for table in before.tables() {
         let theirs = found.iter().find(|found| found.spec.name == table.name());
         let theirs = theirs.ok_or_else(|| other(live, format!("has no table {}", table.name())))?;
         if theirs.rows < table.committed_rows() {
@@ -169,7 +174,7 @@ pub(super) fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) ->
         }
         tables.push((table.name().to_owned(), columns));
     }
-    drop(reader);
+    drop(before);
     Ok((reopen(live, policy)?, tables))
 }
 
@@ -187,4 +192,41 @@ fn reopen(live: &Path, policy: CommitPolicy) -> Result<Writer> {
 fn other(live: &Path, why: String) -> Error {
     Error::new(ErrorKind::Exists, format!("the live file is of another table: this one {why}"))
         .context(Context::path(live))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::ColumnDesc;
+
+    /// Both other followers have appended a row, one before the table was read, one during it.
+    #[test]
+    fn rows_that_another_follower_appends_meanwhile_are_of_the_same_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let live = folder.path().join("live.h5");
+        let append = |mut writer: Writer| {
+            let mut rows = writer.table("MAIN").unwrap().batch(1);
+            rows.set("x", &[7_i32]).unwrap();
+            rows.append().unwrap();
+            writer.close().unwrap();
+        };
+        let main = || TableSpec::new("MAIN").column(ColumnDesc::scalar::<i32>("x"));
+        append(Schema::new().table(main()).create(&live).unwrap());
+        let found = |rows| FoundTable {
+            spec: TableSpec::new("MAIN"),
+            absent: vec![],
+            path: folder.path().join("my.tab"),
+            rows,
+            columns: vec![("x".into(), DataType::Int)],
+        };
+        let before = Reader::open(&live).unwrap();
+        append(Writer::reopen(&live, CommitPolicy::manual()).unwrap());
+        let (writer, _) = resume(&live, before, &[found(1)], CommitPolicy::manual()).unwrap();
+        assert_eq!(writer.committed_rows("MAIN"), 2);
+        drop(writer);
+        let before = Reader::open(&live).unwrap();
+        let error = resume(&live, before, &[found(1)], CommitPolicy::manual()).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists);
+        assert!(error.to_string().contains("MAIN has 1 rows, not 2"), "{error}");
+    }
 }

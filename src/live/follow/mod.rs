@@ -16,7 +16,7 @@ use self::found::{FoundTable, FoundTables, begin, resume, wait};
 pub use self::table::Activity;
 use self::table::Followed;
 use super::lock::WriterLock;
-use super::{CommitPolicy, Durability};
+use super::{CommitPolicy, Durability, Reader};
 use crate::error::{ErrorKind, Result};
 use crate::progress::CancelToken;
 use crate::source::Source;
@@ -211,14 +211,15 @@ impl Follow {
             drop(WriterLock::take(live)?);
         }
         let resumed = live.exists() && !self.overwrite;
+        // before the tables, which may grow, and another follower with them, while they are read
+        let before = if resumed { Some(Reader::open(live)?) } else { None };
         let found = wait(&mut watch, self.timeout, &self.cancel, || {
             FoundTables::read(&Source::open_with(source, unlocked)?, !resumed)
         })?;
         let policy = CommitPolicy::manual().durability(self.durability);
-        let (writer, columns) = if resumed {
-            resume(live, &found.tables, policy)?
-        } else {
-            begin(source, live, &found, policy, self.overwrite)?
+        let (writer, columns) = match before {
+            Some(before) => resume(live, before, &found.tables, policy)?,
+            None => begin(source, live, &found, policy, self.overwrite)?,
         };
         let mut tables = Vec::new();
         let mut missing = found.missing;
