@@ -486,7 +486,7 @@ def test_readout_and_words(chromium, server):
         page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - up(arrays, row)) * box['height'])
         wait(page, '() => document.querySelector("#waterfall .place").textContent')
         text = page.locator('#waterfall .place').inner_text()
-        shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+: ([-\d.e+]+)( \S+)?', text)
+        shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+ UTC, all cross baselines: ([-\d.e+]+)( \S+)?', text)
         assert shown, text
         assert float(shown[1]) == pytest.approx(arrays['raster'][row, column], rel=1e-4)
         for kind in KINDS:
