@@ -6,7 +6,7 @@ import { App, H5GroveProvider } from '@h5web/app';
 import { startTransition, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { count } from './format';
-import { Events, files, mainRows, pageOf, words, type Source } from './server';
+import { Events, files, hasPlots, mainRows, pageOf, words, type Source } from './server';
 
 const query = new URLSearchParams(location.search);
 const file = query.get('file') ?? '';
@@ -54,7 +54,7 @@ function Page() {
       <header className="bar">
         <a href="./?list">Sources</a>
         <h1>{file}</h1>
-        {source?.measurement_set && <a href={pageOf('ms', file)}>Plots</a>}
+        {source && hasPlots(source) && <a href={pageOf('ms', file)}>Plots</a>}
         <span className="space" />
         {live && <span className="faint" role="status">{state || 'live'}</span>}
         {grown > 0 && (

@@ -60,14 +60,25 @@ export class History {
   /** `isShort`: without the names of files. */
   constructor(private readonly isShort: boolean) {
     this.notice.made.hidden = !('Notification' in window);
+    this.close();
     this.box.append(this.summary, el('div', { class: 'bar' }, this.sound.made, this.notice.made), this.list);
+  }
+
+  /** Whether alerts still hold is not known: a stream that is opened next tells of those that do. */
+  close() {
+    const now = new Date().toISOString();
+    for (const entry of this.entries) entry.until ??= now;
     this.draw();
   }
 
   /** An alert holds since a moment: new, or told again by a stream that is opened again. */
   begin(file: string, rule: string, text: string, since: string) {
     const known = this.entries.find((entry) => entry.file === file && entry.rule === rule && entry.since === since);
-    if (known?.text === text) return;
+    if (known?.text === text) {
+      known.until = null;
+      this.draw();
+      return;
+    }
     this.entries = [{ file, rule, text, since, until: null }, ...this.entries].slice(0, MOST);
     if (known) known.until = since;
     this.draw();

@@ -134,14 +134,14 @@ function planes(axes: Description['planes']): HTMLElement[] {
   });
 }
 
-const COLOURS = () => picker('Colours', 'colours', plain(SCALES.slice(1)), SCALES[0]!);
+const colours = () => picker('Colours', 'colours', plain(SCALES.slice(1)), SCALES[0]!);
 
 function buildControls(found: Description, others: Source[]) {
   shown.length = 0;
   controls.replaceChildren();
   fold.hidden = false;
   if (found.plots.includes('image')) {
-    controls.append(...planes(found.planes), COLOURS());
+    controls.append(...planes(found.planes), colours());
     showState();
     return;
   }
@@ -155,7 +155,7 @@ function buildControls(found: Description, others: Source[]) {
   const groups = ['correlation', 'antenna', 'baseline', 'field', 'scan', 'spw'].filter((by) => !(found.isCalibration && by === 'baseline'));
   controls.append(picker('A line for each', 'by', plain(groups.filter((by) => by !== page.lines)), page.lines));
   controls.append(input('Channels', 'chan', [], 'all', 'short'),
-    picker('Flagged cells', 'flagged', [{ value: 'include', label: 'shown' }], 'left out'), COLOURS());
+    picker('Flagged cells', 'flagged', [{ value: 'include', label: 'shown' }], 'left out'), colours());
   if (others.length) {
     controls.append(picker('Compare with', 'with', others.map(({ file: name }) => ({ value: name, label: name })), 'nothing'),
       picker('as', 'compare', [{ value: 'difference', label: 'difference' }], 'side by side'));
@@ -201,6 +201,7 @@ function listen(withRules = true) {
   stream?.close();
   const rules = withRules ? rulesOf(state.all('alert')) : [];
   if (withRules) alarms.clear();
+  history.close();
   const address = ['file', ...rules.map(() => 'alert')].map((name, at) => `${name}=${encodeURIComponent([file, ...rules][at]!)}`);
   stream = new Events(`live/events?${address.join('&')}`, {
     look: (look) => {
