@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import icechunk, virtualizarr, xarray
 from obspec_utils.registry import ObjectStoreRegistry
 from obstore.store import LocalStore
-from virtualizarr.parsers import KerchunkJSONParser
+from h5bridge.virtualizarr import Parser
 
 manifest = os.path.abspath("my.json")
 with open(manifest) as f:
@@ -21,10 +21,7 @@ repository = icechunk.Repository.create(icechunk.local_filesystem_storage("my.ic
                                         authorize_virtual_chunk_access=dict.fromkeys(places))
 session = repository.writable_session("main")
 registry = ObjectStoreRegistry({"file://": LocalStore()})
-for group, strings in [("MAIN", []), ("ANTENNA", ["NAME", "STATION", "TYPE", "MOUNT"])]:
-    parser = KerchunkJSONParser(group=group, skip_variables=strings)
-    with virtualizarr.open_virtual_dataset("file://" + manifest, registry=registry, parser=parser,
-                                           loadable_variables=[]) as dataset:
-        dataset.vz.to_icechunk(session.store, group=group, last_updated_at=datetime.now(timezone.utc))
+tree = virtualizarr.open_virtual_datatree(manifest, registry=registry, parser=Parser(table=None))
+tree.vz.to_icechunk(session.store, last_updated_at=datetime.now(timezone.utc))
 session.commit("h5bridge manifest")
 xarray.open_zarr(repository.readonly_session("main").store, group="MAIN", consolidated=False)

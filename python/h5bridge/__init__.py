@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import live as live
     from . import shard as shard
+    from . import virtualizarr as virtualizarr
     from . import xarray as xarray
     from ._column import Column as Column
     from ._errors import DifferentError as DifferentError
@@ -140,7 +141,7 @@ _HOMES = {
         "verify",
     ),
 }
-_MODULES = ("batch", "casacore", "dask", "live", "shard", "xarray")
+_MODULES = ("batch", "casacore", "dask", "live", "shard", "virtualizarr", "xarray")
 
 __all__ = [*(name for names in _HOMES.values() for name in names), *_MODULES]
 

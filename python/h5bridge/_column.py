@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _errors, _native
-from ._indexing import Rows, Wanted, rows_at, runs, split, wanted
+from ._indexing import Box, Rows, Wanted, rows_at, runs, split, wanted
 from ._measures import Measure, datetimes, measure_of, named_frames, quantity, time_unit, times, unit_of
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Column:
 
     @property
     def _native(self) -> _native.Column:
-        # made for each call: what outlives `close` must not keep the lock
-        return self._table._open.source.column(self._table._number, self._number)
+        # kept by what `close` closes alone
+        return self._table._open.column(self._table._number, self._number)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -252,6 +252,16 @@ class Column:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __getitem__(self, key: Any) -> Any:
+        # whole cells of rows, which loops ask for again and again
+        rows = self._table._rows
+        if type(rows) is range:
+            if type(key) is int and 0 <= key < len(rows):
+                first = rows.start + key
+                return self._cells(first, first + 1)[0]
+            if type(key) is slice and (key.step is None or key.step == 1):
+                taken = rows[key]
+                if taken:
+                    return self._cells(taken.start, taken.stop)
         return self.read(key)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -279,17 +289,13 @@ class Column:
 
         Raises `ValueError` that names the first row without a cell, or with one of another shape; `IndexError`.
         """
-        if isinstance(key, slice) and out is None and missing is None:
-            rows = range(*key.indices(self._table.nrows))
-            if rows and rows.step == 1:
-                return self._fetch(Wanted(self._at(rows), (), (), (), has_whole_cells=True), None)
         box = self._wanted(key, missing is not None)
         if missing is not None and not self._always_defined():
             result = self._read_defined(box, missing)
         elif out is not None and box.is_whole and _can_fill(out, self.dtype, box):
-            return self._fetch(box, out)
+            return self._fetch(box.rows, box.region, out)
         else:
-            result = self._fetch(box, None)
+            result = self._fetch(box.rows, box.region, None)
         if not box.is_whole:
             result = result[box.rest]
         if out is None:
@@ -356,12 +362,18 @@ class Column:
         found.kind, found.code = "Usage", 2
         return found
 
-    def _fetch(self, box: Wanted, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        region = None if box.has_whole_cells else (box.start, box.extent)
+    def _cells(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Whole cells of rows of the source."""
         try:
-            if isinstance(box.rows, range):
-                return self._native.read(box.rows.start, box.rows.stop, region, out)
-            return self._native.read_at(box.rows, region, out)
+            return self._native.read(start, stop)
+        except (_errors.NotFoundError, _errors.UsageError) as error:
+            raise self._uneven(error) from None
+
+    def _fetch(self, rows: Rows, region: Box | None, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        try:
+            if isinstance(rows, range):
+                return self._native.read(rows.start, rows.stop, region, out)
+            return self._native.read_at(rows, region, out)
         except (_errors.NotFoundError, _errors.UsageError) as error:
             raise self._uneven(error) from None
 
@@ -369,10 +381,10 @@ class Column:
         rows = np.asarray(box.rows, dtype=np.uint64)
         defined = self._defined(rows)
         if defined.all():
-            return self._fetch(box, None)
+            return self._fetch(box.rows, box.region, None)
         result = np.full((len(rows), *box.extent), missing, dtype=self.dtype)
         if defined.any():
-            result[defined] = self._fetch(replace(box, rows=rows[defined]), None)
+            result[defined] = self._fetch(rows[defined], box.region, None)
         return result
 
     def _hull(self, rows: npt.NDArray[np.uint64]) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -13,6 +13,9 @@ import numpy.typing as npt
 Rows: TypeAlias = range | npt.NDArray[np.uint64]
 """Numbers of rows: a range with step 1, or any."""
 
+Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""A part of each cell: where it begins on each axis, and how far it extends."""
+
 
 def rows_at(rows: Rows, places: Rows) -> Rows:
     """The rows at `places` of `rows`; a range if one follows the other."""
@@ -57,6 +60,11 @@ class Wanted:
     """What numpy does with the box."""
     has_whole_cells: bool
     """Whether the part of each cell is all of it."""
+
+    @property
+    def region(self) -> Box | None:
+        """The part of each cell; None for all of it."""
+        return None if self.has_whole_cells else (self.start, self.extent)
 
     @property
     def is_whole(self) -> bool:

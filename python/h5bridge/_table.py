@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from . import _errors, _native
 from ._column import Column
+from ._fetched import Source, local
 from ._indexing import Rows, compact, rows_at, wanted
 from ._optional import needed
 
@@ -27,7 +28,7 @@ _BATCH_BYTES = 64 << 20
 
 
 def open_table(
-    path: str | os.PathLike[str],
+    path: Source,
     *,
     lock: bool = True,
     lock_timeout: float | None = 60.0,
@@ -36,16 +37,24 @@ def open_table(
     """Opens a table for reading: a directory, a table in a container (`one.h5/ANTENNA`, `my.mfh5`), or one in a native
     HDF5 file (`my.h5` is its main table, `my.h5/ANTENNA` a subtable). Casacore and h5py are not needed.
 
+    A native file is read where it is at `https://…` and `s3://…`. Other addresses (`gs://…`, `memory://…`,
+    `zip://my.h5::my.zip`), those of whole directories, an `UPath` and the result of `fsspec.open` are those of fsspec:
+    the file, or all files of the directory, are copied to a folder below `tempfile.gettempdir()`. A file object is
+    copied as well, from its beginning, unless it is a file of this machine. The folder takes the size of what is
+    copied. It is removed when the table is closed or forgotten, at the latest at the end of Python; datasets of
+    `to_xarray` keep it.
+
     The table is locked for reading, as casacore does it, until it is closed: writers wait. `lock_timeout` is how long a
     writer is waited for, in seconds, None for ever; `lock=False` takes no lock, for read-only media. `follow_external`
     reads elements that a native file keeps in other files below its own directory.
 
-    Raises `NotFoundError` (a `FileNotFoundError`), `FormatError`, `LockedError`.
+    Raises `NotFoundError` (a `FileNotFoundError`), `FormatError`, `LockedError`; `ImportError` where fsspec is needed
+    (`pip install 'h5bridge[fsspec]'`); and what fsspec and file objects raise.
 
     >>> with open_table("my.ms") as table:
     ...     data = table["DATA"][:100]          # (row, chan, corr)
     """
-    return Table(os.fspath(path), {"lock_timeout": waiting(lock, lock_timeout), "follow_external": follow_external})
+    return Table(local(path), {"lock_timeout": waiting(lock, lock_timeout), "follow_external": follow_external})
 
 
 def waiting(lock: bool, lock_timeout: float | None) -> float | None:
@@ -60,12 +69,25 @@ class _Open:
         self.path = path
         self.options = options
         self.native: _native.Source | None = _native.Source(path, **options)
+        self._columns: dict[tuple[int, int], _native.Column] = {}
+
+    def column(self, table: int, number: int) -> _native.Column:
+        found = self._columns.get((table, number))
+        if found is None:
+            found = self._columns[table, number] = self.source.column(table, number)
+        return found
 
     @property
     def source(self) -> _native.Source:
         if self.native is None:
             raise ValueError(f"{self.path} is closed")
         return self.native
+
+    def close(self) -> None:
+        """Nothing that is kept here may outlive it: the lock of the table, and a copy, would be held."""
+        self._columns.clear()
+        self.native = None
+        self.path = str(self.path)
 
 
 class Table(Mapping[str, Column]):
@@ -94,8 +116,8 @@ class Table(Mapping[str, Column]):
         self._open = _open if _open is not None else _Open(path, options)
         self._number = _number if _number >= 0 else self._open.source.table
         known = self._open.source.describe(self._number)
-        self.path: str = path
-        """Where it was opened."""
+        self.path: str = str(path)
+        """Where it was opened; the path of the copy, if there is one."""
         self.keywords: dict[str, Any] = known["keywords"]
         """The table keywords; one that names a subtable is the string `Table: ` and where it lies. `attrs` is another
         name for them, which h5py, zarr and xarray have."""
@@ -273,7 +295,7 @@ class Table(Mapping[str, Column]):
 
     def close(self) -> None:
         """Gives back the lock and all files, those of subtables and views as well."""
-        self._open.native = None
+        self._open.close()
 
     def __enter__(self) -> Self:
         return self

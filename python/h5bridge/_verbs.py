@@ -263,6 +263,12 @@ class Info:
     document: dict[str, Any] = field(default_factory=dict, repr=False)
     """All that `--json` prints."""
 
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """What a MeasurementSet or calibration table observed: `time_range`, `antennas`, `fields`, `spectral_windows`,
+        `scans` … (docs/reference/info.md); None for any other source."""
+        return self.document.get("summary")
+
 
 @dataclass(frozen=True)
 class Followed:

@@ -27,6 +27,7 @@ from xarray.core import indexing
 from . import _msv4, _native
 from ._column import DTYPES
 from ._errors import Error, NotFoundError, UsageError
+from ._fetched import Fetched
 from ._indexing import Rows, runs, wanted
 from ._measures import STOKES, fits_calendar
 from ._table import waiting
@@ -493,7 +494,7 @@ def _manager(path: Any, lock: bool, lock_timeout: float | None, follow_external:
     """Opens the source when it is needed, once for all who ask for it; pickles as path and options."""
     options = _options(lock, lock_timeout, follow_external)
     name = os.fspath(path)
-    if "://" not in name:
+    if "://" not in name and not isinstance(name, Fetched):
         name = os.path.abspath(os.path.expanduser(name))
     return CachingFileManager(_Opened, name, options, mode="r")
 

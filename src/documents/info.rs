@@ -596,6 +596,8 @@ pub struct SummaryAntenna {
     /// POSITION: x, y, z in metres, `None` for a number that is not finite; `None` if it cannot be
     /// read.
     pub position: Option<[Option<f64>; 3]>,
+    /// DISH_DIAMETER in metres; `None` if it cannot be read or is not finite.
+    pub diameter: Option<f64>,
 }
 
 /// A row of FIELD.
@@ -652,6 +654,8 @@ pub struct SummaryScan {
     pub number: i64,
     /// Smallest and largest TIME in seconds of MJD; `None` without finite TIMEs.
     pub time_range: Option<[f64; 2]>,
+    /// Mean INTERVAL in seconds, of the rows that were read; `None` without finite ones.
+    pub interval: Option<f64>,
     /// Number of rows, among those that were read.
     pub rows: u64,
     /// Numbers of the fields, ascending.

@@ -1,5 +1,5 @@
 //! The parts of a followed table that a live file does not hold: a root attribute of the file.
-//! docs/reference/live.md, "Following a table".
+//! docs/reference/live.md, "Following".
 
 use std::path::Path;
 

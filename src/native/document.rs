@@ -29,7 +29,7 @@ use crate::value::{DataType, Record, Shape, Values};
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// Digest of the main table as it was converted: SHA-256 by CTFP-1.
+/// Digest of the main table as it was converted: BLAKE3 by CTFP-2, or SHA-256 by CTFP-1.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
 /// Last component of the converted path, such as `my.ms`.
 pub(crate) const SOURCE: &str = "source";

@@ -376,7 +376,7 @@ impl Source {
                 None => Ok(content.cells(column)?.into()),
             }
         };
-        let cells = open().with_context(|| Context::column(&info.desc.name)).context(self.place_of(found))?;
+        let cells = open().with_context(|| Context::column(&info.desc.name)).with_context(|| self.place_of(found))?;
         Ok((content, cells))
     }
 

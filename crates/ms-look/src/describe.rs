@@ -81,6 +81,9 @@ pub struct Antenna {
     /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on
     /// the Earth); `None` if it cannot be read.
     pub position: Option<[f64; 3]>,
+    /// Diameter of the antenna's dish in metres, from the column DISH_DIAMETER; `None` if it cannot
+    /// be read.
+    pub diameter: Option<f64>,
 }
 
 /// A field (pointing or phase centre) that was observed.
@@ -272,10 +275,12 @@ pub(crate) fn antennas(source: &Source) -> Vec<Antenna> {
     let names = strings(source, "ANTENNA", "NAME");
     let stations = strings(source, "ANTENNA", "STATION");
     let positions = cells(source, "ANTENNA", "POSITION");
+    let diameters = cells(source, "ANTENNA", "DISH_DIAMETER");
     let antenna = |number: usize| Antenna {
         name: names.get(number).cloned().unwrap_or_default(),
         station: stations.get(number).cloned().unwrap_or_default(),
         position: positions.get(number).and_then(|position| doubles(position)?.try_into().ok()),
+        diameter: diameters.get(number).and_then(|diameter| doubles(diameter)?.first().copied()),
     };
     (0..rows(source, "ANTENNA")).map(antenna).collect()
 }

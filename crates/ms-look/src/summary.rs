@@ -34,8 +34,8 @@ const FLAG_BYTES: u64 = 1 << 20;
 
 const MAX_SCANS: usize = 100_000;
 
-const COLUMNS: [&str; 7] =
-    ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
+const COLUMNS: [&str; 8] =
+    ["TIME", "INTERVAL", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
 
 /// Summary of a MeasurementSet or calibration table. Times are seconds of MJD.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -138,6 +138,9 @@ pub struct ScanSummary {
     /// Smallest and largest TIME of the scan in seconds of MJD, among the rows that were read;
     /// `None` without finite TIMEs.
     pub time_range: Option<[f64; 2]>,
+    /// Mean integration time in seconds: INTERVAL of the rows of the scan that were read; `None`
+    /// without finite ones.
+    pub interval: Option<f64>,
     /// Number of rows of the scan, among the rows that were read.
     pub rows: u64,
     /// Numbers of the fields in the scan (FIELD_ID), ascending.
@@ -369,17 +372,24 @@ impl MainRows {
     fn add(&mut self, columns: &[BlockColumn<'_>]) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let ids = |name: &str| column(name).map_or(&[][..], |column| &column.ids);
-        let times = match column("TIME").map(|column| &column.values) {
-            Some(Values::Double(times)) => times.as_slice(),
+        let doubles = |name: &str| match column(name).map(|column| &column.values) {
+            Some(Values::Double(values)) => values.as_slice(),
             _ => &[],
         };
+        let times = doubles("TIME");
         let fields = ids("FIELD_ID");
         let windows = column("DATA_DESC_ID").map_or_else(|| ids("SPECTRAL_WINDOW_ID"), |column| &column.ids);
         self.time_range = widest(self.time_range, range(times));
         count(&mut self.fields, fields);
         count(&mut self.windows, windows);
-        let scans = ScanColumns { scans: ids("SCAN_NUMBER"), times, fields, windows, states: ids("STATE_ID") };
-        self.scans.add(&scans);
+        self.scans.add(&ScanColumns {
+            scans: ids("SCAN_NUMBER"),
+            times,
+            intervals: doubles("INTERVAL"),
+            fields,
+            windows,
+            states: ids("STATE_ID"),
+        });
         if let Some(Values::Bool(flags)) = column("FLAG_ROW").map(|column| &column.values) {
             self.flag_row.extend_from_slice(flags);
         }
@@ -390,15 +400,26 @@ impl MainRows {
 struct ScanColumns<'a> {
     scans: &'a [i64],
     times: &'a [f64],
+    intervals: &'a [f64],
     fields: &'a [i64],
     /// SPECTRAL_WINDOW_ID of each row, -1 if unknown.
     windows: &'a [i64],
     states: &'a [i64],
 }
 
-/// Scans by their numbers, each with the numbers of its states, which are rows of STATE.
+/// Scans by their numbers.
 #[derive(Debug, Default)]
-struct Scans(BTreeMap<i64, (ScanSummary, BTreeSet<i64>)>);
+struct Scans(BTreeMap<i64, Scan>);
+
+#[derive(Debug, Default)]
+struct Scan {
+    summary: ScanSummary,
+    /// Rows of STATE.
+    states: BTreeSet<i64>,
+    /// Sum of the finite INTERVALs.
+    interval: f64,
+    intervals: u64,
+}
 
 impl Scans {
     /// Scans beyond [`MAX_SCANS`] are left out.
@@ -409,9 +430,13 @@ impl Scans {
             let number = columns.scans[start];
             let end = start + columns.scans[start..].iter().take_while(|scan| **scan == number).count();
             if self.0.len() < MAX_SCANS || self.0.contains_key(&number) {
-                let new = || (ScanSummary { number, ..ScanSummary::default() }, BTreeSet::new());
-                let (scan, states) = self.0.entry(number).or_insert_with(new);
+                let Scan { summary: scan, states, interval, intervals } = self.0.entry(number).or_default();
+                scan.number = number;
                 scan.rows += (end - start) as u64;
+                for &found in part(columns.intervals, start..end).iter().filter(|found| found.is_finite()) {
+                    *interval += found;
+                    *intervals += 1;
+                }
                 scan.time_range = widest(scan.time_range, range(part(columns.times, start..end)));
                 collect(&mut scan.fields, part(columns.fields, start..end));
                 collect(&mut scan.spectral_windows, part(columns.windows, start..end));
@@ -423,13 +448,14 @@ impl Scans {
 
     /// The summaries with their intents; `modes` has OBS_MODE of each row of STATE.
     fn summaries(self, modes: &[String]) -> Vec<ScanSummary> {
-        let with_intents = |(mut scan, states): (ScanSummary, BTreeSet<i64>)| {
+        let summary = |Scan { summary: mut scan, states, interval, intervals }: Scan| {
+            scan.interval = (intervals > 0).then(|| interval / intervals as f64);
             let modes = states.into_iter().filter_map(|state| modes.get(usize::try_from(state).ok()?));
             let intents = modes.flat_map(|mode| mode.split(',')).map(str::trim).filter(|intent| !intent.is_empty());
             scan.intents.extend(intents.map(str::to_owned));
             scan
         };
-        self.0.into_values().map(with_intents).collect()
+        self.0.into_values().map(summary).collect()
     }
 }
 
@@ -607,6 +633,7 @@ mod tests {
         let block = |rows: Range<usize>| ScanColumns {
             scans: &[1, 1, 2, 1, 1][rows.clone()],
             times: &times[rows.clone()],
+            intervals: &[1., 2., f64::NAN, 3., f64::INFINITY][rows.clone()],
             fields: &[0, 0, 3, -1, 4][rows.clone()],
             windows: &[],
             states: &[0, 1, 7, 0, 0][rows],
@@ -622,6 +649,7 @@ mod tests {
             assert_eq!(scans[0].fields, BTreeSet::from([0, 4]));
             assert_eq!(scans[0].intents, BTreeSet::from(["OTHER".to_owned(), "TARGET".to_owned()]));
             assert_eq!((scans[1].time_range, scans[1].intents.len()), (None, 0));
+            assert_eq!([scans[0].interval, scans[1].interval], [Some(2.), None]);
         }
     }
 

@@ -75,7 +75,7 @@ class Expected:
             self.names = main.colnames()
             keywords = main.getkeywords()
             self.paths = {name: value[7:] for name, value in keywords.items() if str(value).startswith('Table: ')}
-            wanted = ('TIME', 'SCAN_NUMBER', 'FIELD_ID', 'STATE_ID', 'DATA_DESC_ID', 'SPECTRAL_WINDOW_ID', 'FLAG_ROW')
+            wanted = ('TIME', 'INTERVAL', 'SCAN_NUMBER', 'FIELD_ID', 'STATE_ID', 'DATA_DESC_ID', 'SPECTRAL_WINDOW_ID', 'FLAG_ROW')
             self.main = {name: self.column(main, name) for name in wanted}
             self.flags = [self.cell(main, 'FLAG', row) for row in range(main.nrows())] if 'FLAG' in self.names else None
 
@@ -145,6 +145,8 @@ def compare(found, expected, counts):
     assert found['rows'] == expected.rows
     names = expected.cells('ANTENNA', 'NAME')
     assert [antenna['name'] for antenna in found['antennas']] == names
+    diameters = [cell if cell is None else float(cell) for cell in expected.cells('ANTENNA', 'DISH_DIAMETER')]
+    assert [antenna['diameter'] for antenna in found['antennas']] == (diameters or [None] * len(names))
     for facts, column in (('telescope', 'TELESCOPE_NAME'), ('observer', 'OBSERVER'), ('project', 'PROJECT')):
         if texts := expected.cells('OBSERVATION', column):
             assert [observation[facts] for observation in found['observations']] == texts
@@ -181,6 +183,8 @@ def compare(found, expected, counts):
         rows = main['SCAN_NUMBER'] == scan['number']
         assert scan['rows'] == rows.sum()
         assert scan['time_range'] == [times[rows].min(), times[rows].max()]
+        mean = None if main['INTERVAL'] is None else main['INTERVAL'][rows].mean()
+        assert scan['interval'] == (mean if mean is None else pytest.approx(mean, rel=1e-12))
         assert scan['fields'] == [n for n in np.unique(main['FIELD_ID'][rows]).tolist() if n >= 0]
         assert windows is None or scan['spectral_windows'] == [n for n in np.unique(windows[rows]).tolist() if n >= 0]
         if main['STATE_ID'] is not None:

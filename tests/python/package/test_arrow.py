@@ -138,8 +138,12 @@ def check_elements(view, column, counts):
     if column.type == 'string' and not is_utf8(expected.tolist()):
         counts['columns that are not UTF-8'] += 1
         return
-    found = {'pyarrow': pa.table(view), 'polars': polars.DataFrame(view).to_arrow(),
-             'duckdb': duckdb.sql('select * from view').to_arrow_table()}
+    found = {'pyarrow': pa.table(view), 'polars': polars.DataFrame(view).to_arrow()}
+    # duckdb makes room for 2048 cells of one shape, however few there are
+    if expected.nbytes // max(defined.sum(), 1) * 2048 < 1 << 30:
+        found['duckdb'] = duckdb.sql('select * from view').to_arrow_table()
+    else:
+        counts['columns with cells too large for duckdb'] += 1
     for library, arrow in found.items():
         assert arrow.column(0).null_count == (~defined).sum(), (library, column.name)
         np.testing.assert_array_equal(elements(arrow.column(0)), expected, (library, column.name))

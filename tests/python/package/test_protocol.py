@@ -49,6 +49,8 @@ GOT = [
     ('list(table["FLAG_CATEGORY"])[:2]', [None, None]),
     ('table.subtables["ANTENNA"].nrows', 6),
     ('h5bridge.info(table).tables["."].rows', 210),
+    ('h5bridge.info(table).summary["scans"][0]["interval"]', 10.),
+    ('h5bridge.info(table.subtables["FIELD"]).summary', None),
 ]
 
 

@@ -51,12 +51,15 @@ def test_generated_conditions(case, name, counts):
             except RuntimeError:
                 continue
             with theirs:
+                # in the root table: of a row that a view has twice, rownumbers(theirs) gives the last place only
+                own = np.array(theirs.rownumbers(), dtype=int)
                 columns = test_where.scalars(theirs)
                 for _ in range(8 if columns else 0):
                     ours, taql = test_where.condition(columns, chance)
                     found = theirs.query(taql)
-                    rows = np.array(found.rownumbers(theirs) if found.nrows() else [], dtype=int)
-                    assert table.where(ours).row_numbers.tolist() == rows.tolist(), (table.path, ours, taql)
+                    rows = table.where(ours).row_numbers.astype(int)
+                    expected = found.rownumbers() if found.nrows() else []
+                    assert own[rows].tolist() == list(expected), (table.path, ours, taql)
                     part = table[1::2].where(ours)
                     assert part.row_numbers.tolist() == [row for row in rows if row % 2 == 1], ours
                     back = table[::-1].where(ours)

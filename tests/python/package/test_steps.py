@@ -98,6 +98,8 @@ def test_mistakes_of_batches(tmp_path, tables):
     assert not (tmp_path / 'm').exists() and not (tmp_path / 'l').exists()
 
 
+# more than are done until a busy machine sends the signal
+ITEMS = 1000
 INTERRUPTED = '''
 import sys
 from h5bridge import batch
@@ -110,7 +112,8 @@ except KeyboardInterrupt:
 
 def test_interrupted_run_leaves_nothing(tmp_path, big_ms):
     """Ctrl-C ends the processes, which remove what they have begun."""
-    batch.plan([(big_ms, tmp_path / 'out' / f'{number}.h5') for number in range(40)], tmp_path / 'all.ndjson', options=['--compress=gzip:9'])
+    batch.plan([(big_ms, tmp_path / 'out' / f'{number}.h5') for number in range(ITEMS)], tmp_path / 'all.ndjson',
+               options=['--compress=gzip:9'])
     with subprocess.Popen([sys.executable, '-c', INTERRUPTED, tmp_path / 'all.ndjson', tmp_path / 'l'], stdout=subprocess.PIPE,
                           text=True) as process:
         assert process.stdout.readline() == 'works\n'
@@ -121,9 +124,9 @@ def test_interrupted_run_leaves_nothing(tmp_path, big_ms):
         process.send_signal(signal.SIGINT)
         assert process.stdout.read().endswith('interrupted\n')
     left = os.listdir(tmp_path / 'out')
-    assert not [name for name in left if name.endswith('.partial')] and len(left) < 80
+    assert not [name for name in left if name.endswith('.partial')] and len(left) < 2 * ITEMS
     counts = batch.status(tmp_path / 'all.ndjson', tmp_path / 'l').states
-    assert counts['done'] < 40 and counts['failed'] == counts['killed'] == 0
+    assert counts['done'] < ITEMS and counts['failed'] == counts['killed'] == 0
 
 
 # ---- shard ----------------------------------------------------------------------------------------------------------

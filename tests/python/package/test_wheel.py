@@ -27,7 +27,7 @@ DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 COMMAND = os.path.join(sysconfig.get_path('scripts'), 'h5bridge')
 COMPLETIONS = {'bash': 'bash-completion/completions/h5bridge', 'zsh': 'zsh/site-functions/_h5bridge',
                'fish': 'fish/vendor_completions.d/h5bridge.fish'}
-EXTRAS = {'xarray', 'dask', 'distributed', 'plot', 'arrow', 'pandas', 'astropy'}
+EXTRAS = {'xarray', 'dask', 'distributed', 'plot', 'arrow', 'pandas', 'astropy', 'fsspec', 'virtualizarr'}
 LONG = support.LONG or os.environ.get('H5BRIDGE_DIST')
 
 with open(os.path.join(support.ROOT, 'Cargo.toml'), 'rb') as opened:

@@ -27,8 +27,8 @@ import support
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 # words that the last cell of each notebook prints
 NOTEBOOKS = {'tutorial.ipynb': 'equal: True', 'day.ipynb': '150 rows, '}
-# the page with the cells of examples/day.ipynb
-DAY = 'docs/howto/day.md'
+# pages that run at each push; the second has the cells of examples/day.ipynb
+TUTORIAL, DAY = 'docs/tutorial.md', 'docs/howto/day.md'
 PAGES = sorted(os.path.relpath(path, support.ROOT) for path in glob.glob(os.path.join(support.ROOT, 'docs', '**', '*.md'), recursive=True))
 PAGES += ['README.md', 'CONTRIBUTING.md', 'python/README.md']
 # pages whose types mypy checks, too
@@ -105,7 +105,6 @@ MAKERS = {
 BESIDE = {
     'docs/reference/containers.md': ['my.ms', 'my.mfh5', 'my.vt'],
     'docs/howto/archive.md': ['archive'],
-    'docs/howto/operate.md': ['archive'],
     'docs/reference/live.md': ['my.ms', 'live.h5'],
     'docs/howto/cluster.md': ['archive', 'my.ms'],
     'docs/reference/plots.md': ['my.ms', 'my.h5', 'live.h5'],
@@ -186,8 +185,14 @@ def run_block(block, names, monkeypatch):
     return ''
 
 
-@pytest.mark.night('every block of every page, minutes')
-@pytest.mark.parametrize('page', [page for page in PAGES if any(block.language in LANGUAGES for block in blocks(page))])
+def pages_to_run():
+    night = pytest.mark.night('every block of the other pages, minutes')
+    for page in PAGES:
+        if any(block.language in LANGUAGES for block in blocks(page)):
+            yield pytest.param(page, marks=[] if page in (DAY, TUTORIAL) else night)
+
+
+@pytest.mark.parametrize('page', pages_to_run())
 def test_page(page, tmp_path, monkeypatch, counts):
     """Every block of a page runs."""
     folder = tmp_path / 'bin'

@@ -82,7 +82,7 @@ impl<'a> Gather<'a> {
             _ => {
                 let mut window = std::mem::take(&mut self.window);
                 if (window.len() as u64) < bytes {
-                    window.resize(WINDOW_BYTES as usize, 0);
+                    window.resize(bytes.next_power_of_two() as usize, 0);
                 }
                 let read: Result<()> = self.file.read_at(self.start, &mut window[..bytes as usize]);
                 read.ok()?;

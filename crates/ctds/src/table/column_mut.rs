@@ -239,7 +239,7 @@ impl<'a> ColumnMut<'a> {
         self.manager.write_rows(self.index, rows, values)
     }
 
-    /// A record is stored as an array of bytes, an AipsIO stream. formats/table.md 7.2.
+    /// A record is stored as an array of bytes, an AipsIO stream. formats/stman.md 0.4.
     fn write_record(&mut self, row: u64, record: &Record) -> Result<()> {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.root_record(record)?;

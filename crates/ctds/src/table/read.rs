@@ -20,6 +20,8 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// Below this, starting threads takes longer than reading.
 const PARALLEL_BYTES: u64 = 4 << 20;
 const PARALLEL_COMPUTED_BYTES: u64 = 512 << 10;
+/// Up to this size, rows within a tile come through the cache of the column.
+const CACHED_BYTES: u64 = 1 << 20;
 /// Cells up to this size are read whole even if a part is wanted.
 const SMALL_CELL_BYTES: u64 = 512;
 /// A column with more is read cell by cell.
@@ -123,9 +125,13 @@ impl<'a> Wanted<'a> {
         if out.is_empty() {
             return Ok(());
         }
+        // bytes read decide: a part of each cell may take all of the tiles, one row all of a tile
+        // that is decoded
+        let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
         let tiling = self.cells.tiling_to_read(MAX_CUBES);
         let mut decoded_bytes = 0;
         let of_tiles = |tiling: &Tiling<'_>| match &self.rows {
+            Rows::Range(rows) if read_bytes <= CACHED_BYTES && self.is_within_tile(rows, tiling) => None,
             Rows::Range(rows) => self.pieces_of_tiles(rows, tiling),
             Rows::List(rows) => {
                 let pieces = self.pieces_of_encoded(rows, tiling)?;
@@ -137,9 +143,6 @@ impl<'a> Wanted<'a> {
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
-        // bytes read decide: a part of each cell may take all of the tiles, one row all of a tile
-        // that is decoded
-        let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
         let is_large = match self.cells.access() {
             Access::Copied => read_bytes >= PARALLEL_BYTES || decoded_bytes >= PARALLEL_COMPUTED_BYTES,
             Access::Computed => read_bytes >= PARALLEL_COMPUTED_BYTES,
@@ -165,6 +168,13 @@ impl<'a> Wanted<'a> {
             let mut scratch = scratch();
             work.into_iter().try_for_each(|piece| read(&mut scratch, piece))
         }
+    }
+
+    /// Whether a tile has more rows: read whole for these, it would be read again for the next.
+    fn is_within_tile(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> bool {
+        let at = tiling.runs.partition_point(|run| run.rows.end <= rows.start);
+        let tile = tiling.runs.get(at).and_then(|run| self.tile_rows(tiling, run.cube));
+        tile.is_some_and(|tile| rows.end - rows.start < tile)
     }
 
     /// Pieces ending where tiles end; `None` if neighbours are in different cubes or in none.
@@ -354,10 +364,11 @@ fn typed<T: Element>(values: &Values) -> Result<&[T]> {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread::{self, ThreadId};
 
     use super::*;
-    use crate::grid::Grid;
+    use crate::grid::{ChunkCache, Grid, read_region};
     use crate::stman::RowRun;
     use crate::value::DataType;
 
@@ -394,11 +405,22 @@ mod tests {
     }
 
     /// One float in each row, the number of the row; four rows in a tile, whose tiles are decoded.
-    struct EncodedTiles(Grid);
+    struct EncodedTiles {
+        grid: Grid,
+        cache: ChunkCache,
+        decoded: AtomicU64,
+    }
+
+    impl EncodedTiles {
+        fn new(rows: u64) -> Self {
+            let grid = Grid { shape: Shape::from([rows]), chunk: Shape::from([4]) };
+            EncodedTiles { grid, cache: ChunkCache::new(1 << 10), decoded: AtomicU64::new(0) }
+        }
+    }
 
     impl ChunkRead for EncodedTiles {
         fn grid(&self) -> &Grid {
-            &self.0
+            &self.grid
         }
 
         fn data_type(&self) -> DataType {
@@ -407,6 +429,7 @@ mod tests {
 
         fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
             let Values::Float(out) = out else { unreachable!("read as float") };
+            self.decoded.fetch_add(1, Ordering::Relaxed);
             out.extend((0..4).map(|row| (4 * index[0] + row) as f32));
             Ok(())
         }
@@ -430,19 +453,17 @@ mod tests {
         }
 
         fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
-            let mut tile = Values::new(DataType::Float);
-            self.read_chunk(&[row / 4], &mut tile)?;
-            out.extend_from(&tile, row as usize % 4..row as usize % 4 + 1)
+            read_region(self, &self.cache, 0, &Region { start: [row].into(), shape: [1].into() }, out)
         }
 
         fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
-            Some(Tiling { cubes: vec![Box::new(self)], runs: RowRun::of_all(self.0.shape[0]) })
+            Some(Tiling { cubes: vec![Box::new(self)], runs: RowRun::of_all(self.grid.shape[0]) })
         }
     }
 
     #[test]
     fn lists_of_rows_in_encoded_tiles_are_split_at_tiles() {
-        let tiles = EncodedTiles(Grid { shape: Shape::from([100]), chunk: Shape::from([4]) });
+        let tiles = EncodedTiles::new(100);
         let cell = Shape::scalar();
         let lengths = |rows: &[u64]| -> Option<Vec<u64>> {
             let wanted = Wanted { cells: &tiles, rows: Rows::List(rows), cell: &cell, region: None };
@@ -457,6 +478,21 @@ mod tests {
         // back and forth between two tiles
         let back_and_forth: Vec<u64> = (0..40).map(|number| number % 2 * 4).collect();
         assert_eq!(lengths(&back_and_forth), None);
+    }
+
+    #[test]
+    fn tiles_read_in_small_steps_are_decoded_once() {
+        let cell = Shape::scalar();
+        for step in [1, 2, 3, 4, 12] {
+            let tiles = EncodedTiles::new(96);
+            for start in (0..96).step_by(step) {
+                let rows = Rows::Range(start..start + step as u64);
+                let mut out = vec![0f32; step];
+                Wanted { cells: &tiles, rows, cell: &cell, region: None }.read(&mut out).unwrap();
+                assert!(out.iter().zip(start..).all(|(value, row)| *value == row as f32), "{start}: {out:?}");
+            }
+            assert_eq!(tiles.decoded.into_inner(), 24, "{step}");
+        }
     }
 
     #[test]

@@ -144,23 +144,28 @@ fn antennas(summary: &Summary) -> Section {
     let row = |(number, antenna): (usize, &Antenna)| {
         let position =
             antenna.position.map_or([const { String::new() }; 3], |at| at.map(|metres| format!("{metres:.3}")));
-        [number.to_string(), label(&antenna.name, number), antenna.station.clone()]
+        let diameter = antenna.diameter.map_or_else(String::new, |metres| format!("{metres:.1}"));
+        [number.to_string(), label(&antenna.name, number), antenna.station.clone(), diameter]
             .into_iter()
             .chain(position)
             .collect()
     };
     Section {
         title: format!("Antennas ({})", summary.antennas.len()),
-        heads: vec![">ID", "Name", "Station", ">X m", ">Y m", ">Z m"],
+        heads: vec![">ID", "Name", "Station", ">Dish m", ">X m", ">Y m", ">Z m"],
         rows: summary.antennas.iter().enumerate().map(row).collect(),
         ..Section::default()
     }
 }
 
 fn scans(summary: &Summary) -> Section {
-    let numbers = |numbers: &BTreeSet<i64>| {
-        let listed: Vec<String> = numbers.iter().take(4).map(ToString::to_string).collect();
-        format!("{}{}", listed.join(","), if numbers.len() > 4 { ",…" } else { "" })
+    let list = |numbers: &BTreeSet<i64>, separator: &str, each: &dyn Fn(&i64) -> String| {
+        let more = (numbers.len() > 4).then(|| "…".to_owned());
+        numbers.iter().take(4).map(each).chain(more).collect::<Vec<_>>().join(separator)
+    };
+    let field = |id: &i64| {
+        let field = usize::try_from(*id).ok().and_then(|id| summary.fields.get(id));
+        field.map_or_else(|| id.to_string(), |field| format!("{id} {}", field.name).trim_end().to_owned())
     };
     let row = |scan: &ScanSummary| {
         let [first, last] = scan.time_range.map_or([String::new(), String::new()], |range| range.map(date));
@@ -168,20 +173,22 @@ fn scans(summary: &Summary) -> Section {
             (Some((day, _)), Some((of_last, time))) if day == of_last => time.to_owned(),
             _ => last,
         };
-        let intents: Vec<&str> = scan.intents.iter().map(String::as_str).collect();
+        let intents = scan.intents.iter().map(|intent| intent.strip_suffix("#UNSPECIFIED").unwrap_or(intent));
+        let intents: Vec<&str> = intents.collect();
         vec![
             scan.number.to_string(),
             first,
             last,
+            scan.interval.map_or_else(String::new, duration),
             thousands(scan.rows),
-            numbers(&scan.fields),
-            numbers(&scan.spectral_windows),
+            list(&scan.fields, ", ", &field),
+            list(&scan.spectral_windows, ",", &i64::to_string),
             intents.join(" "),
         ]
     };
     Section {
         title: format!("Scans ({})", thousands(summary.scans.len() as u64)),
-        heads: vec![">Scan", "First time (UTC)", "Last time", ">Rows", "Fields", "Windows", "Intents"],
+        heads: vec![">Scan", "First time (UTC)", "Last time", ">Interval", ">Rows", "Fields", "Windows", "Intents"],
         rows: summary.scans.iter().map(row).collect(),
         all: Some("--table MAIN lists all".to_owned()),
         ..Section::default()

@@ -25,8 +25,11 @@ pub(super) fn period(range: [f64; 2]) -> String {
     format!("{first} to {last} UTC ({})", duration(range[1] - range[0]))
 }
 
-/// `14 min 36 s`, `2.5 s`.
+/// `14 min 36 s`, `2.5 s`, `12.5 ms`.
 pub(super) fn duration(seconds: f64) -> String {
+    if seconds > 0. && seconds < 0.1 {
+        return format!("{} ms", (seconds * 1e6).round() / 1e3);
+    }
     if !seconds.is_finite() || seconds.abs() >= 1e11 || seconds < 60. {
         return format!("{seconds:.1} s");
     }
@@ -113,5 +116,8 @@ mod tests {
         assert_eq!(period([start, start + 90_000.]), "2010-11-22 00:00:00.0 to 2010-11-23 01:00:00.0 UTC (1 d 1 h)");
         assert_eq!(duration(3725.), "1 h 2 min");
         assert_eq!(duration(f64::NAN), "NaN s");
+        assert_eq!(duration(0.0125), "12.5 ms");
+        assert_eq!(duration(0.1), "0.1 s");
+        assert_eq!(duration(0.), "0.0 s");
     }
 }

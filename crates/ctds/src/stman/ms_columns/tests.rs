@@ -1,4 +1,4 @@
-//! Small files of formats/engines.md, appendix D. Tables that casacore wrote are in
+//! Small files of formats/engines.md, appendix C. Tables that casacore wrote are in
 //! testdata/new_managers.
 
 use crate::container::Memory;
