@@ -271,6 +271,37 @@ def test_linked_axes_and_cursor(chromium, served):  # noqa: F811
         wait(page, '() => document.querySelector("#waterfall .place").textContent.includes(" UTC, m001-m003: ")')
 
 
+# ---- the explorer ---------------------------------------------------------------------------------------------------
+
+def test_explorer_opens_on_something_drawn(chromium, served, tmp_path):  # noqa: F811
+    for file, heading in [('my.h5', 'DATA (amplitude)'), ('night/gains/a.cal', 'CPARAM (amplitude)'), ('night/a.image', 'map')]:
+        with opened(chromium, served, 'explore.html?file=' + file) as page:
+            page.get_by_text(heading).first.wait_for()
+            wait(page, '() => document.querySelector(".viewer canvas")')
+            keep(page, 'explorer-' + file.replace('/', '-'), tmp_path)
+    with opened(chromium, served, 'explore.html?file=other.h5') as page:
+        page.get_by_role('treeitem').first.wait_for()
+    # what serves other values is last
+    names = [child['name'] for child in json.loads(served.get('api/meta?file=my.h5&path=/MAIN'))['children']]
+    hidden = [name for name in names if name.startswith('_')]
+    assert hidden and names[-len(hidden):] == hidden
+
+
+def test_explorer_has_the_theme_of_the_pages(chromium, served, tmp_path):  # noqa: F811
+    for scheme in ('light', 'dark'):
+        with opened(chromium, served, 'explore.html?file=my.h5', color_scheme=scheme) as page:
+            page.get_by_text('DATA (amplitude)').wait_for()
+            filters = page.locator('.viewer > div').first
+            assert filters.evaluate('one => getComputedStyle(one).filter') == {'light': 'none', 'dark': 'invert(1)'}[scheme]
+            page.get_by_role('button', name={'light': 'Dark', 'dark': 'Light'}[scheme]).click()
+            assert filters.evaluate('one => getComputedStyle(one).filter') == {'light': 'invert(1)', 'dark': 'none'}[scheme]
+            keep(page, 'explorer-from-' + scheme, tmp_path)
+            # and the next page has it as well
+            page.goto(urllib.parse.urljoin(served.root, './?list'))
+            page.locator('tr[data-file="my.h5"]').wait_for()
+            assert page.evaluate('document.documentElement.dataset.theme') == {'light': 'dark', 'dark': 'light'}[scheme]
+
+
 # ---- requests, scripts, time ----------------------------------------------------------------------------------------
 
 def test_each_plot_is_requested_once(chromium, served):  # noqa: F811
