@@ -170,7 +170,17 @@ impl LiveFile {
     ) -> Result<Result<T, Error>, Lost> {
         let (file, mut session) = (Arc::clone(self), Arc::clone(&self.session).lock_owned().await);
         self.touch();
-        shared.pool.run(admission, move || job(&file, &mut session)).await
+        let quarantine = shared.quarantine.clone();
+        let watched = move || {
+            let refused = |reason| Error::new(ErrorKind::Unsupported, reason);
+            let _watch = quarantine.watch(&file.path).map_err(refused)?;
+            job(&file, &mut session)
+        };
+        let done = shared.pool.run(admission, watched).await;
+        if matches!(done, Err(Lost::Failed)) {
+            *self.session.lock().await = None; // it may be half changed
+        }
+        done
     }
 
     /// The path is replaced by the name by which clients ask.

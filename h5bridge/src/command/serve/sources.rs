@@ -6,15 +6,16 @@ use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use ctds_hdf5::{ColumnInfo, ErrorKind};
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::program::LockUnpoisoned;
+use ctds_hdf5::{ColumnInfo, ErrorKind};
 use ms_look::{Image, has_plots, is_calibration};
 use serde::Serialize;
 
@@ -233,7 +234,9 @@ impl Sources {
         if !may_open {
             return None;
         }
-        let facts = Facts::of(path, &|path| self.serves(path));
+        // a file that makes this panic does not keep others from being listed
+        let read = || Facts::of(path, &|path| self.serves(path));
+        let facts = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Facts::nothing(path));
         let mut known = known();
         if known.len() >= 2 * MAX_LISTED {
             known.clear();
@@ -244,10 +247,15 @@ impl Sources {
 }
 
 impl Facts {
+    fn nothing(path: &Path) -> Self {
+        Facts { kind: if path.is_dir() { "table" } else { "hdf5" }, content: None, rows: None }
+    }
+
     fn of(path: &Path, is_served: &dyn Fn(&Path) -> bool) -> Self {
-        let folder = path.is_dir();
-        let nothing = Facts { kind: if folder { "table" } else { "hdf5" }, content: None, rows: None };
-        if !folder && let Ok(reader) = Reader::open(path) {
+        let nothing = Facts::nothing(path);
+        if !path.is_dir()
+            && let Ok(reader) = Reader::open(path)
+        {
             let Some(main) = reader.tables().first() else { return Facts { kind: "live", ..nothing } };
             return Facts { kind: "live", content: content(main.columns()), rows: main.refresh().ok() };
         }
