@@ -100,11 +100,11 @@ function Page() {
       </header>
       {error && <p className="message alarm" role="alert">{error}</p>}
       {source && path !== null && (
-        <div className={dark ? 'viewer dark' : 'viewer'}>
+        <main className={dark ? 'viewer dark' : 'viewer'}>
           <H5GroveProvider url={api} filepath={file} resetKeys={keys}>
             <App initialPath={path} disableDarkMode />
           </H5GroveProvider>
-        </div>
+        </main>
       )}
     </>
   );

@@ -258,10 +258,12 @@ export class View {
     const zoom = this.zoom();
     this.reset.hidden = !zoom.x && !zoom.y;
     this.enlarge.textContent = this.isLarge() ? 'All plots' : 'Large';
+    this.enlarge.hidden = this.page.kinds.length === 1;
   }
 
+  /** Alone on the page. */
   private isLarge(): boolean {
-    return this.page.state.get('large') === this.kind.kind;
+    return this.page.kinds.length === 1 || this.page.state.get('large') === this.kind.kind;
   }
 
   private isLog(): boolean {

@@ -8,7 +8,7 @@ macro_rules! asset {
 
 /// The files of the web page: address below the root of the server, and content compressed by gzip, sorted by address.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
-    asset!("assets/explore-B28lDR78.js"),
+    asset!("assets/explore-Bnxs_7wS.js"),
     asset!("assets/explore-D9lkLYsE.css"),
     asset!("assets/h5web-CHzuOp_S.js"),
     asset!("assets/h5web-CS_P5ea_.css"),
