@@ -22,8 +22,12 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
     stderr::line(format_args!("h5bridge: {sentence}{}", step.map_or(String::new(), |step| format!(" ({step})"))));
     if as_json {
+        let (failure, mut out) = (Failure::new(status.name(), status.code(), sentence), std::io::stdout());
         // nothing is left to be said if stdout is closed
-        let _ = write_document(&Failure::new(status.name(), status.code(), sentence), &mut std::io::stdout());
+        let _ = match verb {
+            "watch" | "serve" => write_line(&failure, &mut out),
+            _ => write_document(&failure, &mut out),
+        };
     }
 }
 
@@ -221,6 +225,11 @@ pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> 
 
 pub(crate) fn write_document(document: &impl Serialize, out: &mut impl Write) -> Result<()> {
     Ok(writeln!(out, "{}", serde_json::to_string_pretty(document)?)?)
+}
+
+/// For verbs whose output is read line by line.
+pub(crate) fn write_line(document: &impl Serialize, out: &mut impl Write) -> Result<()> {
+    Ok(writeln!(out, "{}", serde_json::to_string(document)?)?)
 }
 
 /// Elapsed time, throughput, and the most memory that the process used.

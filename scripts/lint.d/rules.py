@@ -61,7 +61,7 @@ LAYERS = [
     ['ms-look/image', 'ms-look/integration', 'ms-look/rule', 'ms-look/summary'],
     ['ms-look/sample'],
     ['ms-look/rates', 'ms-look/session'],
-    ['ms-look/alert'],
+    ['ms-look/alert', 'ms-look/groups'],
     ['ms-look/lib'],
     ['h5bridge/exit', 'h5bridge/prometheus', 'h5bridge/stderr'],
     ['h5bridge/interrupt', 'h5bridge/topics', 'h5bridge/version'],

@@ -46,8 +46,8 @@ pub struct TableDigest {
     pub keywords_sha256: String,
     /// Fingerprints of each column, by its name, in the order of the table.
     pub columns: IndexMap<String, ColumnDigest>,
-    /// The reason why the fingerprint is not that of the whole table; missing if all columns could
-    /// be read.
+    /// Error of the table's first data manager, if the table has managers and none of them can be
+    /// opened; else missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -268,7 +268,8 @@ pub struct InfoCasacore {
     pub byte_order: String,
     /// Whether the program has locked the table for reading.
     pub locked: bool,
-    /// The container with the files of the table; missing for a directory of files.
+    /// The directory or container with the files of the table; missing for a table without values of its
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<InfoStorage>,
     /// The storage managers.
@@ -294,11 +295,11 @@ impl From<&Table> for InfoCasacore {
     }
 }
 
-/// The container with the files of a table.
+/// The directory or container with the files of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InfoStorage {
-    /// Name of the format, such as `MultiFile`.
+    /// `directory`, or the name of the container's format, such as `MultiFile`.
     pub format: String,
     /// Version of the format; `None` if it has none.
     pub version: Option<u32>,

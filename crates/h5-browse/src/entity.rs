@@ -116,7 +116,7 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Members are listed without theirs; more than `most_children` are an error.
+/// Members are listed without theirs, those whose names begin with `_` at the end; more than `most_children` are an error.
 pub(crate) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
@@ -132,7 +132,9 @@ pub(crate) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
                 "{path} has {count} members, the limit is {most_children}: ask for a member by its path"
             )));
         }
-        let children = group.link_names()?.into_iter().map(|name| child_entity(resolver, file, group, &name));
+        let mut names = group.link_names()?;
+        names.sort_by_key(|name| name.starts_with('_'));
+        let children = names.iter().map(|name| child_entity(resolver, file, group, name));
         object.insert("children".to_owned(), children.collect());
     }
     Ok(entity)

@@ -39,6 +39,8 @@ pub struct Description {
     /// Name of the telescope, TELESCOPE_NAME of the first row of the subtable OBSERVATION; empty if
     /// unknown.
     pub telescope: String,
+    /// Name of the project, PROJECT of the first row of the subtable OBSERVATION; empty if unknown.
+    pub project: String,
     /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
     /// The fields in the order of their numbers, from 0.
@@ -178,6 +180,14 @@ pub fn has_plots<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> bool 
     lacking(&columns.into_iter().collect::<Vec<_>>()).is_empty()
 }
 
+/// Whether a main table with these columns is a calibration table of CASA: it has CPARAM or FPARAM,
+/// and not DATA_DESC_ID.
+pub fn is_calibration<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> bool {
+    let columns: Vec<&ColumnInfo> = columns.into_iter().collect();
+    let has = |name| type_of(&columns, name).is_some();
+    (has("CPARAM") || has("FPARAM")) && !has("DATA_DESC_ID")
+}
+
 impl Description {
     pub(crate) fn of(rows: &Rows) -> Result<Self> {
         let mut description = rows.with_tables(read_subtables)?;
@@ -196,8 +206,7 @@ impl Description {
             Some(unit.or_else(|| keywords.string("UNIT"))?.to_string())
         };
         self.units = self.columns.iter().map(|name| unit(name).unwrap_or_default()).collect();
-        let has = |name| type_of(&columns, name).is_some();
-        self.is_calibration = (has("CPARAM") || has("FPARAM")) && !has("DATA_DESC_ID");
+        self.is_calibration = is_calibration(columns.iter().copied());
         let is_bool = |name| type_of(&columns, name) == Some(DataType::Bool);
         self.has_flags = is_bool("FLAG") || is_bool("FLAG_ROW");
         self.rows = rows.rows();
@@ -284,6 +293,7 @@ fn read_subtables(source: &Source) -> Description {
         kind: "",
         missing: None,
         telescope: strings(source, "OBSERVATION", "TELESCOPE_NAME").into_iter().next().unwrap_or_default(),
+        project: strings(source, "OBSERVATION", "PROJECT").into_iter().next().unwrap_or_default(),
         antennas: antennas(source),
         fields,
         spectral_windows: spectral_windows(source),

@@ -60,7 +60,15 @@ impl Image {
     /// # Errors
     /// Those of opening the source.
     pub fn open(path: &Path) -> Result<Option<Self>> {
-        let source = Source::open_served(path, &|_| true)?;
+        Self::of(Source::open_served(path, &|_| true)?)
+    }
+
+    /// Takes an opened file or table as an image; `None` if its main table is not an image of at
+    /// least two axes.
+    ///
+    /// # Errors
+    /// Those of reading its keywords.
+    pub fn of(source: Source) -> Result<Option<Self>> {
         let main = &source.tables()[0];
         let is_image = main.keywords()?.record("coords").is_some()
             && main.rows()? > 0
@@ -70,6 +78,12 @@ impl Image {
         }
         let shape = source.column("map")?.cell_shape(0)?;
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
+    }
+
+    /// Name and number of pixels of each axis after the first two, along which planes are numbered.
+    pub fn planes(&self) -> Vec<(String, u64)> {
+        let coordinates = self.source.tables()[0].keywords().ok().and_then(|keywords| keywords.record("coords"));
+        (2..self.shape.len()).map(|axis| (world(coordinates, axis).label, self.shape[axis])).collect()
     }
 
     /// Plots a plane of the image along its two fastest axes. Each pixel of the plot is the mean of

@@ -9,6 +9,7 @@
 //! | list what can be selected and plotted                  | [`Session::describe`]                |
 //! | poll rates, flags and amplitudes of the newest rows    | [`Session::refresh`]                 |
 //! | warn of a state                                        | [`Rule`], [`Alerts`]                 |
+//! | plot a line for each antenna, field or scan            | [`Lines::of`]                        |
 //! | plot a plane of a casacore image                       | [`Image::open`]                      |
 //!
 //! ```
@@ -55,6 +56,7 @@ mod calendar;
 mod describe;
 mod fold;
 mod frame;
+mod groups;
 mod image;
 mod integration;
 mod part;
@@ -74,8 +76,9 @@ pub use alert::{Alert, Alerts};
 pub use calendar::{utc, utc_of_mjd};
 pub use ctds::{Context, Error, ErrorKind, Result};
 pub use ctds_hdf5::Source;
-pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots};
+pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots, is_calibration};
 pub use frame::{Array, Axis, Frame, Numbers, Plot};
+pub use groups::{BY, Lines};
 pub use image::{Image, Plane};
 pub use integration::{AntennaFlags, Integration};
 pub use plots::Kind;

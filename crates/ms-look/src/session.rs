@@ -31,7 +31,7 @@ const READ_LIMIT: u64 = 8 << 30;
 /// Rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
 /// Default time limit for reading rows in one call of [`Session::frame`].
-const BUDGET: Duration = Duration::from_millis(250);
+pub(crate) const BUDGET: Duration = Duration::from_millis(250);
 /// A write that no committed row follows within this time has overwritten cells.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
 /// Sums with overwritten cells are discarded after this time without a write, and made again.

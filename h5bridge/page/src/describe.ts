@@ -9,6 +9,14 @@ export interface Description {
   /** `live`, `hdf5` or `table`. */
   kind: string;
   telescope: string;
+  project: string;
+  isCalibration: boolean;
+  /** First and last TIME, seconds of MJD; null without rows. */
+  times: [number, number] | null;
+  /** Lowest and highest frequency of all windows, Hz; null without frequencies. */
+  band: [number, number] | null;
+  /** Name and number of pixels of the axes of an image after the first two. */
+  planes: [name: string, pixels: number][];
   antennas: Choice[];
   fields: Choice[];
   /** By DATA_DESC_ID. */
@@ -64,9 +72,19 @@ function windows(entries: unknown[]): Choice[] {
 export function description(document: Document): Description {
   const spws = list(document.spectral_windows);
   const ofWindows = spws.flatMap((entry) => list((entry as Document | null)?.correlations).map(text));
+  const ends = spws.flatMap((entry) => {
+    const all = list((entry as Document | null)?.frequencies).map(Number);
+    return all.length ? [all[0]!, all[all.length - 1]!] : [];
+  });
+  const times = list(document.time_range).map(Number);
   return {
     kind: text(document.kind),
     telescope: text(document.telescope),
+    project: text(document.project),
+    isCalibration: document.is_calibration === true,
+    times: times.length === 2 ? [times[0]!, times[1]!] : null,
+    band: ends.length ? [Math.min(...ends), Math.max(...ends)] : null,
+    planes: list(document.planes) as [string, number][],
     antennas: named(list(document.antennas)),
     fields: numbered(list(document.fields)),
     windows: windows(spws),

@@ -64,3 +64,10 @@ export function moment(time: number | string | null | undefined): string {
   const local = new Date(found.getTime() - found.getTimezoneOffset() * 60000);
   return local.toISOString().slice(0, 19).replace('T', ' ');
 }
+
+/** Date and time in UTC of seconds since 1970, or of a text that a server sent. */
+export function utc(time: number | string | null | undefined): string {
+  if (time == null) return DASH;
+  const found = new Date(typeof time === 'number' ? time * 1000 : time);
+  return Number.isNaN(found.getTime()) ? String(time) : found.toISOString().slice(0, 19).replace('T', ' ');
+}

@@ -4,9 +4,11 @@ import './ms.css';
 import { Alarms, rulesOf } from './alerts';
 import { description, type Choice, type Description } from './describe';
 import { button, el } from './dom';
-import { Events, files, json, pageOf, words, type Look, type Source } from './server';
-import { State } from './state';
-import { Strip } from './strip';
+import { History } from './history';
+import { Rotation } from './rotation';
+import { Events, Refusal, files, json, mainRows, pageOf, words, type Look, type Source } from './server';
+import { SELECTION, State } from './state';
+import { Strip, facts } from './strip';
 import { themeSwitch } from './theme';
 import { SCALES } from './colours';
 import { KINDS, View, type Page } from './view';
@@ -17,14 +19,29 @@ document.title = file ? `${file} - h5bridge` : 'h5bridge';
 
 const status = el('span', { class: 'faint', role: 'status' });
 const unseen = el('div', { class: 'unseen', 'aria-live': 'polite' });
+const chosen = el('summary', {}, 'Selection');
 const controls = el('div', { class: 'bar controls', role: 'group', 'aria-label': 'Selection' });
+const fold = el('details', { class: 'fold' }, chosen, controls);
 const strip = new Strip();
+const above = el('div');
 const alarms = new Alarms();
-const plots = el('main', { id: 'plots' });
+const history = new History(true);
+history.box.hidden = true;
+const plots = el('div', { id: 'plots' });
+const failures = new Map<View, string>();
 const page: Page = {
-  state, file, antennas: [],
+  state, file, antennas: [], kinds: [], lines: '',
   say: (text) => {
     unseen.textContent = text;
+  },
+  fail: (view, text) => {
+    if (text) failures.set(view, text);
+    else failures.delete(view);
+    // one banner for a reason that several plots have
+    const all = [...failures.values()];
+    const shared = [...new Set(all.filter((one, at) => all.indexOf(one) !== at))];
+    for (const [failed, one] of failures) failed.tell(shared.includes(one) ? '' : one);
+    alarms.say('plots', shared.join('; '));
   },
 };
 let views: View[] = [];
@@ -42,9 +59,19 @@ function showPaused() {
 const explore = el('a', { href: pageOf('explore', file) }, 'Explore');
 const root = document.getElementById('root')!;
 root.append(el('header', { class: 'bar' },
-  el('a', { href: './?list' }, 'Sources'), el('h1', {}, file), explore,
-  status, el('span', { class: 'space' }), pauseButton, themeSwitch(() => views.forEach((view) => view.restyle()))),
-controls, strip.box, alarms.box, plots, unseen);
+  el('a', { href: './?list' }, 'Sources'), el('h1', {}, file || 'No file'), explore,
+  status, el('span', { class: 'space' }), new Rotation(state, file, isPaused).box, pauseButton,
+  themeSwitch(() => views.forEach((view) => view.restyle()))),
+el('main', {}, fold, above, alarms.box, history.box, plots, unseen));
+
+// folded where it would fill the screen
+const wide = matchMedia('(min-width: 721px)');
+const unfold = () => {
+  fold.open = wide.matches;
+};
+wide.addEventListener('change', unfold);
+unfold();
+fold.hidden = true;
 
 function refresh() {
   waiting = isPaused();
@@ -90,19 +117,45 @@ function pairs(antennas: string[]): string[] {
   return found;
 }
 
+/** A number for each axis of an image after the first two, together `plane` in the address. */
+function planes(axes: Description['planes']): HTMLElement[] {
+  const numbers = () => axes.map((_, at) => Number(state.get('plane').split(',')[at]) || 0);
+  return axes.flatMap(([name, pixels], at) => {
+    if (pixels < 2) return [];
+    const field = el('input', { type: 'number', min: 0, max: pixels - 1, class: 'short', name: `plane-${at}` });
+    field.addEventListener('change', () => {
+      const number = Math.max(0, Math.min(pixels - 1, Math.round(Number(field.value)) || 0));
+      state.set({ plane: numbers().map((before, axis) => (axis === at ? number : before)).join(',') });
+    });
+    shown.push(() => {
+      field.value = String(numbers()[at]);
+    });
+    return [el('label', {}, `Plane along ${name}, of ${pixels}`, field)];
+  });
+}
+
+const colours = () => picker('Colours', 'colours', plain(SCALES.slice(1)), SCALES[0]!);
+
 function buildControls(found: Description, others: Source[]) {
   shown.length = 0;
   controls.replaceChildren();
+  fold.hidden = false;
+  if (found.plots.includes('image')) {
+    controls.append(...planes(found.planes), colours());
+    showState();
+    return;
+  }
   if (found.columns.length > 1) controls.append(picker('Column', 'column', plain(found.columns), `${found.columns[0]}`));
   if (found.windows.length > 1) controls.append(picker('Window', 'spw', found.windows, 'newest'));
   if (found.fields.length > 1) controls.append(picker('Field', 'field', found.fields, 'all'));
   controls.append(found.scans.length ? picker('Scan', 'scan', found.scans, 'all') : input('Scan', 'scan', [], 'all', 'short'));
   if (found.correlations.length > 1) controls.append(input('Correlation', 'corr', found.correlations, 'default', 'short'));
-  controls.append(input('Baseline', 'baseline', pairs(found.antennas.map(({ value }) => value)), 'cross'));
+  if (!found.isCalibration) controls.append(input('Baseline', 'baseline', pairs(found.antennas.map(({ value }) => value)), 'cross'));
   if (found.antennas.length) controls.append(picker('Antenna', 'antenna', found.antennas, 'all'));
+  const groups = ['correlation', 'antenna', 'baseline', 'field', 'scan', 'spw'].filter((by) => !(found.isCalibration && by === 'baseline'));
+  controls.append(picker('A line for each', 'by', plain(groups.filter((by) => by !== page.lines)), page.lines));
   controls.append(input('Channels', 'chan', [], 'all', 'short'),
-    picker('Flagged cells', 'flagged', [{ value: 'include', label: 'shown' }], 'left out'),
-    picker('Colours', 'colours', plain(SCALES.slice(1)), SCALES[0]!));
+    picker('Flagged cells', 'flagged', [{ value: 'include', label: 'shown' }], 'left out'), colours());
   if (others.length) {
     controls.append(picker('Compare with', 'with', others.map(({ file: name }) => ({ value: name, label: name })), 'nothing'),
       picker('as', 'compare', [{ value: 'difference', label: 'difference' }], 'side by side'));
@@ -114,36 +167,65 @@ function buildControls(found: Description, others: Source[]) {
 function showState() {
   for (const show of shown) show();
   showPaused();
+  const selected = [...SELECTION, 'by', 'plane', 'with'].filter((name) => state.get(name)).map((name) => `${name} ${state.get(name)}`);
+  chosen.textContent = ['Selection', selected.join(', ')].filter(Boolean).join(': ');
   plots.classList.toggle('wide', state.get('with') !== '' && state.get('compare') !== 'difference');
+  const large = views.some((view) => view.kind.kind === state.get('large')) ? state.get('large') : '';
+  plots.classList.toggle('large', large !== '');
+  for (const view of views) view.box.hidden = large !== '' && view.kind.kind !== large;
 }
 
 // ---- begin ----------------------------------------------------------------------------------------------------------
 
 let stream: Events | null = null;
-let before: string | number | null = null;
+/** Revision and rows of the newest look. */
+let before: string | null = null;
 let stale = false;
+let rowsAtFirst: number | null = null;
+
+/** The numbers of a growing file stand above the plots, those of another one only when it grows. */
+function showStrip(look: Look) {
+  rowsAtFirst ??= mainRows(look);
+  if (look.kind !== 'live' && mainRows(look) === rowsAtFirst) return;
+  if (strip.box.parentNode !== above) above.replaceChildren(strip.box);
+  strip.show(look);
+}
+
+/** A connection that is back within this time is not spoken of. */
+const LOST_MS = 1500;
+/** Timer of a lost connection; 0 without one. */
+let lost = 0;
 
 /** Listens to the file with the rules of the address; without them when the server refuses them. */
 function listen(withRules = true) {
   stream?.close();
   const rules = withRules ? rulesOf(state.all('alert')) : [];
   if (withRules) alarms.clear();
+  history.close();
   const address = ['file', ...rules.map(() => 'alert')].map((name, at) => `${name}=${encodeURIComponent([file, ...rules][at]!)}`);
   stream = new Events(`live/events?${address.join('&')}`, {
     look: (look) => {
       newest = look;
-      strip.show(look);
+      showStrip(look);
+      history.box.hidden &&= look.kind !== 'live' && !rules.length;
       status.textContent = isPaused() ? 'paused' : look.kind === 'live' || look.open ? 'live' : '';
-      status.classList.remove('alarm');
-      if (look.revision !== before || stale) refresh();
+      const now = `${look.revision} ${mainRows(look)}`;
+      // the plots that were asked for meanwhile show this look in most cases
+      if (before === null && !isPaused()) for (const view of views) view.follow(look.revision, mainRows(look));
+      else if (now !== before || stale) refresh();
       stale = views.some((view) => view.box.dataset.stale === 'true');
-      before = look.revision;
+      before = now;
     },
     progress: ({ rows_used: used, rows: all }) => {
       if (all > 0 && used < all) status.textContent = `read ${Math.floor((100 * used) / all)} %`;
       else if (status.textContent.startsWith('read ')) status.textContent = newest?.kind === 'live' ? 'live' : '';
     },
-    alert: (alert) => alarms.alert(alert),
+    alert: (alert) => {
+      alarms.alert(alert);
+      history.box.hidden = false;
+      if (alert.active) history.begin(file, alert.rule, alert.text, alert.since);
+      else history.end(file, alert.rule, alert.time);
+    },
     problem: (message) => alarms.say('problem', message && `the file cannot be read: ${message}`),
     refused: ({ status: code, message }) => {
       const isOfRules = code === 422 && rules.length > 0;
@@ -157,12 +239,15 @@ function listen(withRules = true) {
     },
     connected: (is) => {
       if (!is) {
-        status.textContent = 'connection lost';
-        status.classList.add('alarm');
-      } else if (status.classList.contains('alarm')) {
+        lost ||= window.setTimeout(() => {
+          status.textContent = '';
+          alarms.say('connection', 'The connection to the server is lost: the page tries again every few seconds');
+        }, LOST_MS);
+      } else if (lost) {
+        clearTimeout(lost);
+        lost = 0;
         alarms.say('refused', null);
-        status.textContent = '';
-        status.classList.remove('alarm');
+        alarms.say('connection', null);
         refresh();
       }
     },
@@ -183,6 +268,16 @@ function listenToOther() {
   }) : null;
 }
 
+/** Plots of solutions: against time, or against frequency if they have one time; FPARAM has values, without amplitude and phase. */
+function ofCalibration({ times, columns }: Description): string[] {
+  const hasPhases = columns[0] !== 'FPARAM';
+  for (const kind of hasPhases ? [] : ['amp_time', 'spectrum']) {
+    if (!state.get(`${kind}.quantity`)) state.set({ [`${kind}.quantity`]: 'real' }, true);
+  }
+  const against = times && times[0] !== times[1] ? ['amp_time', ...(hasPhases ? ['phase_time'] : []), 'flag_time'] : [];
+  return [...against, 'spectrum', 'flag_antenna', 'antennas'];
+}
+
 async function begin() {
   if (!file) {
     plots.replaceChildren(el('p', { class: 'message' }, 'The address names no file. ', el('a', { href: './?list' }, 'Sources')));
@@ -192,21 +287,33 @@ async function begin() {
   try {
     found = description(await json(`live/describe?file=${encodeURIComponent(file)}`));
   } catch (error) {
-    plots.replaceChildren(el('p', { class: 'message alarm', role: 'alert' }, words(error)),
-      el('p', { class: 'message' }, el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
+    const isMissing = error instanceof Refusal && error.status === 404;
+    const isOut = error instanceof Refusal && error.status === 401;
+    pauseButton.hidden = true;
+    explore.hidden = isMissing || isOut;
+    plots.replaceChildren(el('p', { class: 'message alarm', role: 'alert' }, isMissing ? `${file} is not among the sources.` : words(error)));
+    if (!isOut) {
+      plots.append(el('p', { class: 'message' }, isMissing ? el('a', { href: './?list' }, 'The list of sources')
+        : el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
+    }
     return;
   }
+  above.replaceChildren(facts(found));
   if (found.missing) {
     plots.replaceChildren(el('p', { class: 'message' }, `${found.missing}. `, el('a', { href: pageOf('explore', file) }, 'Look at it in the explorer')));
     listen();
     return;
   }
   page.antennas = found.antennas.map(({ label }) => label);
+  page.lines = found.isCalibration ? 'antenna' : 'correlation';
   const others = await files().catch((): Source[] => []);
   buildControls(found, others.filter((source) => source.file !== file && source.measurement_set !== false));
   const wanted = state.get('plots').split(',').filter(Boolean);
-  const kinds = wanted.length ? wanted.flatMap((name) => KINDS.filter(({ kind }) => kind === name)) : KINDS;
-  views = kinds.filter(({ kind }) => !found.plots.length || found.plots.includes(kind)).map((kind) => new View(kind, page));
+  const usual = found.isCalibration ? ofCalibration(found) : KINDS.map(({ kind }) => kind);
+  const kinds = (wanted.length ? wanted : usual).flatMap((name) => KINDS.filter(({ kind }) => kind === name));
+  page.kinds = kinds.filter(({ kind }) => !found.plots.length || found.plots.includes(kind));
+  views = page.kinds.map((kind) => new View(kind, page));
+  showState();
   plots.replaceChildren(...views.map((view) => view.box));
   listen();
   listenToOther();
@@ -223,6 +330,7 @@ state.onChange((names) => {
   if (names.includes('with')) listenToOther();
   if (names.includes('paused') && !isPaused() && waiting) refresh();
 });
+window.addEventListener('resize', () => views.forEach((view) => view.fit()));
 document.addEventListener('keydown', (event) => {
   const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
   if (event.key === 'p' && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) pauseButton.click();

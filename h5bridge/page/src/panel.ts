@@ -14,6 +14,12 @@ export interface Zoom {
 }
 
 export interface Host {
+  /** Of the plot, for readers who do not see it, until its words come. */
+  name: string;
+  /** The plot is alone on the page. */
+  large(): boolean;
+  /** Baselines that the plot shows, in words. */
+  baseline(): string;
   zoom(): Zoom;
   /** The reader chose another part. */
   setZoom(zoom: Zoom): void;
@@ -27,10 +33,13 @@ export interface Host {
 }
 
 const HEIGHT = 280;
-/** Width of the scale of colours with its labels. */
-const BAR = 58;
-/** Room for the marks of the axes, without their labels, and for the labels. */
-const SIDES = { left: 58, bottom: 28, label: 18, top: 8 };
+/** Room below a plot which is alone in the window: for the readout. */
+const BELOW = 36;
+/** Room for the marks of the axes, without their labels, for the labels, and for the scale of colours with its labels. */
+const SIDES = { left: 58, time: 78, bottom: 28, label: 18, top: 8, bar: 58 };
+/** The same on a narrow screen, with smaller letters. */
+const NARROW = { ...SIDES, left: 44, time: 58, label: 15, bar: 50 };
+const NARROW_WIDTH = 440;
 
 /** Positions that are shown of an axis. */
 function shown(mapping: Mapping, part: [number, number] | undefined): [number, number] {
@@ -68,6 +77,7 @@ export class Panel {
     this.box.className = 'panel';
     this.box.tabIndex = 0;
     this.box.setAttribute('role', 'img');
+    this.box.setAttribute('aria-label', host.name);
     this.box.addEventListener('keydown', this.key);
     this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.box);
@@ -91,7 +101,7 @@ export class Panel {
     if (picture.kind === 'raster') paint(this.layer, picture.width, picture.height, picture.values, picture.range, picture.scale, picture.flagged);
     const data = picture.kind === 'raster' ? [[...picture.x.ends], [null, null]] : this.columns(picture);
     const names = picture.kind === 'raster' ? '' : picture.lines.map((line) => line.name).join();
-    const wanted = JSON.stringify([picture.kind, names, [...this.host.hidden()], picture.kind === 'lines' && picture.style, picture.xTitle, picture.yTitle, picture.plot.title]);
+    const wanted = JSON.stringify([this.sides === NARROW, picture.kind, names, [...this.host.hidden()], picture.kind === 'lines' && picture.style, picture.xTitle, picture.yTitle, picture.plot.title]);
     if (this.plot && wanted === this.made) {
       this.plot.setData(data as uPlot.AlignedData);
       return;
@@ -111,24 +121,39 @@ export class Panel {
     return this.plot?.ctx.canvas ?? null;
   }
 
-  private fit() {
-    const width = this.box.clientWidth;
-    if (this.plot && width > 100 && width !== this.plot.width) {
-      this.plot.setSize({ width, height: HEIGHT });
-      this.redraw();
+  private get sides(): typeof SIDES {
+    return this.box.clientWidth < NARROW_WIDTH ? NARROW : SIDES;
+  }
+
+  private get height(): number {
+    if (!this.host.large()) return HEIGHT;
+    return Math.max(HEIGHT, Math.floor(innerHeight - BELOW - (this.box.getBoundingClientRect().top + scrollY)));
+  }
+
+  /** Takes the size of the box. */
+  fit() {
+    const [width, height] = [this.box.clientWidth, this.height];
+    if (this.plot && this.picture && width > 100 && (width !== this.plot.width || height !== this.plot.height)) {
+      this.plot.setSize({ width, height });
+      this.show(this.picture);
     }
   }
 
   /** Positions at the ends of an axis. */
   private ends(u: uPlot, which: 'x' | 'y'): [number, number] {
     const zoom = this.host.zoom();
-    const [low, high] = shown(this.picture![which], zoom[which]);
-    if (!['uv', 'antennas'].includes(this.picture!.plot.kind) || zoom.x || zoom.y) return [low, high];
+    const picture = this.picture!;
+    const [low, high] = shown(picture[which], zoom[which]);
+    const isMap = ['uv', 'antennas', 'image'].includes(picture.plot.kind) && picture.plot.x.unit === picture.plot.y.unit;
+    if (!isMap || zoom.x || zoom.y) return [low, high];
     // both axes have one scale, so that an ellipse is one
-    const width = u.width - SIDES.left - SIDES.label - BAR - 14;
-    const height = HEIGHT - SIDES.top - SIDES.bottom - SIDES.label;
-    const more = Math.max(1, which === 'x' ? width / height : height / width);
-    return [(low + high) / 2 - ((high - low) / 2) * more, (low + high) / 2 + ((high - low) / 2) * more];
+    const { left, label, bar, top, bottom } = this.sides;
+    const width = u.width - left - label - bar - 14;
+    const height = u.height - top - bottom - label;
+    const span = ({ ends }: Mapping) => ends[1] - ends[0];
+    const each = Math.max(span(picture.x) / width, span(picture.y) / height);
+    const half = (each * (which === 'x' ? width : height)) / 2;
+    return [(low + high) / 2 - half, (low + high) / 2 + half];
   }
 
   private columns({ values, lines, starts, x, y }: Lines) {
@@ -149,13 +174,14 @@ export class Panel {
   private options(picture: Picture): uPlot.Options {
     const text = colour('--faint');
     const grid = { show: picture.kind === 'lines', stroke: colour('--line'), width: 1 };
-    const font = '12px system-ui, "DejaVu Sans", sans-serif';
+    const { sides } = this;
+    const font = `${sides === NARROW ? 11 : 12}px system-ui, "DejaVu Sans", sans-serif`;
     const marks = (which: 'x' | 'y') => (u: uPlot, low: number, high: number) => {
       const size = (which === 'x' ? u.bbox.width : u.bbox.height) / devicePixelRatio || 400;
       return this.picture![which].ticks(low, high, Math.max(2, Math.floor(size / (which === 'x' ? 64 : 34))));
     };
     const axis = (which: 'x' | 'y', label: string, size: number): uPlot.Axis => ({
-      label, labelSize: SIDES.label, labelFont: font, font, size, stroke: text, grid, ticks: { ...grid, show: true, size: 5 }, space: 1,
+      label, labelSize: sides.label, labelFont: font, font, size, stroke: text, grid, ticks: { ...grid, show: true, size: 5 }, space: 1,
       splits: (u, _, low, high) => marks(which)(u, low, high).map((tick) => tick.position),
       values: (u, splits) => {
         const scale = u.scales[which]!;
@@ -180,8 +206,8 @@ export class Panel {
       }
     }
     return {
-      width: Math.max(240, this.box.clientWidth), height: HEIGHT, legend: { show: false }, series,
-      padding: [SIDES.top, picture.kind === 'raster' ? BAR + 14 : 14, 0, 0],
+      width: Math.max(200, this.box.clientWidth), height: this.height, legend: { show: false }, series,
+      padding: [sides.top, picture.kind === 'raster' ? sides.bar + 14 : 14, 0, 0],
       cursor: {
         drag: { x: true, y: true, setScale: false, uni: 12 }, points: { show: false },
         bind: { dblclick: () => () => {
@@ -193,19 +219,22 @@ export class Panel {
         x: { time: false, range: (u) => this.ends(u, 'x') },
         y: { range: (u) => this.ends(u, 'y') },
       },
-      axes: [axis('x', picture.xTitle, SIDES.bottom), axis('y', picture.yTitle, picture.plot.y.scale === 'time' ? 78 : SIDES.left)],
+      axes: [axis('x', picture.xTitle, sides.bottom), axis('y', picture.yTitle, picture.plot.y.scale === 'time' ? sides.time : sides.left)],
       hooks: {
         drawAxes: [(u) => {
           if (this.picture?.kind === 'raster') this.raster(u, this.picture);
         }],
         draw: [(u) => {
-          if (this.picture?.kind === 'raster') this.bar(u, this.picture);
-          else if (this.picture?.names) this.names(u, this.picture.names);
+          if (this.picture?.kind === 'raster') {
+            this.bar(u, this.picture);
+            this.beam(u, this.picture);
+          }
+          if (this.picture?.kind === 'lines' && this.picture.names) this.names(u, this.picture.names);
         }],
         setSelect: [(u) => this.select(u)],
         setCursor: [(u) => {
           const { left = -1, top = -1 } = u.cursor;
-          this.host.setReadout(left < 0 || !this.picture ? '' : readout(this.picture, u.posToVal(left, 'x'), u.posToVal(top, 'y')));
+          this.host.setReadout(left < 0 || !this.picture ? '' : readout(this.picture, u.posToVal(left, 'x'), u.posToVal(top, 'y'), this.host.baseline()));
         }],
         ready: [(u) => this.clicks(u)],
       },
@@ -315,10 +344,29 @@ export class Panel {
         ctx.fillText(tick.label, x + across + 5 * ratio, y);
       }
     }
-    ctx.translate(x + across + 46 * ratio, top + height / 2);
+    ctx.translate(x + across + (this.sides.bar - 12) * ratio, top + height / 2);
     ctx.rotate(Math.PI / 2);
     ctx.textAlign = 'center';
     ctx.fillText(zTitle, 0, 0);
+    ctx.restore();
+  }
+
+  /** The beam of an image, in the lower left corner: its angle is from north, upwards, to east, to the left. */
+  private beam(u: uPlot, { beam }: Raster) {
+    if (!beam) return;
+    const { ctx, bbox: { left, top, width, height } } = u;
+    const span = ({ min, max }: uPlot.Scale) => max! - min!;
+    const [across, up] = [width / span(u.scales.x!), height / span(u.scales.y!)];
+    const [major, minor] = [beam[0]! * up, beam[1]! * across];
+    if (!(major < height / 2) || !(minor < width / 2)) return;
+    ctx.save();
+    ctx.beginPath();
+    ctx.ellipse(left + major / 2 + 8 * devicePixelRatio, top + height - major / 2 - 8 * devicePixelRatio, minor / 2, major / 2, (-beam[2]! * Math.PI) / 180, 0, 2 * Math.PI);
+    ctx.fillStyle = 'rgb(255 255 255 / 0.8)';
+    ctx.strokeStyle = '#000';
+    ctx.lineWidth = devicePixelRatio;
+    ctx.fill();
+    ctx.stroke();
     ctx.restore();
   }
 

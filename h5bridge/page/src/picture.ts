@@ -36,6 +36,8 @@ export interface Raster extends Common {
   zTitle: string;
   /** 1 for cells all of whose data are flagged. */
   flagged: Numbers | null;
+  /** Major and minor axis of the beam, in the unit of the axes, and its angle in degrees. */
+  beam: Numbers | null;
   /** Cells with points in ascending order of their number, if the raster counts points: they are few, or small, and have to be seen. */
   points: number[] | null;
 }
@@ -96,6 +98,7 @@ function raster(frame: Frame, look: Look, isDifference: boolean): Raster {
     kind: 'raster', plot, isDifference, width, height, values: data, xEdges, yEdges, range, x, y, z,
     xTitle: title(plot.x, xEdges, x), yTitle: title(plot.y, yEdges, y), zTitle: title({ ...zAxis, scale: 'linear' }, [], z),
     scale: isDifference ? 'difference' : isAngle(zAxis) ? 'twilight' : look.colours,
+    beam: frame.arrays.beam?.data ?? null,
     points: pointsOf(data), flagged: isDifference ? null : frame.arrays.flagged?.data ?? null,
   };
 }
@@ -290,18 +293,22 @@ export function describe(picture: Picture): string {
   return text.filter(Boolean).join(' ');
 }
 
-/** What lies at a place, in words; positions of the mappings. */
-export function readout(picture: Picture, px: number, py: number): string {
+/** Lines of which the readout has all values; of more it has the nearest line alone. */
+const READ_LINES = 6;
+
+/** What lies at a place, in words; positions of the mappings. `baseline`: those of the plot. */
+export function readout(picture: Picture, px: number, py: number, baseline: string): string {
   const { plot, x, y } = picture;
   const vx = x.from(px);
-  const unit = (axis: Axis) => (axis.unit && axis.scale !== 'time' ? ` ${unitOf(axis)}` : '');
+  const unit = (axis: Axis) => (axis.scale === 'time' ? ` ${axis.unit || 'UTC'}` : axis.unit ? ` ${unitOf(axis)}` : '');
+  const of = ['waterfall', 'spectrum', 'amp_time', 'phase_time'].includes(plot.kind) && !plot.selection.by ? `, ${baseline}` : '';
   if (picture.kind === 'raster') {
     const at = cellAt(picture, px, py);
     if (!at) return '';
     const value = picture.values[at[1] * picture.width + at[0]]!;
     const z = plot.z ? unit(plot.z) : '';
     const none = picture.flagged?.[at[1] * picture.width + at[0]] ? 'all flagged' : 'no value';
-    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? none : short(value) + z}`;
+    return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}${of}: ${Number.isNaN(value) ? none : short(value) + z}`;
   }
   if (picture.names) {
     const scale = (mapping: Mapping) => mapping.ends[1] - mapping.ends[0];
@@ -313,8 +320,11 @@ export function readout(picture: Picture, px: number, py: number): string {
   for (let i = 1; i < picture.values.length; i += 1) {
     if (Math.abs(picture.values[i]! - vx) < Math.abs(picture.values[near]! - vx)) near = i;
   }
-  const values = picture.lines.map((line) => `${line.name} ${short(line.y[near])}`).join(', ');
-  return `${x.words(picture.values[near]!)}${unit(plot.x)}: ${values}${unit(plot.y)}`;
+  const away = (line: Line) => Math.abs(y.to(line.y[near]!) - py);
+  const nearest = (lines: Line[]) => lines.filter((line) => Number.isFinite(away(line))).sort((a, b) => away(a) - away(b)).slice(0, 1);
+  const named = picture.lines.length > READ_LINES ? nearest(picture.lines) : picture.lines;
+  const values = named.map((line) => `${line.name} ${short(line.y[near])}`).join(', ') || 'no value';
+  return `${x.words(picture.values[near]!)}${unit(plot.x)}${of}: ${values}${values === 'no value' ? '' : unit(plot.y)}`;
 }
 
 /** Column and row of a raster at a place, or null outside. */

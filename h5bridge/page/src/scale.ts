@@ -73,6 +73,17 @@ function linear(axis: Axis, ends: [number, number], names: string[] | null): Map
   };
 }
 
+/** An axis whose values fall from left to right, such as right ascension: positions are the values with the other sign. */
+function falling(axis: Axis, first: number, last: number): Mapping {
+  const rising = linear(axis, [last, first], null);
+  return {
+    ...rising, ends: [-first, -last],
+    to: (value) => -value,
+    from: (position) => -position,
+    ticks: (low, high, n) => rising.ticks(-high, -low, n).map(({ position, label }) => ({ position: -position, label })),
+  };
+}
+
 /** Logarithmic: positions are powers of ten. */
 export function logarithmic(low: number, high: number, axis: Axis): Mapping {
   const [unit, factor] = reading(axis, low, high);
@@ -117,8 +128,11 @@ export function below(edges: Numbers, value: number): number {
   return low;
 }
 
-/** Cell of a raster that holds a value; -1 outside. Edges rise. */
+/** Cell of a raster that holds a value; -1 outside. */
 export function cell(edges: Numbers, value: number): number {
+  if (edges.length > 1 && edges[0]! > edges[edges.length - 1]!) {
+    return cell(Float64Array.from(edges, (edge) => -edge), -value);
+  }
   const at = below(edges, value);
   return at === edges.length - 1 && value === edges[at] ? at - 1 : at < edges.length - 1 ? at : -1;
 }
@@ -156,6 +170,7 @@ const isEven = (values: number[]) => {
 export function ofEdges(axis: Axis, edges: Numbers, names: string[] | null): Mapping {
   const values = Array.from(edges);
   const ends: [number, number] = [values[0]!, values[values.length - 1]!];
+  if (ends[0] > ends[1]) return falling(axis, ...ends);
   if (values.length < 3 || axis.scale === 'time' || isEven(values)) return linear(axis, ends, axis.scale === 'category' ? names : null);
   if (axis.scale === 'log' && values[0]! > 0 && isEven(values.map(Math.log10))) return logarithmic(...ends, axis);
   return indexed(axis, edges);

@@ -6,6 +6,7 @@ export interface Source {
   kind: 'hdf5' | 'live' | 'table';
   /** Null: not opened yet. */
   measurement_set: boolean | null;
+  content: 'MeasurementSet' | 'calibration table' | 'image' | null;
   bytes: number | null;
   /** Seconds since 1970, or a date in text. */
   modified: number | string | null;
@@ -41,6 +42,9 @@ export async function json<T>(address: string): Promise<T> {
 }
 
 export const files = () => json<Source[]>('api/files');
+
+/** Whether a source has plots; null: not opened yet. */
+export const hasPlots = ({ measurement_set: is, content }: Source) => (content === 'image' ? true : is);
 
 /** Address of a page for a source. */
 export function pageOf(page: 'explore' | 'ms', file: string): string {
@@ -78,7 +82,8 @@ export interface Alert {
   rule: string;
   active: boolean;
   text: string;
-  /** UTC. */
+  /** UTC; of the event and of the beginning. */
+  time: string;
   since: string;
 }
 

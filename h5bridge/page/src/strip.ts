@@ -1,6 +1,7 @@
-/** The strip of numbers about a growing file, from its events. */
+/** The strip of numbers about a growing file, from its events, and that of a file that does not grow. */
+import type { Description } from './describe';
 import { el } from './dom';
-import { bytes, count, percent, seconds } from './format';
+import { bytes, clock, count, day, percent, seconds, short } from './format';
 import { mainRows, type Look } from './server';
 
 const FIELDS: [name: string, value: (look: Look, age: number) => string][] = [
@@ -14,6 +15,19 @@ const FIELDS: [name: string, value: (look: Look, age: number) => string][] = [
   ['field', (look) => String(look.field ?? '–')],
   ['flagged', (look) => percent(look.flagged)],
 ];
+
+/** Telescope, project, times, band: what a file that does not grow is known by. */
+export function facts({ telescope, project, times, band, rows, kind }: Description): HTMLElement {
+  const [first, last] = times ?? [NaN, NaN];
+  const found: [name: string, value: string][] = [
+    ['telescope', telescope], ['project', project],
+    ['times', times ? `${day(first)} ${clock(first)} to ${day(first) === day(last) ? '' : `${day(last)} `}${clock(last)} UTC` : ''],
+    ['band', band ? `${[...new Set(band)].map((frequency) => short(frequency / 1e6)).join(' to ')} MHz` : ''],
+    ['rows', rows === null ? '' : count(rows)], ['kind', kind === 'hdf5' ? 'HDF5' : kind],
+  ];
+  return el('dl', { class: 'strip', 'aria-label': 'The file' }, ...found.filter(([, value]) => value)
+    .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', { 'data-name': name }, value))));
+}
 
 export class Strip {
   readonly box = el('dl', { class: 'strip', 'aria-label': 'State of the file' });

@@ -16,29 +16,39 @@ export interface Kind {
   own: { name: string; label: string; values: [value: string, label: string][] }[];
   /** Has a linear and a logarithmic form. */
   scales: boolean;
+  /** What the axes show, where other plots show it as well: these are zoomed together. */
+  links?: { x?: Link; y?: Link };
+  /** Has lines, which can be those of antennas, fields, … */
+  lines?: true;
 }
+
+type Link = 'time' | 'frequency' | 'distance';
 
 /** The plots in their order on the page. */
 export const KINDS: Kind[] = [
   {
-    kind: 'waterfall', name: 'Waterfall', scales: true, own: [
+    kind: 'waterfall', name: 'Waterfall', scales: true, links: { x: 'frequency', y: 'time' }, own: [
       { name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['phase', 'phase'], ['real', 'real part'], ['imag', 'imaginary part'], ['flagged', 'flagged']] },
       { name: 'statistic', label: 'Statistic', values: [['', 'mean'], ['max', 'maximum']] }],
   },
   {
-    kind: 'amp_time', name: 'Amplitude, time', scales: true, own: [
+    kind: 'amp_time', name: 'Amplitude, time', scales: true, links: { x: 'time' }, lines: true, own: [
       { name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['real', 'real part'], ['imag', 'imaginary part']] }],
   },
-  { kind: 'phase_time', name: 'Phase, time', scales: false, own: [] },
-  { kind: 'spectrum', name: 'Spectrum', scales: true, own: [{ name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['phase', 'phase']] }] },
-  { kind: 'amp_uvdist', name: 'Amplitude, uv distance', scales: true, own: [] },
-  { kind: 'phase_uvdist', name: 'Phase, uv distance', scales: true, own: [] },
+  { kind: 'phase_time', name: 'Phase, time', scales: false, links: { x: 'time' }, lines: true, own: [] },
+  {
+    kind: 'spectrum', name: 'Spectrum', scales: true, links: { x: 'frequency' }, lines: true, own: [
+      { name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['phase', 'phase'], ['real', 'real part'], ['imag', 'imaginary part']] }],
+  },
+  { kind: 'amp_uvdist', name: 'Amplitude, uv distance', scales: true, links: { x: 'distance' }, own: [] },
+  { kind: 'phase_uvdist', name: 'Phase, uv distance', scales: true, links: { x: 'distance' }, own: [] },
   { kind: 'uv', name: 'uv coverage', scales: true, own: [{ name: 'unit', label: 'Unit', values: [['', 'metres'], ['klambda', 'kλ']] }] },
   { kind: 'flag_antenna', name: 'Flags by antenna', scales: false, own: [] },
-  { kind: 'flag_channel', name: 'Flags by channel', scales: false, own: [] },
-  { kind: 'flag_time', name: 'Flags by time', scales: false, own: [] },
+  { kind: 'flag_channel', name: 'Flags by channel', scales: false, links: { x: 'frequency' }, lines: true, own: [] },
+  { kind: 'flag_time', name: 'Flags by time', scales: false, links: { x: 'time' }, lines: true, own: [] },
   { kind: 'baselines', name: 'Baselines', scales: true, own: [{ name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['flagged', 'flagged']] }] },
   { kind: 'antennas', name: 'Antennas', scales: false, own: [] },
+  { kind: 'image', name: 'Image', scales: true, own: [] },
 ];
 
 /** What the views share. */
@@ -46,6 +56,12 @@ export interface Page {
   state: State;
   file: string;
   antennas: string[];
+  /** Plots of the page. */
+  kinds: Kind[];
+  /** Groups that have a line each, unless the address says which. */
+  lines: string;
+  /** A plot cannot be shown, for a reason; empty: it can again. */
+  fail(view: View, text: string): void;
   /** Announces something to readers who do not see the page. */
   say(text: string): void;
 }
@@ -86,6 +102,9 @@ export class View {
   private readonly selects: HTMLSelectElement[] = [];
   private readonly scaleButton: HTMLButtonElement;
   private readonly reset: HTMLButtonElement;
+  private readonly enlarge: HTMLButtonElement;
+  /** The state of the file that the frame has to show, if it came while a request was under way. */
+  private wanted: [revision: number | string, rows: number] | null = null;
   private shown: Panel[] = [];
   private pictures: Picture[] = [];
   private feeds: Feed[] = [];
@@ -116,6 +135,10 @@ export class View {
       state.set({ [name('scale')]: this.isLog() ? 'linear' : 'log' });
     });
     this.reset = button('Reset', 'Show all of both axes', () => this.setZoom({}));
+    this.enlarge = button('Large', 'This plot alone, in the whole window', () => {
+      state.set({ large: this.isLarge() ? '' : kind.kind });
+      this.enlarge.focus();
+    });
     this.goOn = button('Read on', 'Reading has stopped at its limit: read more of the rows', () => {
       this.more += 1;
       this.refresh();
@@ -124,7 +147,7 @@ export class View {
     tools.append(this.goOn);
     if (kind.kind === 'waterfall') tools.append(this.chip);
     if (kind.scales) tools.append(this.scaleButton);
-    tools.append(this.reset);
+    tools.append(this.reset, this.enlarge);
     const download = el('select', { 'aria-label': `Download, ${kind.name}`, title: 'Download' },
       ...[['', 'Save'], ['png', 'PNG'], ['npy', 'npy'], ['csv', 'CSV'], ['safetensors', 'safetensors']].map(([value, text]) => el('option', { value: value! }, text!)));
     download.addEventListener('change', () => {
@@ -155,7 +178,8 @@ export class View {
     const panels = other && this.compare() === 'side' ? 2 : 1;
     for (const panel of this.shown) panel.destroy();
     this.shown = Array.from({ length: panels }, (_, index) => new Panel({
-      zoom: () => this.zoom(), setZoom: (zoom) => this.setZoom(zoom), hidden: () => this.hidden,
+      name: this.kind.name, zoom: () => this.zoom(), setZoom: (zoom) => this.setZoom(zoom), hidden: () => this.hidden, large: () => this.isLarge(),
+      baseline: () => state.get('waterfall.baseline') || state.get('baseline') || 'all cross baselines',
       setReadout: (text) => {
         this.place.textContent = text && panels > 1 ? `${this.feeds[index]!.file}: ${text}` : text;
       },
@@ -183,11 +207,26 @@ export class View {
     }
   }
 
+  /** The server has this state of the file: asks for a frame of it unless the frame that is here, or under way, is one. */
+  follow(revision: number | string, rows: number) {
+    this.wanted = [revision, rows];
+    if (!this.running) this.catchUp();
+  }
+
+  private catchUp() {
+    if (!this.wanted) return;
+    const [revision, rows] = this.wanted;
+    this.wanted = null;
+    const plot = this.feeds[0]?.frame?.plot;
+    if (plot && (plot.revision !== revision || plot.rows !== rows)) this.refresh();
+  }
+
   /** Values of the state have changed. */
   changed(names: string[]) {
     const { kind } = this.kind;
     if (names.includes('with') || names.includes('compare')) this.setSources();
     const selects = (name: string) => (SELECTION as readonly string[]).includes(name) || name === 'with' || name === 'compare'
+      || (name === 'by' && this.kind.lines) || (name === 'plane' && kind === 'image')
       || this.kind.own.some((own) => name === `${kind}.${own.name}`) || (kind === 'waterfall' && name === 'waterfall.baseline');
     this.controls();
     if (names.some(selects)) {
@@ -196,7 +235,12 @@ export class View {
       this.refresh();
     } else if (names.some((name) => name === 'colours' || name.startsWith(`${kind}.`)) || (kind === 'baselines' && names.includes('waterfall.baseline'))) {
       this.draw();
-    }
+    } else if (names.includes('large')) this.fit();
+  }
+
+  /** The window, or the part of it that the plot has, is of another size. */
+  fit() {
+    for (const panel of this.shown) panel.fit();
   }
 
   /** The theme has changed. */
@@ -213,6 +257,13 @@ export class View {
     this.scaleButton.setAttribute('aria-pressed', String(this.isLog()));
     const zoom = this.zoom();
     this.reset.hidden = !zoom.x && !zoom.y;
+    this.enlarge.textContent = this.isLarge() ? 'All plots' : 'Large';
+    this.enlarge.hidden = this.page.kinds.length === 1;
+  }
+
+  /** Alone on the page. */
+  private isLarge(): boolean {
+    return this.page.kinds.length === 1 || this.page.state.get('large') === this.kind.kind;
   }
 
   private isLog(): boolean {
@@ -226,6 +277,9 @@ export class View {
     const { state } = this.page;
     const { kind, own } = this.kind;
     const query = new URLSearchParams();
+    if (kind === 'image') return state.get('plane') ? new URLSearchParams({ plane: state.get('plane') }) : query;
+    const by = state.get('by') || this.page.lines;
+    if (this.kind.lines && by !== 'correlation') query.set('by', by);
     for (const name of SELECTION) {
       const value = state.get(name);
       if (value && !(kind === 'baselines' && name === 'baseline')) query.set(name, value);
@@ -248,6 +302,7 @@ export class View {
       const parameters = this.parameters();
       const news = await Promise.all(feeds.map((feed) => feed.load(this.kind.kind, parameters, running.signal)));
       if (feeds === this.feeds && (news.some(Boolean) || this.box.dataset.state !== 'ready')) this.draw();
+      else this.fail('');
       if (feeds.some((feed) => feed.frame && !feed.frame.plot.complete && !feed.frame.plot.stopped)) pause = 150;
     } catch (reason) {
       if (!running.signal.aborted) {
@@ -263,12 +318,18 @@ export class View {
     } else if (pause) {
       // a frame of only some rows: the server reads on, and a closed file sends no look for it
       this.timer = window.setTimeout(() => this.refresh(), pause);
-    }
+    } else this.catchUp();
   }
 
   private fail(text: string) {
+    if (text) this.box.dataset.state = 'error';
+    else this.tell('');
+    this.page.fail(this, text);
+  }
+
+  /** Shows a reason; none if the page shows it for several plots. */
+  tell(text: string) {
     this.error.textContent = text;
-    this.box.dataset.state = 'error';
   }
 
   private draw() {
@@ -288,7 +349,7 @@ export class View {
       this.fail(words(reason));
       return;
     }
-    this.error.textContent = '';
+    this.fail('');
     const { plot } = this.pictures[0]!;
     this.heading.textContent = plot.title;
     const part = plot.complete ? '' : `${count(plot.rows_used)} of ${count(plot.rows)} rows`;
@@ -329,7 +390,17 @@ export class View {
 
   private setZoom(zoom: Zoom) {
     const text = (part: [number, number] | undefined) => (part ? part.map((value) => Number(value.toPrecision(13))).join('..') : '');
-    this.page.state.set({ [`${this.kind.kind}.x`]: text(zoom.x), [`${this.kind.kind}.y`]: text(zoom.y) }, true);
+    const { kind, links } = this.kind;
+    const values: Record<string, string> = {};
+    for (const axis of ['x', 'y'] as const) {
+      values[`${kind}.${axis}`] = text(zoom[axis]);
+      const link = links?.[axis];
+      // the same part of the other plots against time, frequency or distance
+      for (const other of link ? this.page.kinds : []) {
+        for (const of of ['x', 'y'] as const) if (other.links?.[of] === link) values[`${other.kind}.${of}`] = text(zoom[axis]);
+      }
+    }
+    this.page.state.set(values, true);
   }
 
   private names(): string[] {

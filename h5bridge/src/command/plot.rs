@@ -21,7 +21,7 @@ use self::terminal::Show;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use ctds_hdf5::{Error, ErrorKind, documents};
-use ms_look::{Description, Frame, Image, Kind, Plane, Plot, Request, Session};
+use ms_look::{Description, Frame, Image, Kind, Lines, Plane, Plot, Request, Session};
 
 use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     y: Option<String>,
     /// Draw one line for each correlation, antenna, baseline, field, scan or spectral window, at
     /// most 64
-    #[arg(long, value_parser = PossibleValuesParser::new(choose::BY))]
+    #[arg(long, value_parser = PossibleValuesParser::new(ms_look::BY))]
     by: Option<String>,
     /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors
     /// [default: KIND.png, unless the plot is shown in the terminal or printed as JSON; --quiet
@@ -270,34 +270,16 @@ impl Drawing {
         Ok(vec![drawing])
     }
 
-    fn request(&self, parameter: Option<&(String, String)>) -> Result<Request> {
-        let mut parameters = self.parameters.clone();
-        if let Some((name, value)) = parameter {
-            parameters.retain(|(known, _)| known != name);
-            parameters.push((name.clone(), value.clone()));
-        }
-        Ok(Request::parse(self.kind.name(), &parameters)?)
-    }
-
     /// `--by` gives one line for each antenna, baseline, field, scan or spectral window with data.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
-            return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
+            let request = Request::parse(self.kind.name(), &self.parameters)?;
+            return Ok(read::frames(session, &[request], reading)?.remove(0));
         };
-        let groups = choose::groups(by, self.kind, session, &self.parameters)?;
-        let requests: Vec<Request> =
-            groups.iter().map(|(_, parameter)| self.request(Some(parameter))).collect::<Result<_>>()?;
-        session.set_selections(groups.len());
-        let frames = read::frames(session, &requests, reading)?;
-        let is_empty = |frame: &Frame| frame.array("x").is_none_or(|x| x.shape == [0]);
-        let named = groups.into_iter().map(|(name, _)| name).zip(frames).filter(|(_, frame)| !is_empty(frame));
-        let joined = Frame::joined(named.collect(), by);
-        Ok(joined.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Usage,
-                format!("--by {by}: the source has none of them, or no row of one is selected"),
-            )
-        })?)
+        let lines = Lines::of(self.kind.name(), by, session, &self.parameters)?;
+        let requests: Vec<Request> = lines.requests().cloned().collect();
+        session.set_selections(requests.len());
+        Ok(lines.join(read::frames(session, &requests, reading)?)?)
     }
 }
 

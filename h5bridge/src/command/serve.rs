@@ -13,6 +13,7 @@ mod news;
 mod open_files;
 mod pages;
 mod places;
+mod quarantine;
 mod query;
 mod reply;
 mod server;
@@ -39,6 +40,7 @@ use self::guard::Guard;
 use self::live::Lives;
 use self::metrics::Metrics;
 use self::places::Places;
+use self::quarantine::Quarantine;
 use self::server::Server;
 use self::shared::Shared;
 use self::sources::Sources;
@@ -196,6 +198,7 @@ impl Args {
         Ok(Arc::new(Shared {
             sources,
             tables: Tables::default(),
+            quarantine: Quarantine::default(),
             // while one decodes, another one may wait for the lock of libhdf5
             pool: Pool::new(threads.saturating_mul(2))?,
             memory: Memory::new(self.max_memory),

@@ -17,6 +17,7 @@ use self::draw::Screen;
 use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
+use crate::report;
 
 /// Command-line arguments of `h5bridge watch`.
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         looks += 1;
         let changes = alerts.update(&look);
         if global.json {
-            writeln!(out, "{}", serde_json::to_string(&look)?)?;
+            report::write_line(&look, out)?;
             changes.iter().try_for_each(|alert| writeln!(out, "{}", json!(alert)))?;
         } else {
             screen.show(&args.live, &look, &alerts, &changes, out)?;

@@ -168,6 +168,13 @@ def test_missing_path(words, tmp_path):
     assert document['error'].count('No such file') == 1
 
 
+@pytest.mark.parametrize('words', [['watch', 'nowhere.h5'], ['watch', DEMO], ['serve', 'nowhere.h5'], ['serve', DEMO, '--no-token', '--host', '0.0.0.0']],
+                         ids=lambda words: ' '.join(word for word in words if word != DEMO))
+def test_failures_of_verbs_that_write_lines_are_a_line(words):
+    lines = h5bridge('--json', *words, code=None).stdout.splitlines()
+    assert len(lines) == 1 and json.loads(lines[0])['error']
+
+
 @pytest.mark.parametrize('verb', ['info', 'digest', 'verify'])
 def test_missing_tables_of_a_source(verb, tmp_path):
     """A misspelt table is named with a similar one, in a native file as in a directory."""

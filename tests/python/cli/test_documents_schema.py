@@ -442,14 +442,6 @@ def change_origin(folder):
         os.utime(folder / table / 'table.dat', (time.time() + 60,) * 2)
 
 
-def documents(text):
-    """Those of a stream are lines, but a failure has several."""
-    while text:
-        document, end = json.JSONDecoder().raw_decode(text)
-        yield document
-        text = text[end:].lstrip('\n')
-
-
 class Run:
     """Runs commands in a folder, and hands their documents to a judge."""
 
@@ -459,8 +451,8 @@ class Run:
     def judged(self, line, text):
         words = shlex.split(line)
         verb = '-'.join(words[:2]) if words[0] in ('batch', 'shard') else words[0]
-        found = list(documents(text))
-        assert len(found) == 1 or found and verb in STREAMS, (line, text)
+        found = [json.loads(part) for part in (text.splitlines() if verb in STREAMS else [text])]
+        assert found, line
         for document in found:
             try:
                 self.judge.add(verb, document)

@@ -180,7 +180,11 @@ def same(theirs, ours, address):
         return address == '/' and theirs.body == ours.body
     if 'json' in theirs.kind:
         stats = address.startswith('/stats')
-        return same_json(theirs.json(), ours.json(), 1e-2 if stats and 'f2' in address else 1e-5 if stats else 0)
+        document = theirs.json()
+        if address.startswith('/meta') and 'children' in document:
+            # names that begin with _ are last here: a reader looks for others
+            document['children'].sort(key=lambda child: child['name'].startswith('_'))
+        return same_json(document, ours.json(), 1e-2 if stats and 'f2' in address else 1e-5 if stats else 0)
     if 'tiff' in theirs.kind:
         a, b = (tifffile.imread(io.BytesIO(answer.body)) for answer in (theirs, ours))
         return np.array_equal(a, b, equal_nan=True)

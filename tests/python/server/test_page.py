@@ -486,7 +486,7 @@ def test_readout_and_words(chromium, server):
         page.mouse.move(box['x'] + (column + 0.5) / width * box['width'], box['y'] + (1 - up(arrays, row)) * box['height'])
         wait(page, '() => document.querySelector("#waterfall .place").textContent')
         text = page.locator('#waterfall .place').inner_text()
-        shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+: ([-\d.e+]+)( \S+)?', text)
+        shown = re.fullmatch(r'[\d.]+ MHz, [\d:.]+ UTC, all cross baselines: ([-\d.e+]+)( \S+)?', text)
         assert shown, text
         assert float(shown[1]) == pytest.approx(arrays['raster'][row, column], rel=1e-4)
         for kind in KINDS:
@@ -684,12 +684,12 @@ def test_page_grows_with_the_file(chromium, tmp_path):
 
             # the alert of the server, one of the reader, and its end
             page.locator('.alarms').filter(has_text='flagged').wait_for()
-            page.get_by_label('Alert').fill('rows/s > 0.01')
-            page.get_by_label('Alert').press('Enter')
+            page.get_by_role('combobox', name='Alert').fill('rows/s > 0.01')
+            page.get_by_role('combobox', name='Alert').press('Enter')
             page.locator('.alarms').filter(has_text='rows/s').wait_for()
             assert query(page)['alert'] == ['rows/s > 0.01']
-            page.get_by_label('Alert').fill('')
-            page.get_by_label('Alert').press('Enter')
+            page.get_by_role('combobox', name='Alert').fill('')
+            page.get_by_role('combobox', name='Alert').press('Enter')
             page.locator('.alarms').filter(has_not_text='rows/s').wait_for()
         with opened(chromium, server, './?list') as page:
             row = page.locator('tr[data-file="live.h5"]')

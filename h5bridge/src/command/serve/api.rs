@@ -184,6 +184,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     let path = shared.sources.find(name).map_err(refused)?;
     let stamp =
         Stamp::of(&path).map_err(|error| Refusal { status: 404, message: format!("File not found: {error}") })?;
+    let watch = shared.quarantine.watch(&path).map_err(|message| Refusal { status: 422, message })?;
     let (identity, age) = stamp.identity();
     let version = env!("CARGO_PKG_VERSION").as_bytes();
     let etag = reply::etag(&[version, &identity, request.as_bytes(), address.as_bytes()]);
@@ -206,7 +207,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     let Answer { content_type, disposition, length, body } = answer;
     let content = match body {
         grove::Body::Bytes(bytes) => Content::Whole(bytes),
-        grove::Body::Pieces(pieces) => Content::Pieces(pieces, name.to_owned()),
+        grove::Body::Pieces(pieces) => Content::Pieces(Box::new(pieces.inspect(move |_| _ = &watch)), name.to_owned()),
     };
     let etag = Some(etag).filter(|_| age > SETTLED && !has_others.load(Ordering::Relaxed));
     Ok(Made { content_type, disposition, length, content, etag })

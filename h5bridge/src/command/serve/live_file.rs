@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::program::LockUnpoisoned;
-use ctds_hdf5::{Error, ErrorKind};
+use ctds_hdf5::{Error, ErrorKind, Source};
 use hyper::{HeaderMap, StatusCode, header};
-use ms_look::{Alert, Alerts, Look, Rates, Request, Rule, Served, Session};
+use ms_look::{Alert, Alerts, Frame, Image, Lines, Look, Plane, Rates, Request, Rule, Served, Session};
 use serde_json::{Value as Json, json};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
@@ -16,7 +16,7 @@ use super::news::{self, News, Progress, Told};
 use super::query::{self, Query};
 use super::reply::{self, Body, Reply, event_stream, reply, set_text};
 use super::shared::{Shared, lost, refusal};
-use super::sources::status_of;
+use super::sources::{Stamp, status_of};
 use super::work::{Admission, Lost};
 
 /// Pause while any client receives events.
@@ -83,6 +83,54 @@ fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a m
     }
 }
 
+/// Kind of the plot of images, which have no other.
+const IMAGE: &str = "image";
+
+/// A requested plot.
+enum Wanted {
+    Rows(Request),
+    /// A line for each antenna, field, …: kind of the plot, groups, other parameters.
+    By(String, String, Vec<(String, String)>),
+    Image(Plane),
+}
+
+impl Wanted {
+    fn parse(kind: &str, mut parameters: Vec<(String, String)>) -> Result<Self, Error> {
+        if kind == IMAGE {
+            return Ok(Wanted::Image(plane(&parameters)?));
+        }
+        let by = parameters.iter().position(|(name, value)| name == "by" && value != "correlation");
+        let by = by.map(|at| parameters.remove(at).1).filter(|by| !by.is_empty());
+        parameters.retain(|(name, _)| name != "by");
+        let request = Request::parse(kind, &parameters)?;
+        Ok(by.map_or(Wanted::Rows(request), |by| Wanted::By(kind.to_owned(), by, parameters)))
+    }
+
+    fn frame(&self, file: &LiveFile, session: &mut Session) -> Result<Frame, Error> {
+        match self {
+            Wanted::Rows(request) => session.frame(request),
+            Wanted::By(kind, by, parameters) => Lines::of(kind, by, session, parameters)?.frame(session),
+            Wanted::Image(plane) => {
+                let missing = || Error::new(ErrorKind::Unsupported, "the source is not an image");
+                let mut frame = file.image()?.ok_or_else(missing)?.frame(plane)?;
+                frame.plot.revision = session.revision();
+                Ok(frame)
+            }
+        }
+    }
+}
+
+/// `plane=0,12`: numbers on the axes of an image after the first two.
+fn plane(parameters: &Query) -> Result<Plane, Error> {
+    let wrong = |message: String| Error::new(ErrorKind::Usage, message);
+    if let Some((name, _)) = parameters.iter().find(|(name, _)| name != "plane") {
+        return Err(wrong(format!("{name:?} is not a parameter of images; their parameter is plane")));
+    }
+    let words = query::value(parameters, "plane").unwrap_or_default().split(',').map(str::trim);
+    let number = |word: &str| word.parse().map_err(|_| wrong(format!("plane: {word:?} is not a number")));
+    Ok(Plane(words.filter(|word| !word.is_empty()).map(number).collect::<Result<_, _>>()?))
+}
+
 impl LiveFile {
     /// `before` has ended; its session, with the rows read so far, is used again.
     pub(super) fn new(path: PathBuf, name: &str, served: Served, before: Option<&LiveFile>) -> Self {
@@ -122,7 +170,17 @@ impl LiveFile {
     ) -> Result<Result<T, Error>, Lost> {
         let (file, mut session) = (Arc::clone(self), Arc::clone(&self.session).lock_owned().await);
         self.touch();
-        shared.pool.run(admission, move || job(&file, &mut session)).await
+        let quarantine = shared.quarantine.clone();
+        let watched = move || {
+            let refused = |reason| Error::new(ErrorKind::Unsupported, reason);
+            let _watch = quarantine.watch(&file.path).map_err(refused)?;
+            job(&file, &mut session)
+        };
+        let done = shared.pool.run(admission, watched).await;
+        if matches!(done, Err(Lost::Failed)) {
+            *self.session.lock().await = None; // it may be half changed
+        }
+        done
     }
 
     /// The path is replaced by the name by which clients ask.
@@ -132,6 +190,11 @@ impl LiveFile {
 
     fn refusal(&self, error: &Error) -> Reply {
         refusal(status_of(error.kind()), &self.words(error))
+    }
+
+    /// `None` if the file or table is not an image.
+    fn image(&self) -> Result<Option<Image>, Error> {
+        Image::of(Source::open_served(&self.path, &*self.served)?)
     }
 
     /// Reads the newest state. A file that a task polls is not read again.
@@ -150,7 +213,14 @@ impl LiveFile {
         let described = self.run(shared, Admission::New, |file, session| {
             file.look(session)?;
             let description = opened(session, file)?.describe()?;
-            serde_json::to_vec(&description).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+            let mut document = json!(description);
+            if description.missing.is_some()
+                && let Ok(Some(image)) = file.image()
+            {
+                (document["missing"], document["plots"]) = (Json::Null, json!([IMAGE]));
+                document["planes"] = json!(image.planes());
+            }
+            Ok(document.to_string().into_bytes())
         });
         match described.await {
             Ok(Ok(document)) => whole(reply::JSON, document, is_head),
@@ -176,17 +246,21 @@ impl LiveFile {
             _ => return refusal(422, "format is safetensors, npy or csv"),
         };
         let others = parameters.iter().filter(|(name, _)| name != "file" && name != "format");
-        let others: Vec<_> = others.cloned().collect();
-        let request = match Request::parse(kind, &others) {
-            Ok(request) => request,
+        let wanted = match Wanted::parse(kind, others.cloned().collect()) {
+            Ok(wanted) => wanted,
             Err(error) => return self.refusal(&error),
         };
         let (headers, name, words) = (headers.clone(), kind.to_owned(), address.to_owned());
         let made = self.run(shared, Admission::New, move |file, session| {
             file.look(session)?;
-            let frame = opened(session, file)?.frame(&request)?;
+            let frame = wanted.frame(file, opened(session, file)?)?;
             let progress = Progress { rows_used: frame.plot.rows_used, rows: frame.plot.rows };
-            let etag = reply::etag(&[frame.revision().as_bytes(), name.as_bytes(), words.as_bytes()]);
+            // frames of images have the revision of no session
+            let identity = match wanted {
+                Wanted::Image(_) => Stamp::of(&file.path)?.identity().0,
+                _ => Vec::new(),
+            };
+            let etag = reply::etag(&[frame.revision().as_bytes(), &identity, name.as_bytes(), words.as_bytes()]);
             let bytes = if reply::is_known(&headers, &etag) {
                 None
             } else {

@@ -86,13 +86,46 @@ pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) 
     reply
 }
 
+/// Text of a refusal, kept with the answer for [`page`].
+#[derive(Clone)]
+struct Message(String);
+
 /// `{"message": …}`, which the web pages show.
 pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     let mut reply = reply(status, JSON, Body::whole(json!({"message": text.as_ref()}).to_string()));
+    reply.extensions_mut().insert(Message(text.as_ref().to_owned()));
     if status == StatusCode::SERVICE_UNAVAILABLE {
         set(&mut reply, header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     reply
+}
+
+/// Turns a refusal into a page for a person who has followed a link to it, which asks for HTML.
+pub(super) fn page(reply: &mut Reply, headers: &HeaderMap) {
+    let wants_page = text(headers, header::ACCEPT).is_some_and(|kinds| kinds.contains("text/html"));
+    let Some(Message(text)) = reply.extensions_mut().remove::<Message>().filter(|_| wants_page) else { return };
+    let (title, help) = match reply.status() {
+        StatusCode::UNAUTHORIZED => (
+            "This address needs a token",
+            "h5bridge serve prints an address that ends with <code>?token=</code> and 32 characters when it starts: \
+             open that one. This browser then stays let in until serve ends; a server that is started again prints \
+             another token.",
+        ),
+        StatusCode::NOT_FOUND => {
+            ("Nothing is at this address", "<a href=\"./?list\">The list of sources</a> has what this server shows.")
+        }
+        _ => ("This request is refused", "<a href=\"./?list\">The list of sources</a>"),
+    };
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let status = reply.status().as_u16();
+    *reply.body_mut() = Body::whole(format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
+         <link rel=\"icon\" href=\"data:,\"><title>{title} - h5bridge</title><main><h1>{title}</h1><p>{help}</p>\
+         <p>Status {status}: {text}</p></main></html>\n"
+    ));
+    set(reply, header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    reply.headers_mut().remove(header::CONTENT_LENGTH);
 }
 
 pub(super) fn set(reply: &mut Reply, name: HeaderName, value: HeaderValue) {

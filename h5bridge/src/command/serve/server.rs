@@ -21,7 +21,7 @@ use super::live::Lives;
 use super::metrics::Metrics;
 use super::pages;
 use super::places::{Connection, Places};
-use super::reply::{Reply, set_text};
+use super::reply::{self, Reply, set_text};
 use super::shared::{Shared, refusal};
 use super::stall::Patient;
 
@@ -84,7 +84,7 @@ impl Server {
     }
 
     async fn answer(&self, request: &Request<Incoming>, local: IpAddr, connection: &Connection) -> Reply {
-        let reply = match self.guard.judge(request, local.to_canonical()) {
+        let mut reply = match self.guard.judge(request, local.to_canonical()) {
             Verdict::Stop(mut reply) => {
                 self.guard.finish(&mut reply, None, None);
                 *reply
@@ -101,6 +101,7 @@ impl Server {
                 reply
             }
         };
+        reply::page(&mut reply, request.headers());
         if let Some(metrics) = &self.metrics {
             metrics.count(reply.status());
         }

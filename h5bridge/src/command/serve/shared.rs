@@ -7,6 +7,7 @@ use hyper::StatusCode;
 use ms_look::Rule;
 
 use super::grove::Limits;
+use super::quarantine::Quarantine;
 use super::reply::{Reply, message};
 use super::sources::{Missing, Sources};
 use super::tables::Tables;
@@ -15,6 +16,7 @@ use super::work::{Lost, Memory, Pool};
 pub(super) struct Shared {
     pub(super) sources: Sources,
     pub(super) tables: Tables,
+    pub(super) quarantine: Quarantine,
     pub(super) pool: Pool,
     pub(super) memory: Memory,
     pub(super) limits: Limits,

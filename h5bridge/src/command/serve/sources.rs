@@ -6,16 +6,17 @@ use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use ctds_hdf5::ErrorKind;
 use ctds_hdf5::convert::Source;
 use ctds_hdf5::live::Reader;
 use ctds_hdf5::program::LockUnpoisoned;
-use ms_look::has_plots;
+use ctds_hdf5::{ColumnInfo, ErrorKind};
+use ms_look::{Image, has_plots, is_calibration};
 use serde::Serialize;
 
 /// How many levels below a served directory are listed.
@@ -58,6 +59,8 @@ pub(super) struct Listed {
     kind: &'static str,
     /// Whether the server can plot it; `None` until it was opened.
     measurement_set: Option<bool>,
+    /// `MeasurementSet`, `calibration table` or `image`, which have plots; `None` for others.
+    content: Option<&'static str>,
     bytes: u64,
     /// Seconds since 1970.
     modified: f64,
@@ -69,9 +72,11 @@ pub(super) struct Listed {
 #[derive(Debug, Clone, Copy)]
 struct Facts {
     kind: &'static str,
-    measurement_set: bool,
+    content: Option<&'static str>,
     rows: Option<u64>,
 }
+
+const IMAGE: &str = "image";
 
 /// Differs after the file, or a file of the table, was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +207,8 @@ impl Sources {
             Some(Listed {
                 file: name,
                 kind: facts.map_or(kind, |facts| facts.kind),
-                measurement_set: facts.map(|facts| facts.measurement_set),
+                measurement_set: facts.map(|facts| facts.content.is_some_and(|content| content != IMAGE)),
+                content: facts.and_then(|facts| facts.content),
                 bytes: stamp.bytes,
                 modified: stamp.modified as f64 * 1e-9,
                 rows: facts.and_then(|facts| facts.rows),
@@ -228,7 +234,9 @@ impl Sources {
         if !may_open {
             return None;
         }
-        let facts = Facts::of(path, &|path| self.serves(path));
+        // a file that makes this panic does not keep others from being listed
+        let read = || Facts::of(path, &|path| self.serves(path));
+        let facts = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Facts::nothing(path));
         let mut known = known();
         if known.len() >= 2 * MAX_LISTED {
             known.clear();
@@ -239,18 +247,32 @@ impl Sources {
 }
 
 impl Facts {
+    fn nothing(path: &Path) -> Self {
+        Facts { kind: if path.is_dir() { "table" } else { "hdf5" }, content: None, rows: None }
+    }
+
     fn of(path: &Path, is_served: &dyn Fn(&Path) -> bool) -> Self {
-        let folder = path.is_dir();
-        let nothing = Facts { kind: if folder { "table" } else { "hdf5" }, measurement_set: false, rows: None };
-        if !folder && let Ok(reader) = Reader::open(path) {
+        let nothing = Facts::nothing(path);
+        if !path.is_dir()
+            && let Ok(reader) = Reader::open(path)
+        {
             let Some(main) = reader.tables().first() else { return Facts { kind: "live", ..nothing } };
-            return Facts { kind: "live", measurement_set: has_plots(main.columns()), rows: main.refresh().ok() };
+            return Facts { kind: "live", content: content(main.columns()), rows: main.refresh().ok() };
         }
         let Ok(source) = Source::open_served(path, is_served) else { return nothing };
         let Some(main) = source.tables().first() else { return nothing };
         let kind = if main.table().is_ok_and(|table| table.is_some()) { "table" } else { "hdf5" };
-        Facts { kind, measurement_set: has_plots(main.columns().unwrap_or_default()), rows: main.rows().ok() }
+        let (found, rows) = (content(main.columns().unwrap_or_default()), main.rows().ok());
+        let is_image = found.is_none() && Image::of(source).is_ok_and(|image| image.is_some());
+        Facts { kind, content: found.or(is_image.then_some(IMAGE)), rows }
     }
+}
+
+/// Content of a main table with these columns; `None` if it has no visibilities to plot.
+fn content<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> Option<&'static str> {
+    let columns: Vec<&ColumnInfo> = columns.into_iter().collect();
+    let name = if is_calibration(columns.iter().copied()) { "calibration table" } else { "MeasurementSet" };
+    has_plots(columns).then_some(name)
 }
 
 fn is_table(folder: &Path) -> bool {
