@@ -227,7 +227,7 @@ pub(crate) fn write_document(document: &impl Serialize, out: &mut impl Write) ->
     Ok(writeln!(out, "{}", serde_json::to_string_pretty(document)?)?)
 }
 
-/// For verbs whose output is read line by line.
+/// A document of a verb whose output is read line by line.
 pub(crate) fn write_line(document: &impl Serialize, out: &mut impl Write) -> Result<()> {
     Ok(writeln!(out, "{}", serde_json::to_string(document)?)?)
 }

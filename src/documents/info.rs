@@ -268,8 +268,8 @@ pub struct InfoCasacore {
     pub byte_order: String,
     /// Whether the program has locked the table for reading.
     pub locked: bool,
-    /// The directory or container with the files of the table; missing for a table without values of its
-    /// own.
+    /// The directory or container with the files of the table; missing for a table without values
+    /// of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<InfoStorage>,
     /// The storage managers.

@@ -116,7 +116,8 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Members are listed without theirs, those whose names begin with `_` at the end; more than `most_children` are an error.
+/// Members are listed without theirs, those whose names begin with `_` at the end; more than
+/// `most_children` are an error.
 pub(crate) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {

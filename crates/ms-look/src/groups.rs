@@ -1,5 +1,4 @@
-//! Plots with a line for each antenna, baseline, field, scan or spectral window, as `plot --by` draws
-//! them.
+//! Plots with a line for each antenna, baseline, field, scan or spectral window: `plot --by`.
 
 use ctds::error::{Error, Result};
 

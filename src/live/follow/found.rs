@@ -199,14 +199,14 @@ mod tests {
     use super::*;
     use crate::schema::ColumnDesc;
 
-    /// Both other followers have appended a row, one before the table was read, one during it.
+    /// Two followers have appended a row each, one before the table was read, one during it.
     #[test]
-    fn rows_that_another_follower_appends_meanwhile_are_of_the_same_table() {
+    fn rows_appended_by_a_second_follower_meanwhile_are_of_the_same_table() {
         let folder = tempfile::tempdir().unwrap();
         let live = folder.path().join("live.h5");
         let append = |mut writer: Writer| {
             let mut rows = writer.table("MAIN").unwrap().batch(1);
-            rows.set("x", &[7_i32]).unwrap();
+            rows.set("x", [7_i32]).unwrap();
             rows.append().unwrap();
             writer.close().unwrap();
         };

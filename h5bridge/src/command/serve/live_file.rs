@@ -106,6 +106,11 @@ impl Wanted {
         Ok(by.map_or(Wanted::Rows(request), |by| Wanted::By(kind.to_owned(), by, parameters)))
     }
 
+    /// Of the state of an image: sessions, whose frames have revisions, do not read images.
+    fn identity(&self, file: &LiveFile) -> Result<Vec<u8>, Error> {
+        Ok(if matches!(self, Wanted::Image(_)) { Stamp::of(&file.path)?.identity().0 } else { Vec::new() })
+    }
+
     fn frame(&self, file: &LiveFile, session: &mut Session) -> Result<Frame, Error> {
         match self {
             Wanted::Rows(request) => session.frame(request),
@@ -255,21 +260,13 @@ impl LiveFile {
             file.look(session)?;
             let frame = wanted.frame(file, opened(session, file)?)?;
             let progress = Progress { rows_used: frame.plot.rows_used, rows: frame.plot.rows };
-            // frames of images have the revision of no session
-            let identity = match wanted {
-                Wanted::Image(_) => Stamp::of(&file.path)?.identity().0,
-                _ => Vec::new(),
-            };
+            let identity = wanted.identity(file)?;
             let etag = reply::etag(&[frame.revision().as_bytes(), &identity, name.as_bytes(), words.as_bytes()]);
-            let bytes = if reply::is_known(&headers, &etag) {
-                None
-            } else {
-                Some(match &*format {
-                    "npy" => frame.to_npy(),
-                    "csv" => frame.to_csv().into_bytes(),
-                    _ => frame.to_safetensors(),
-                })
-            };
+            let bytes = (!reply::is_known(&headers, &etag)).then(|| match &*format {
+                "npy" => frame.to_npy(),
+                "csv" => frame.to_csv().into_bytes(),
+                _ => frame.to_safetensors(),
+            });
             Ok((bytes, etag, progress, frame.plot.complete))
         });
         let (bytes, etag, progress, is_complete) = match made.await {

@@ -1,5 +1,5 @@
 //! Files with which a request has failed by a defect of the program: they are refused until they
-//! change, so that nobody makes the server fail again and again.
+//! change, so that no client makes the server fail again and again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -100,7 +100,8 @@ pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     reply
 }
 
-/// Turns a refusal into a page for a person who has followed a link to it, which asks for HTML.
+/// Turns a refusal into a page, for requests that ask for HTML: those of a browser that follows a
+/// link.
 pub(super) fn page(reply: &mut Reply, headers: &HeaderMap) {
     let wants_page = text(headers, header::ACCEPT).is_some_and(|kinds| kinds.contains("text/html"));
     let Some(Message(text)) = reply.extensions_mut().remove::<Message>().filter(|_| wants_page) else { return };
