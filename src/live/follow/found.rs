@@ -201,7 +201,7 @@ mod tests {
 
     /// Two followers have appended a row each, one before the table was read, one during it.
     #[test]
-    fn rows_appended_by_a_second_follower_meanwhile_are_of_the_same_table() {
+    fn a_live_file_that_grew_with_its_table_is_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let live = folder.path().join("live.h5");
         let append = |mut writer: Writer| {
