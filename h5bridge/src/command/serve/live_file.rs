@@ -99,8 +99,7 @@ impl Wanted {
         if kind == IMAGE {
             return Ok(Wanted::Image(plane(&parameters)?));
         }
-        let by = parameters.iter().position(|(name, value)| name == "by" && value != "correlation");
-        let by = by.map(|at| parameters.remove(at).1).filter(|by| !by.is_empty());
+        let by = query::value(&parameters, "by").filter(|by| !matches!(*by, "" | "correlation")).map(str::to_owned);
         parameters.retain(|(name, _)| name != "by");
         let request = Request::parse(kind, &parameters)?;
         Ok(by.map_or(Wanted::Rows(request), |by| Wanted::By(kind.to_owned(), by, parameters)))
