@@ -113,7 +113,7 @@ export class History {
     const active = this.entries.filter(({ until }) => until === null).length;
     this.summary.textContent = `Alerts: ${this.entries.length || 'none'}${active ? `, ${active} now` : ''}`;
     this.list.replaceChildren(...this.entries.map(({ file, text, since, until }) => el('li', { class: until === null ? 'alarm' : '' },
-      el('time', { datetime: since, title: `${since}` }, `${moment(since)}`), until === null ? ' ' : ` to ${moment(until).slice(11)} `,
+      el('time', { datetime: since, title: since }, moment(since)), until === null ? ' ' : ` to ${moment(until).slice(11)} `,
       this.isShort ? text : `${file}: ${text}`)));
   }
 }
