@@ -10,8 +10,8 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{
     self, Attributes, AxisNames, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, FormKind, LONG_NAME, MAIN_TABLE,
-    Maker, Names, NewColumn, Part, Scales, StoredForm, TableDocument, TreeDimensions, axis_roles, display_name,
-    is_main, last_part, row_name, source_name, table_path,
+    Maker, Names, NewColumn, OF_VIEW, Part, SIGNALS, Scales, StoredForm, TableDocument, TreeDimensions, axis_roles,
+    display_name, is_main, last_part, row_name, source_name, table_path, view,
 };
 use crate::value::{DataType, Record, Shape, Value};
 
@@ -93,6 +93,9 @@ impl Structure {
                 .with_context(|| Context::column(&desc.name))?;
             ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
+        if is_main(&table.name) && !attributes.iter().any(|taken| OF_VIEW.contains(&taken.name.as_str())) {
+            table.draw(&group, &links, is_ms, &mut axes)?;
+        }
         scales.finish()
     }
 }
@@ -137,7 +140,28 @@ fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     keywords
 }
 
+impl TableSpec {
+    /// Sets the attributes by which viewers draw a column; `links` are the names of the datasets.
+    /// The axis of rows has no values: a dataset with these may be shorter than the one that is
+    /// drawn, while rows are appended.
+    fn draw(&self, group: &Group, links: &[String], is_ms: bool, names: &mut AxisNames<'_>) -> Result<()> {
+        let column = |name: &str| self.columns.iter().zip(links).find(|(column, _)| column.info.desc.name == name);
+        let drawn = SIGNALS.iter().find_map(|name| column(name).and_then(|found| Some((found, found.0.drawn()?))));
+        let Some(((column, link), cell)) = drawn else { return Ok(()) };
+        let axes = names.axes(cell, &column.roles(is_ms, cell.len()));
+        let of_cell = axes.iter().rev().map(|axis| names.scale_with_values(axis));
+        let view = view(link, std::iter::once(None).chain(of_cell));
+        view.iter().try_for_each(|(name, value)| group.set_attribute(name, value))
+    }
+}
+
 impl ColumnSpec {
+    /// Shape of a cell, fastest axis first, if the column is one dataset of arrays of numbers.
+    fn drawn(&self) -> Option<&Shape> {
+        let CellShapes::One(cell) = &self.cells else { return None };
+        (self.info.data_type().is_fixed_size() && !cell.is_empty() && !cell.contains(&0)).then_some(cell)
+    }
+
     /// One dataset if all cells have one shape, otherwise a group named `link` with one for each.
     fn stored_form(&self, link: &str) -> StoredForm {
         let kind = match &self.cells {

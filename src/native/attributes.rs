@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::names::{link_name, unique};
+use super::nexus::{NX_CLASS, NX_DATA, OF_VIEW};
 use super::raw_strings::{text as representable, text_attribute};
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Group, Header};
@@ -314,7 +315,7 @@ pub(crate) fn diff(
     }
     for attribute in found.0.iter().filter(|found| !written.contains_key(found.name.as_str())) {
         let name = attribute.name.as_str();
-        if others.contains(&name) || found.is_shape(name) || object.is_mark_of_bool(attribute) {
+        if others.contains(&name) || found.is_shape(name) || found.is_view(name) || object.is_mark_of_bool(attribute) {
             continue;
         }
         let note = match (&attribute.value, own.iter().find(|own| **own == name && **own != CTDS_NAME)) {
@@ -371,6 +372,12 @@ impl Found {
     fn is_shape(&self, name: &str) -> bool {
         name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some_and(|of| of.axes.is_none()))
             && self.get(name).is_some_and(|shape| shape.as_extents().is_some())
+    }
+
+    /// Whether viewers draw the object by this attribute, which is not that of a keyword.
+    fn is_view(&self, name: &str) -> bool {
+        let class = || self.get(NX_CLASS).and_then(|class| class.value.as_ref()).and_then(text);
+        OF_VIEW.contains(&name) && class().is_some_and(|class| class == NX_DATA)
     }
 }
 
@@ -467,7 +474,7 @@ pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<Str
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
     for attribute in &found.0 {
         let name = attribute.name.as_str();
-        if own.contains(&name) || found.is_shape(name) || object.is_mark_of_bool(attribute) {
+        if own.contains(&name) || found.is_shape(name) || found.is_view(name) || object.is_mark_of_bool(attribute) {
             continue;
         }
         match &attribute.value {

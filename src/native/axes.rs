@@ -176,11 +176,18 @@ impl<'a> AxisNames<'a> {
             return NewScale { values: None, attributes: &[] };
         };
         let attributes: &[(&str, &str)] = match role {
-            "chan" => &[(UNITS, "Hz"), (LONG_NAME, "channel frequency")],
+            // viewers would show a long name in place of the name and its unit
+            "chan" => &[(UNITS, "Hz")],
             "corr" => &[(LONG_NAME, "Stokes code of the correlation")],
             _ => &[],
         };
         NewScale { values: Some(values), attributes }
+    }
+
+    /// Scale of an axis of cells; `None` unless it has values.
+    pub(crate) fn scale_with_values<'b>(&self, axis: &'b NewAxis) -> Option<&'b str> {
+        let NewAxis::Named { name, role, len } = axis else { return None };
+        self.scale(role, *len).values.map(|_| name.as_str())
     }
 }
 

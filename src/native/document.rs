@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::attributes::taql_of;
 use super::form::{FormKind, StoredForm, StoredGrid};
 use super::json::{self, JsonRecord, JsonString};
-use super::names::{CTDS, MAIN_TABLE, table_path};
+use super::names::{CTDS, MAIN_TABLE, display_name, table_path};
+use super::nexus::DEFAULT;
 use super::notes::{DESCRIPTION, Notes};
 use super::raw_strings::text_attribute;
 use crate::error::{Error, Result, ResultExt};
@@ -37,8 +38,8 @@ pub(crate) const SOURCE: &str = "source";
 /// How the main table was averaged, such as `time=10s,chan=4`.
 pub(crate) const AVERAGED: &str = "averaged";
 
-pub(super) const ROOT_ATTRIBUTES: [&str; 7] =
-    [FORMAT.0, FORMAT_VERSION.0, CREATOR, SOURCE, SOURCE_DIGEST, AVERAGED, NOT_FOLLOWED];
+pub(super) const ROOT_ATTRIBUTES: [&str; 8] =
+    [FORMAT.0, FORMAT_VERSION.0, CREATOR, SOURCE, DEFAULT, SOURCE_DIGEST, AVERAGED, NOT_FOLLOWED];
 const CREATOR: &str = "creator";
 /// Parts of the followed table that a live file does not hold.
 pub(crate) const NOT_FOLLOWED: &str = "not_followed";
@@ -60,7 +61,7 @@ pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     root.create_group(CTDS)
 }
 
-/// Format, version, creator, source.
+/// Format, version, creator, source, and that viewers open the main table.
 pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     let constant = |(name, value): (&str, &str)| (name.to_owned(), Attribute::string(value));
     vec![
@@ -68,6 +69,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
         constant(FORMAT_VERSION),
         constant((CREATOR, concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION")))),
         (SOURCE.to_owned(), text_attribute(source.as_bytes().as_bstr())),
+        constant((DEFAULT, display_name(MAIN_TABLE))),
     ]
 }
 

@@ -9,6 +9,7 @@
 //! | `document.rs`    | the documents of `_ctds`, with casacore values by `json.rs`          |
 //! | `attributes.rs`  | keywords as attributes, and edits of them                            |
 //! | `axes.rs`        | dimension scales                                                     |
+//! | `nexus.rs`       | attributes by which viewers draw a group                             |
 //! | `raw_strings.rs` | strings that HDF5 cannot hold                                        |
 //! | `table`          | reads a table by all of these; `undescribed.rs`: one without `_ctds` |
 
@@ -22,6 +23,7 @@ mod exact;
 mod form;
 pub(crate) mod json;
 mod names;
+mod nexus;
 mod notes;
 mod processing_set;
 mod raw_strings;
@@ -51,6 +53,7 @@ pub(crate) use names::{
     defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name, split_name,
     table_path, unique,
 };
+pub(crate) use nexus::{DEFAULT, MOST_ROWS, OF_VIEW, SIGNALS, TIME, auxiliary_signals, view};
 pub(crate) use notes::Notes;
 pub(crate) use processing_set::{attribute_of, changed_attributes, coordinates_attribute};
 pub(crate) use raw_strings::{RawStrings, can_hold, readable, text_attribute};

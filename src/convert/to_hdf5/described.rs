@@ -8,12 +8,12 @@ use super::plan::{ColumnPlan, MissingColumn, Plan, TablePlan};
 use crate::error::{Error, Result};
 use crate::h5::Attribute;
 use crate::native::{
-    Attributes, AxisNames, Coordinates, MAIN_TABLE, NewColumn, Part, axis_roles, last_part, stored_size, taql_of,
-    text_attribute, unique,
+    Attributes, AxisNames, Coordinates, MAIN_TABLE, MOST_ROWS, NewColumn, OF_VIEW, Part, SIGNALS, TIME, axis_roles,
+    last_part, stored_size, taql_of, text_attribute, unique, view,
 };
 use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
-use crate::value::{Record, Shape};
+use crate::value::{DataType, Record, Shape};
 
 /// Attributes of a group, and for each missing column the name of its expression's attribute.
 pub(super) type TableAttributes = (Vec<(String, Attribute)>, Vec<Option<String>>);
@@ -68,6 +68,27 @@ impl<'a> Described<'a> {
         Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
     }
 
+    /// Attributes of the main table's group by which viewers draw a column: none if no column can
+    /// be drawn, or if a name `is_taken` by another attribute of the group.
+    pub(super) fn view(
+        self,
+        table: &TablePlan,
+        names: &mut AxisNames<'_>,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> Vec<(&'static str, Attribute)> {
+        let column = |name: &str| table.columns.iter().find(|column| column.name == name);
+        let drawn = SIGNALS.iter().find_map(|name| column(name).and_then(|column| Some((column, column.drawn()?))));
+        let (Some((signal, cell)), MAIN_TABLE) = (drawn, table.name.as_str()) else { return Vec::new() };
+        if OF_VIEW.iter().any(|name| is_taken(name)) {
+            return Vec::new();
+        }
+        let roles = axis_roles(table.source == 0 && names.is_measurement_set(), &signal.name, cell.len());
+        let axes = names.axes(&cell, &roles);
+        let time = column(TIME).filter(|time| time.is_axis_of_rows()).map(|time| time.link.as_str());
+        let of_cell = axes.iter().rev().map(|axis| names.scale_with_values(axis));
+        view(&signal.link, std::iter::once(time).chain(of_cell)).into()
+    }
+
     /// Axis values from the subtables; only of the main table of a MeasurementSet.
     pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
         let Ok(content) = self.content(table) else { return Coordinates::default() };
@@ -88,6 +109,19 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
+    /// Shape of a cell, fastest axis first, if the column is one dataset of arrays of numbers.
+    fn drawn(&self) -> Option<Shape> {
+        let ColumnForm::Dense { shape, .. } = &self.form else { return None };
+        let (cell, _) = shape.split_last()?;
+        (self.data_type.is_fixed_size() && !cell.is_empty() && !shape.contains(&0)).then_some(cell)
+    }
+
+    fn is_axis_of_rows(&self) -> bool {
+        let is_short = |shape: &Shape| matches!(shape[..], [rows] if rows <= MOST_ROWS);
+        self.data_type == DataType::Double
+            && matches!(&self.form, ColumnForm::Dense { shape, undefined: 0, .. } if is_short(shape))
+    }
+
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

@@ -201,6 +201,9 @@ impl TableOutline {
                     .collect::<Result<_>>()?,
             });
         }
+        let view = described.view(table, &mut axes, |name| outline.attributes.get(name).is_some());
+        let view = record(view.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        outline.attributes.fields.extend(view.fields);
         Ok(outline)
     }
 

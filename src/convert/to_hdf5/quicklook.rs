@@ -8,7 +8,9 @@ use std::ops::Range;
 use super::plan::{Plan, TablePlan};
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
-use crate::native::{LONG_NAME, MAIN_TABLE, QUICKLOOK, QUICKLOOK_VERSION, UNITS};
+use crate::native::{
+    DEFAULT, LONG_NAME, MAIN_TABLE, QUICKLOOK, QUICKLOOK_VERSION, UNITS, auxiliary_signals, last_part, view,
+};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::table::Column;
@@ -28,6 +30,9 @@ const MAX_DISTINCT: usize = 1 << 22;
 const COARSEST: usize = 64;
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
+
+/// By the CF conventions; viewers show a long name in place of the name and its unit.
+const COMMENT: &str = "comment";
 
 /// Columns of real elements that are shown like visibilities.
 const REAL: [&str; 1] = ["FLOAT_DATA"];
@@ -143,6 +148,7 @@ pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn P
     }
     let group = root.create_group(&name)?;
     group.set_attribute(QUICKLOOK_VERSION, &Attribute::Scalar(Values::Int(vec![1])))?;
+    let mut first = None;
     for column in columns {
         let planes =
             reader.column(&column.name, &windows, progress).with_context(|| place(&main.name, &column.name))?;
@@ -163,7 +169,11 @@ pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn P
             let which = if windows[id].is_cross() { "cross" } else { "all" };
             of_window.set_attribute("baselines", &Attribute::string(which))?;
             reader.write_levels(&of_window, *id, plane, windows[id].counted())?;
+            first.get_or_insert_with(|| format!("{}/{}", of_window.path(), level_name(0)));
         }
+    }
+    if let Some(path) = first {
+        root.set_attribute(DEFAULT, &Attribute::string(path.trim_start_matches('/')))?;
     }
     Ok(warnings)
 }
@@ -276,7 +286,7 @@ impl Reader<'_> {
         };
         let has_time = self.has("TIME", DataType::Double);
         for number in 0.. {
-            let of_level = group.create_group(&format!("level_{number}"))?;
+            let of_level = group.create_group(&level_name(number))?;
             level.write(&of_level, plane.correlations, frequencies.as_deref(), codes.as_deref(), has_time)?;
             if level.times.len() <= COARSEST && level.channels.len() <= COARSEST {
                 break;
@@ -346,6 +356,10 @@ impl Windows {
         }
         self.listed = self.by_number.values().flat_map(|window| &window.times).map(Vec::len).sum();
     }
+}
+
+fn level_name(number: usize) -> String {
+    format!("level_{number}")
 }
 
 fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + use<> {
@@ -508,7 +522,10 @@ impl Level {
     ) -> Result<()> {
         let scales = self.write_scales(group, correlations, frequencies, codes, has_time)?;
         self.write_bins(group, &scales)?;
-        self.write_amplitudes(group, correlations, &scales)
+        self.write_amplitudes(group, correlations, &scales)?;
+        let axes = scales.iter().rev().map(|scale| Some(last_part(scale.path())));
+        let others = auxiliary_signals(["min", "max", "flagged"]);
+        view("mean", axes).iter().chain([&others]).try_for_each(|(name, value)| group.set_attribute(name, value))
     }
 
     /// Scales of channels, times and correlations: the order of the axes, fastest first.
@@ -523,7 +540,7 @@ impl Level {
         let mean = |range: &Range<usize>, list: &[f64]| list[range.clone()].iter().sum::<f64>() / range.len() as f64;
         let middles = self.times.iter().map(|(first, last)| first + (last - first) / 2.).collect();
         let time: &[(&str, &str)] = match has_time {
-            true => &[(UNITS, "s"), (LONG_NAME, "middle of the times, MJD")],
+            true => &[(UNITS, "s"), (COMMENT, "middle of the times, MJD")],
             false => &[(LONG_NAME, "number of the row")],
         };
         let channel = match frequencies {
@@ -533,7 +550,7 @@ impl Level {
             }
         };
         let of_channel: &[(&str, &str)] = match frequencies {
-            Some(_) => &[(UNITS, "Hz"), (LONG_NAME, "mean frequency of the channels")],
+            Some(_) => &[(UNITS, "Hz"), (COMMENT, "mean frequency of the channels")],
             None => &[(LONG_NAME, "number of the channel")],
         };
         let corr = codes.map_or_else(|| (0..correlations as i32).collect(), <[i32]>::to_vec);

@@ -250,11 +250,11 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let content = self.content(table)?;
         let (attributes, expressions) = self.described().table_attributes(table, content.info(), content.keywords())?;
-        for (name, value) in attributes {
-            if self.options.hdf5.holds(&name, &value) {
-                group.set_attribute(&name, &value)?;
+        for (name, value) in &attributes {
+            if self.options.hdf5.holds(name, value) {
+                group.set_attribute(name, value)?;
             } else {
-                self.warn_of_large(display_name(&table.name), &name);
+                self.warn_of_large(display_name(&table.name), name);
             }
         }
         self.write_table_document(table, content, exact)?;
@@ -290,6 +290,10 @@ impl<'a> Writer<'a> {
                 (Allocation::Block, ColumnForm::Cubes { .. }) => self.jobs.push((0, job(Cubes::LeftOut))),
                 (Allocation::Block, _) => {}
             }
+        }
+        let is_taken = |name: &str| attributes.iter().any(|(taken, _)| taken == name);
+        for (name, value) in self.described().view(table, &mut axes, is_taken) {
+            group.set_attribute(name, &value)?;
         }
         scales.finish()
     }
