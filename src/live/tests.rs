@@ -105,6 +105,29 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
 }
 
+#[test]
+fn viewers_draw_the_visibilities() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let made = |schema: Schema| {
+        schema.if_exists(IfExists::Replace).create(&path).unwrap().close().unwrap();
+        let root = crate::h5::File::open(&path).unwrap().root().unwrap();
+        let main = root.group("MAIN").unwrap();
+        let found = ["NX_class", "signal", "axes"].map(|name| main.attribute(name).unwrap());
+        let edits = Source::open(&path).unwrap().edits(&|_| true).unwrap();
+        assert!(edits.is_empty(), "{edits:?}");
+        found.map(|attribute| attribute.map(|attribute| attribute.values().clone()))
+    };
+    let texts = |texts: &[&str]| Some(Values::String(texts.iter().map(|&text| text.into()).collect()));
+    assert_eq!(made(schema()), [texts(&["NXdata"]), texts(&["DATA"]), texts(&[".", "chan_0", "."])]);
+    let keywords = Source::open(&path).unwrap().tables()[0].keywords().unwrap().clone();
+    assert!(["NX_class", "signal", "axes"].iter().all(|name| keywords.get(*name).is_none()));
+    // a keyword keeps the name of its attribute
+    let mut main = TableSpec::new("MAIN").column(ColumnDesc::array::<f32>("DATA").fixed_shape([2]));
+    main.keywords.set("axes", Value::string("mine"));
+    assert_eq!(made(Schema::new().table(main)), [None, None, texts(&["mine"])]);
+}
+
 /// libhdf5 would share its memory of the file, and then read wrong rows of new chunks (64 rows).
 #[test]
 #[cfg(feature = "static-hdf5")]

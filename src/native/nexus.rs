@@ -1,10 +1,10 @@
-//! Attributes of NeXus: viewers such as H5Web and silx draw a group as they say, one dataset with
-//! axes that have names and units. docs/reference/layout.md, "Viewers".
+//! Attributes by which viewers of NeXus files, such as H5Web and silx, draw one dataset of a group,
+//! with names and units at its axes. docs/reference/layout.md, "Viewers".
 
 use crate::h5::Attribute;
 use crate::value::Values;
 
-/// Of the root: path of the group that viewers open first.
+/// Attribute of the root: path of the group that viewers open first.
 pub(crate) const DEFAULT: &str = "default";
 pub(super) const NX_CLASS: &str = "NX_class";
 pub(super) const NX_DATA: &str = "NXdata";
@@ -19,7 +19,8 @@ const AUXILIARY_SIGNALS: &str = "auxiliary_signals";
 pub(crate) const SIGNALS: [&str; 7] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA", "CPARAM", "FPARAM", "map"];
 /// Column with the values of the axis of rows.
 pub(crate) const TIME: &str = "TIME";
-/// A viewer reads all values of an axis, even to draw one row; more of them would be too slow.
+/// Most rows of a table whose TIME is an axis: a viewer reads all values of an axis, even to draw
+/// one row.
 pub(crate) const MOST_ROWS: u64 = 1 << 20;
 
 /// `axes` are datasets beside the signal, slowest axis first; `None` for an axis without values.

@@ -340,3 +340,75 @@ pub(super) fn stored_values(values: Values, content: &Content) -> Values {
 
 /// Decoded tiles kept by one call of `hypercube_part`.
 const CACHE_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::ColumnDesc;
+    use crate::table::NewTable;
+
+    /// Outline of the main table's attributes.
+    fn attributes(table: NewTable, rows: u64) -> Record {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.tab");
+        let mut table = table.create(&path).unwrap();
+        table.add_rows(rows).unwrap();
+        table.close().unwrap();
+        let mut outline = Outline::new(&Source::open(&path).unwrap()).unwrap();
+        assert_eq!(outline.attributes.string("default").unwrap(), "MAIN");
+        outline.tables.swap_remove(0).attributes
+    }
+
+    /// Signal and axes; `None` if viewers are not told how to draw the table.
+    fn drawn(table: NewTable, rows: u64) -> Option<(String, Vec<String>)> {
+        let attributes = attributes(table, rows);
+        let signal = attributes.string("signal").map(ToString::to_string);
+        let axes = attributes.strings("axes").map(|axes| axes.iter().map(ToString::to_string).collect());
+        let class = attributes.string("NX_class").map(ToString::to_string);
+        assert_eq!(class.as_deref(), signal.as_ref().map(|_| "NXdata"));
+        signal.zip(axes)
+    }
+
+    fn expected(signal: &str, axes: &[&str]) -> Option<(String, Vec<String>)> {
+        Some((signal.to_owned(), axes.iter().map(|&axis| axis.to_owned()).collect()))
+    }
+
+    #[test]
+    fn viewers_draw_the_first_dataset_of_arrays() {
+        let data = || ColumnDesc::array::<f32>("DATA").fixed_shape(Shape::from([2, 3]));
+        let time = || NewTable::new().column(ColumnDesc::scalar::<f64>("TIME"));
+        assert_eq!(drawn(time().column(data()), 4), expected("DATA", &["TIME", ".", "."]));
+        assert_eq!(drawn(NewTable::new().column(data()), 4), expected("DATA", &[".", ".", "."]));
+        let of_integers = NewTable::new().column(ColumnDesc::scalar::<i32>("TIME"));
+        assert_eq!(drawn(of_integers.column(data()), 4), expected("DATA", &[".", ".", "."]));
+        assert_eq!(drawn(time().column(data()), 0), None, "nothing to draw");
+        assert_eq!(drawn(time(), 4), None);
+        let scalar = time().column(ColumnDesc::scalar::<f32>("DATA"));
+        let map = ColumnDesc::array::<f32>("map").fixed_shape(Shape::from([5]));
+        assert_eq!(drawn(scalar.column(map), 4), expected("map", &["TIME", "."]));
+        let texts = ColumnDesc::array::<BString>("DATA").fixed_shape(Shape::from([2]));
+        assert_eq!(drawn(time().column(texts), 4), None);
+    }
+
+    #[test]
+    fn long_axes_are_not_read_by_viewers() {
+        let table = || {
+            let data = ColumnDesc::array::<u8>("DATA").direct(Shape::from([1]));
+            NewTable::new().column(ColumnDesc::scalar::<f64>("TIME")).column(data)
+        };
+        assert_eq!(drawn(table(), 1 << 20), expected("DATA", &["TIME", "."]));
+        assert_eq!(drawn(table(), (1 << 20) + 1), expected("DATA", &[".", "."]));
+    }
+
+    #[test]
+    fn keywords_keep_the_names_of_their_attributes() {
+        for name in ["NX_class", "signal", "axes"] {
+            let data = ColumnDesc::array::<f32>("DATA").fixed_shape(Shape::from([2]));
+            let table = NewTable::new().column(data).keyword(name, Value::string("mine"));
+            let found = attributes(table, 4);
+            assert_eq!(found.string(name).unwrap(), "mine");
+            let all = ["NX_class", "signal", "axes"].iter().filter(|name| found.get(**name).is_some());
+            assert_eq!(all.collect::<Vec<_>>(), [&name]);
+        }
+    }
+}

@@ -31,7 +31,7 @@ const COARSEST: usize = 64;
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// By the CF conventions; viewers show a long name in place of the name and its unit.
+/// Attribute of the CF conventions; viewers show a long name in place of the name and its unit.
 const COMMENT: &str = "comment";
 
 /// Columns of real elements that are shown like visibilities.
