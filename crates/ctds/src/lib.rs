@@ -88,8 +88,8 @@ pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use suggest::instead;
 pub use table::{
-    Column, ColumnInfo, ColumnMut, Hypercube, Locking, ManagerInfo, ManagerSpec, NewTable, OpenOptions, Subtable,
-    Table, TableKind, TableWriter, is_locked_here, is_open_elsewhere,
+    Column, ColumnInfo, ColumnMut, Hypercube, Locking, ManagerInfo, ManagerSpec, NewTable, NewView, OpenOptions,
+    Subtable, Table, TableKind, TableWriter, is_locked_here, is_open_elsewhere,
 };
 
 // the Rust in this document is compiled

@@ -1,6 +1,8 @@
 //! Writes AipsIO streams (casacore's framing of typed, versioned objects): the inverse of
 //! [`Decoder`](super::Decoder).
 
+use bstr::BString;
+
 use super::MAGIC;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
@@ -27,6 +29,11 @@ impl Encoder {
     pub fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes
+    }
+
+    /// Bytes that have been written.
+    pub fn position(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Starts an object that is not inside another, with the magic before it.
@@ -128,6 +135,19 @@ impl Encoder {
         for &(key, value) in entries {
             self.i32(key);
             self.i32(value);
+        }
+        self.end();
+    }
+
+    /// Encodes a `SimpleOrderedMap` of strings; the entries are in ascending order of their keys.
+    pub fn map_strings(&mut self, entries: &[&(BString, BString)]) {
+        self.start("SimpleOrderedMap", 1);
+        self.string("");
+        self.u32(entries.len() as u32);
+        self.u32(1);
+        for (key, value) in entries {
+            self.string(key);
+            self.string(value);
         }
         self.end();
     }

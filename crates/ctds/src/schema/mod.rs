@@ -20,7 +20,7 @@ pub use sync::{Counters, Sync};
 pub use table_dat::{Body, TableDat};
 pub use table_desc::TableDesc;
 pub use table_name::{resolve, stored_name};
-pub use views::{ConcatTable, RefTable};
+pub use views::{ConcatTable, NewRefTable, RefTable};
 
 /// Whether casacore stores this number of rows in 64 bits. formats/table.md 2.7.
 fn is_wide(rows: u64) -> bool {

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use bstr::BString;
+use bstr::{BStr, BString};
 
 use super::length::{LENGTH_OFFSET, add_to_length};
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::Result;
-use crate::value::{ByteOrder, DataType, Values};
+use crate::error::{Error, Result};
+use crate::value::{ByteOrder, DataType, Shape, Values};
 
 /// Where a view's `table.dat` names other tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct RefTable {
     pub columns: Vec<(BString, BString)>,
     /// When this table was written.
     pub root_rows: u64,
+    /// Casacore's flag of ascending row numbers, which may be wrong.
+    pub ordered: bool,
     pub rows: u64,
     /// Byte in `table.dat` of the list of row numbers in the root.
     pub row_numbers: u64,
@@ -83,7 +85,7 @@ impl RefTable {
         };
         let wide = version >= 3;
         let root_rows = d.uint("rows of the root table", wide)?;
-        d.bool("row order")?;
+        let ordered = d.bool("row order")?;
         let count = d.uint("rows", wide)?;
         if count != rows {
             return Err(d.error(format!("{count} row numbers, but the table has {rows} rows")));
@@ -93,8 +95,75 @@ impl RefTable {
         let bytes = bytes.ok_or_else(|| d.error(format!("{count} row numbers exceed 2^64 bytes")))?;
         d.skip("row numbers", bytes)?;
         d.end()?;
-        Ok(RefTable { root, stored, columns, root_rows, rows, row_numbers, wide })
+        Ok(RefTable { root, stored, columns, root_rows, ordered, rows, row_numbers, wide })
     }
+}
+
+/// A reference table that is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRefTable<'a> {
+    /// Relative to the new table.
+    pub root: &'a BStr,
+    /// Name here and in the root.
+    pub columns: &'a [(BString, BString)],
+    pub root_rows: u64,
+    pub ordered: bool,
+    pub rows: u64,
+}
+
+impl NewRefTable<'_> {
+    /// Whether row numbers are written as u64, which casacore does where any number needs it.
+    pub fn is_wide(&self) -> bool {
+        self.rows.max(self.root_rows) >= NARROW_ROWS
+    }
+
+    /// `table.dat` up to the row numbers, with which it ends.
+    ///
+    /// # Errors
+    /// `Unsupported` if casacore could not read so many row numbers.
+    pub fn encode_head(&self) -> Result<Vec<u8>> {
+        let wide = self.is_wide();
+        let mut e = Encoder::new(ByteOrder::Big);
+        begin(&mut e, self.rows, "RefTable");
+        let object = e.position();
+        e.start("RefTable", if wide { 3 } else { 2 });
+        e.string(self.root);
+        let mut map: Vec<_> = self.columns.iter().collect();
+        map.sort();
+        e.map_strings(&map);
+        let names: Vec<BString> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        e.array("Array", &Shape::from([names.len() as u64]), &Values::String(names))?;
+        e.uint(self.root_rows, wide);
+        e.bool(self.ordered);
+        e.uint(self.rows, wide);
+        e.end();
+        e.end();
+        let mut head = e.into_bytes();
+        let numbers = self.rows.checked_mul(if wide { 8 } else { 4 });
+        let whole = numbers.and_then(|numbers| u32::try_from(numbers.checked_add(head.len() as u64)?).ok());
+        let numbers = whole.map(|whole| whole - head.len() as u32).ok_or_else(|| {
+            Error::unsupported(format!(
+                "casacore reads no reference table whose {} row numbers exceed 4 GiB",
+                self.rows
+            ))
+        })?;
+        add_to_length(&mut head, LENGTH_OFFSET, numbers);
+        add_to_length(&mut head, object, numbers);
+        Ok(head)
+    }
+}
+
+/// Fewer rows, and numbers of rows, fit the narrow form of a reference table. formats/table.md 2.7.
+const NARROW_ROWS: u64 = u32::MAX as u64;
+
+/// `table.dat` up to the object of a view, which follows.
+fn begin(e: &mut Encoder, rows: u64, kind: &str) {
+    let wide = super::is_wide(rows);
+    e.root("Table", if wide { 3 } else { 2 });
+    e.uint(rows, wide);
+    // the byte order of views means nothing, and casacore writes big
+    e.u32(0);
+    e.string(kind);
 }
 
 /// A concatenated table: tables with equal columns, one after the other. Object `ConcatTable` of
@@ -124,6 +193,20 @@ impl ConcatTable {
         d.end()?;
         Ok(ConcatTable { parts, stored, subtables })
     }
+
+    /// `table.dat` of a concatenation of `parts`, which have `rows` rows together; both lists are
+    /// those of the fields.
+    pub fn encode(parts: &[BString], subtables: &[BString], rows: u64) -> Vec<u8> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        begin(&mut e, rows, "ConcatTable");
+        e.start("ConcatTable", 0);
+        e.u32(parts.len() as u32);
+        parts.iter().for_each(|part| e.string(part));
+        e.block(subtables.iter(), |e, name| e.string(name));
+        e.end();
+        e.end();
+        e.into_bytes()
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +214,7 @@ mod tests {
     use crate::aipsio::Encoder;
     use crate::error::{ErrorKind, Fails};
     use crate::io::ByteOrder;
-    use crate::schema::{Body, TableDat};
+    use crate::schema::{Body, ConcatTable, NewRefTable, TableDat};
     use crate::value::{Shape, Values};
 
     fn unhex(text: &str) -> Vec<u8> {
@@ -159,6 +242,10 @@ mod tests {
         let renamed = table.stored.replaced(&bytes, &["././inside/parent.tab".into()]);
         let Body::Reference(renamed) = TableDat::decode(&renamed).unwrap().body else { panic!() };
         assert_eq!(renamed.root, "././inside/parent.tab");
+        let new =
+            NewRefTable { root: table.root.as_ref(), columns: &table.columns, root_rows: 6, ordered: true, rows: 3 };
+        let numbers = [5u32, 3, 1].map(u32::to_be_bytes);
+        assert_eq!([new.encode_head().unwrap(), numbers.concat()].concat(), bytes);
         assert_eq!((renamed.columns, renamed.rows), (table.columns, table.rows));
         for len in 0..bytes.len() {
             assert!(TableDat::decode(&bytes[..len].to_vec()).is_err());
@@ -189,6 +276,28 @@ mod tests {
         TableDat::decode(&e.into_bytes()).fails(ErrorKind::Format, "2305843009213693952 row numbers exceed 2^64 bytes");
     }
 
+    /// formats/table.md 2.7.
+    #[test]
+    fn wide_row_numbers() {
+        let columns = [("A".into(), "A".into())];
+        let new =
+            |rows, root_rows| NewRefTable { root: "./p".into(), columns: &columns, root_rows, ordered: false, rows };
+        assert!(!new(2, 4294967294).is_wide() && new(2, 4294967295).is_wide() && new(4294967295, 2).is_wide());
+        let numbers = [4999999999u64, 7].map(u64::to_be_bytes);
+        let bytes = [new(2, 5_000_000_000).encode_head().unwrap(), numbers.concat()].concat();
+        let Body::Reference(table) = TableDat::decode(&bytes).unwrap().body else { panic!() };
+        assert_eq!((table.wide, table.rows, table.root_rows, table.ordered), (true, 2, 5_000_000_000, false));
+        assert_eq!(table.row_numbers as usize, bytes.len() - 16);
+        new(1 << 30, 1 << 30).encode_head().fails(
+            ErrorKind::Unsupported,
+            "casacore reads no reference table whose 1073741824 row numbers exceed 4 GiB",
+        );
+        new(1 << 62, 1 << 62).encode_head().fails(
+            ErrorKind::Unsupported,
+            "casacore reads no reference table whose 4611686018427387904 row numbers exceed 4 GiB",
+        );
+    }
+
     /// formats/table.md 3.2, written by casacore.
     #[test]
     fn concatenation_written_by_casacore() {
@@ -204,6 +313,7 @@ mod tests {
         let renamed = table.stored.replaced(&bytes, &["././a".into(), "././longer than before".into()]);
         let Body::Concatenation(renamed) = TableDat::decode(&renamed).unwrap().body else { panic!() };
         assert_eq!(renamed.parts, ["././a", "././longer than before"]);
+        assert_eq!(ConcatTable::encode(&table.parts, &table.subtables, 10), bytes);
         assert_eq!(renamed.subtables, ["SUB"]);
     }
 }

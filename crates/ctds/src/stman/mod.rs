@@ -123,6 +123,11 @@ pub fn stored_column(keywords: &Record) -> Option<&BStr> {
     keywords.string(engine::STORED_COLUMN)
 }
 
+/// Whether the type computes values, and stores none.
+pub fn is_engine(name: &BStr) -> bool {
+    find(name).is_ok_and(|kind| kind.engine.is_some())
+}
+
 /// Whether the type computes values from TaQL expressions.
 pub fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))

@@ -7,13 +7,15 @@
 //! Reference and concatenated tables are managers as well, with columns of other tables for bytes.
 //!
 //! To make a table, `NewTable` describes it, and `TableWriter` makes its managers through the
-//! registry and publishes them with `table.dat`, last.
+//! registry and publishes them with `table.dat`, last. `NewView` writes reference tables and
+//! concatenations.
 
 mod column;
 mod column_mut;
 #[cfg(test)]
 mod conformance;
 mod create;
+mod create_view;
 mod lock;
 mod open;
 mod open_chain;
@@ -45,12 +47,14 @@ pub use crate::stman::{Access, ColumnCells, EachExtent, Extent, RowRun, Stored, 
 pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
+pub use create_view::{NewView, ViewDat};
 pub use lock::ReadLock;
 pub use lock::{Locking, OpenOptions, is_locked_here, is_open_elsewhere};
 pub use open::{is_table, listed};
 pub use open_chain::Admits;
 pub use record::RecordCells;
 pub use subtable::Subtable;
+pub use view::Reference;
 pub use watch::{Snapshot, Watch, between_writes};
 pub use writer::Part;
 pub use writer::TableWriter;
@@ -71,6 +75,8 @@ pub struct Table {
     /// Table names in keywords are relative to this path; a view has that of its keywords' table.
     base: PathBuf,
     kind: TableKind,
+    /// Of a reference table.
+    reference: Option<Reference>,
     /// Keywords of a concatenation whose subtables are concatenated as well.
     concatenated: Vec<BString>,
     rows: u64,
@@ -196,6 +202,13 @@ impl Table {
         open::open(path, options, admits)
     }
 
+    /// Opens the table in `directory` as if it were at the absolute path `at`, to which the names of
+    /// other tables are relative; its lock is not acquired.
+    #[doc(hidden)]
+    pub fn open_as(directory: &Path, at: &Path, options: OpenOptions) -> Result<Self> {
+        open::open_as(directory, at, options)
+    }
+
     /// All files of the table are in the container.
     #[cfg(any(test, feature = "internals"))]
     #[doc(hidden)]
@@ -211,6 +224,18 @@ impl Table {
     /// Where the table has its cells from: its own managers, or other tables.
     pub fn kind(&self) -> &TableKind {
         &self.kind
+    }
+
+    /// Rows and columns of a reference table; `None` for other tables.
+    #[doc(hidden)]
+    pub fn reference(&self) -> Option<&Reference> {
+        self.reference.as_ref()
+    }
+
+    /// Keywords of a concatenation whose tables are concatenated as well; empty for other tables.
+    #[doc(hidden)]
+    pub fn concatenated(&self) -> &[BString] {
+        &self.concatenated
     }
 
     /// Path of the table that a keyword names as `stored`.

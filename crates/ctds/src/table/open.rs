@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::open_chain::{Admits, OpenChain};
 use super::open_managers::{Files, OpenManagers};
 use super::{OpenOptions, ReadLock, Table, TableKind, view};
-use crate::container::{self, Container};
+use crate::container::{self, Container, Directory};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::lfs;
@@ -41,6 +41,20 @@ fn open_at(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     // before anything is read, so that all of it belongs together
     let lock = ReadLock::take(&path, chain.options)?.map(Arc::new);
     open_files(path, files, lock, chain)
+}
+
+/// Opens the table in `directory` as if it were at `path`, to which the names of other tables are
+/// relative. Its lock is not acquired.
+pub(super) fn open_as(directory: &Path, path: &Path, options: OpenOptions) -> Result<Table> {
+    let files: Arc<dyn Container> = Arc::new(Directory::new(directory));
+    let opened = Cell::new(0);
+    let open = || {
+        let chain = OpenChain::new(path, options, None, &opened);
+        open_files(path.to_owned(), files.clone(), None, &chain)
+    };
+    let table = open().map_err(|error| error.context(Context::path(path)))?;
+    // what is at `path` by now is another table
+    Ok(Table { home: Some(files), ..table })
 }
 
 #[cfg(any(test, feature = "internals"))]
@@ -100,6 +114,7 @@ fn open_plain(plain: PlainTable, chain: &OpenChain<'_>) -> Result<Table> {
         base: path.clone(),
         path,
         kind: TableKind::Plain,
+        reference: None,
         concatenated: Vec::new(),
         rows,
         order,

@@ -28,6 +28,29 @@ struct View {
     selection: Option<Selection>,
 }
 
+/// The rows and columns of a reference table, as those of its root.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    selection: Selection,
+    /// Name here and in the root, which may lack the column now.
+    pub columns: Vec<(BString, BString)>,
+    /// When the reference table was written.
+    pub root_rows: u64,
+    /// Casacore's flag of ascending row numbers, which may be wrong.
+    pub ordered: bool,
+}
+
+impl Reference {
+    /// Numbers in the root of `rows`; `Format` if the root lacks one of them.
+    pub fn row_numbers(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        self.selection.row_numbers(rows)
+    }
+
+    pub(super) fn root_rows_now(&self) -> u64 {
+        self.selection.root_rows
+    }
+}
+
 /// Row numbers, listed in `table.dat`. A number beyond the rows of the root is an error.
 #[derive(Debug, Clone)]
 struct Selection {
@@ -180,7 +203,10 @@ pub(super) fn open_reference(
         }
     }
     let kind = TableKind::Reference { root: root.path.clone() };
-    Ok(assemble(path, dat.rows, kind, &root, info, columns))
+    let mut table = assemble(path, dat.rows, kind, &root, info, columns);
+    let RefTable { columns, root_rows, ordered, .. } = dat;
+    table.reference = Some(Reference { selection, columns, root_rows, ordered });
+    Ok(table)
 }
 
 pub(super) fn open_concatenation(
@@ -271,6 +297,7 @@ fn assemble(
         path: path.to_owned(),
         base: base.base.clone(),
         kind,
+        reference: None,
         concatenated: Vec::new(),
         rows,
         order: base.order,

@@ -39,7 +39,7 @@ pub(crate) static KIND: Kind = Kind::engine(
         });
         Ok(Box::new(forward?))
     },
-    None,
+    Some(super::write::create),
 );
 
 pub(crate) static INDEXED: Kind = Kind::engine(
@@ -53,7 +53,7 @@ pub(crate) static INDEXED: Kind = Kind::engine(
         });
         Ok(Box::new(forward?))
     },
-    None,
+    Some(super::write::create),
 );
 
 #[derive(Debug)]
