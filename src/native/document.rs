@@ -17,6 +17,7 @@ use super::names::{CTDS, MAIN_TABLE, display_name, table_path};
 use super::nexus::DEFAULT;
 use super::notes::{DESCRIPTION, Notes};
 use super::raw_strings::text_attribute;
+use super::view::{View, ViewDocument};
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::io::ByteOrder;
@@ -227,6 +228,9 @@ pub(crate) struct TableDocument {
     /// Whether no keyword names the table, which is in the directory of its parent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unnamed: bool,
+    /// Only in the main table's document, if it was a view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<ViewDocument>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -289,7 +293,17 @@ impl TableDocument {
             damage: Vec::new(),
             averaged: None,
             unnamed: false,
+            view: None,
         }
+    }
+
+    /// The dataset [`VIEW_ROWS`](super::names::VIEW_ROWS) has the row numbers of a reference table.
+    pub(crate) fn describe_view(&mut self, view: &View) {
+        self.view = Some(view.document());
+    }
+
+    pub(super) fn view(&self) -> Option<View> {
+        self.view.clone()?.view()
     }
 
     pub(crate) fn describe_storage(&mut self, table: &Table, table_names: TableNames<'_>) {

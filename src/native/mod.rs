@@ -11,6 +11,7 @@
 //! | `axes.rs`        | dimension scales                                                     |
 //! | `nexus.rs`       | attributes by which viewers draw a group                             |
 //! | `raw_strings.rs` | strings that HDF5 cannot hold                                        |
+//! | `view.rs`        | what a table that showed rows of others was                          |
 //! | `table`          | reads a table by all of these; `undescribed.rs`: one without `_ctds` |
 
 mod attributes;
@@ -31,6 +32,7 @@ mod reader;
 mod table;
 mod undescribed;
 mod unread;
+mod view;
 
 pub(crate) use attributes::{Attributes, DIMENSION_LIST, LONG_NAME, UNITS, taql_of};
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
@@ -50,8 +52,8 @@ pub(crate) use form::{Growth, growth, row_map};
 pub use names::display_name;
 pub(crate) use names::{
     COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, OF_PROCESSING_SET, PROCESSING_SET, QUICKLOOK, QUICKLOOK_VERSION, RESTORE,
-    defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name, split_name,
-    table_path, unique,
+    VIEW_ROWS, defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name,
+    split_name, table_path, unique,
 };
 pub(crate) use nexus::{DEFAULT, MOST_ROWS, OF_VIEW, SIGNALS, TIME, auxiliary_signals, view};
 pub(crate) use notes::Notes;
@@ -63,3 +65,4 @@ pub(crate) use table::storage::StoredBlock;
 pub use table::storage::{DatasetInfo, Elsewhere};
 pub(crate) use table::{NativeTable, Written};
 pub(crate) use undescribed::is_scale;
+pub(crate) use view::{View, ViewKind, name_of_stored, places_of};

@@ -99,6 +99,9 @@ pub(super) fn raw_strings_group(link: &str) -> String {
 
 const RAW_STRINGS: &str = "strings.";
 
+/// Dataset in the group of a view under [`CTDS`]: numbers of its rows in the root.
+pub(crate) const VIEW_ROWS: &str = "view.rows";
+
 /// Names in use in each group, by its path.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, BTreeSet<String>>);
@@ -131,7 +134,7 @@ impl Names {
 
     /// As [`unique`](Self::unique), but `_` precedes names in use in the same group below `_ctds`.
     pub(crate) fn unique_table(&mut self, group: &str, wanted: &str) -> String {
-        let is_used = wanted.starts_with(RAW_STRINGS) || group.is_empty() && wanted == RESTORE;
+        let is_used = wanted.starts_with(RAW_STRINGS) || wanted == VIEW_ROWS || group.is_empty() && wanted == RESTORE;
         self.unique(group, &if is_used { format!("_{wanted}") } else { wanted.to_owned() })
     }
 }
@@ -186,6 +189,7 @@ mod tests {
         assert_eq!(names.unique("/OTHER", "a_b"), "a_b");
         assert_eq!(names.unique("/OTHER", "."), "_.");
         assert_eq!(names.unique_table("/OTHER", "strings.A"), "_strings.A");
+        assert_eq!(names.unique_table("/OTHER", "view.rows"), "_view.rows");
         assert_eq!([names.unique_table("", "restore"), names.unique_table("/A", "restore")], ["_restore", "restore"]);
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::content::{Content, TableContent};
 use super::origin::Origin;
 use crate::error::{Error, Result};
+use crate::native::View;
 use crate::table::{Access, ColumnCells, ColumnInfo, EachExtent, RecordCells, Table, Tiling};
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
@@ -31,6 +32,15 @@ impl TableContent for Table {
 
     fn cells_in_part(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         Ok(decoded(self, index, Table::cells_in_part(self, index)?))
+    }
+
+    fn view(&self) -> Option<View> {
+        View::of(self)
+    }
+
+    fn root_rows(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        let reference = self.reference().ok_or_else(|| Error::usage("the table is not a reference table"))?;
+        reference.row_numbers(rows)
     }
 
     fn forget(&self, index: usize) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 use rayon::prelude::*;
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
@@ -14,7 +14,8 @@ use crate::limits;
 use crate::native::is_main;
 use crate::output::Damage;
 use crate::progress::Progress;
-use crate::table::{ColumnCells, ColumnInfo};
+use crate::stman::FORWARD_TABLES;
+use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{Record, Shape, Value, Values};
 
 /// Result of comparing two sources value by value, or a native HDF5 file with its stored digests.
@@ -74,6 +75,19 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
 /// Compares subtables only.
 pub(super) fn compare_beside_main(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     compare_chosen(left, right, Chosen::NotMain, progress)
+}
+
+/// Compares a table of `left` with another one, without subtables.
+pub(crate) fn compare_table(
+    left: &Source,
+    number: usize,
+    right: &Table,
+    progress: &dyn Progress,
+) -> Result<Comparison> {
+    let (mut all, table, place) = (Comparison::default(), &left.tables[number], Context::path(right.path()));
+    let sides = (Side::of(left, table)?, Side { content: right, place: &place });
+    compare_tables(&table.name, sides, None, &mut all, progress)?;
+    Ok(all)
 }
 
 /// Compares subtables as a whole, and `rows` of the main tables.
@@ -433,7 +447,13 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// Describes the first difference. Subtables are equal if the last components of their paths are.
+/// Last components of paths as keywords store them.
+fn last_parts(stored: &[BString]) -> Vec<Option<&[u8]>> {
+    stored.iter().map(|stored| stored.rsplit(|&byte| byte == b'/').next()).collect()
+}
+
+/// Describes the first difference. Subtables, and tables of forwarded columns, are equal if the last
+/// components of their paths are.
 fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
     let names =
         |record: &Record| record.fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ");
@@ -447,6 +467,11 @@ fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> O
             (x != y).then(|| (format!("subtable {x}"), format!("subtable {y}")))
         }
         (Value::Scalar(v), Value::Scalar(w)) if v.same_bits(w) => None,
+        (Value::Scalar(Values::String(v)), Value::Scalar(Values::String(w)))
+            if FORWARD_TABLES.iter().any(|key| x.name == *key) && last_parts(v) == last_parts(w) =>
+        {
+            None
+        }
         (Value::Array(s, v), Value::Array(t, w)) if s == t && v.same_bits(w) => None,
         (v, w) => {
             let differing = match (v, w) {

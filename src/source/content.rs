@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::origin::Origin;
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, VirtualSource};
-use crate::native::{DatasetInfo, Layout, NativeTable, Part, StoredBlock, StoredDigests, Written};
+use crate::native::{DatasetInfo, Layout, NativeTable, Part, StoredBlock, StoredDigests, View, Written};
 use crate::output::Damage;
 use crate::schema::TableInfo;
 use crate::table::{ColumnCells, ColumnInfo, Table};
@@ -60,6 +60,20 @@ pub(crate) trait TableContent: Send + Sync {
     /// both, separated by `; `.
     fn averaging(&self) -> Result<Option<String>> {
         self.inner().map_or(Ok(None), Content::averaging)
+    }
+
+    /// What the table is, or was before it was converted, if it shows rows of other tables. `None`
+    /// where the rows are not those.
+    fn view(&self) -> Option<View> {
+        self.inner()?.view()
+    }
+
+    /// Numbers of `rows` in the root of the reference table that [`view`](Self::view) describes.
+    fn root_rows(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        match self.inner() {
+            Some(inner) => inner.root_rows(rows),
+            None => Err(Error::usage("the table was not a reference table")),
+        }
     }
 
     /// Frees decoded parts of a casacore table's column; cells of HDF5 free theirs when dropped.

@@ -9,7 +9,7 @@ use super::origin::Origin;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::VirtualSource;
 use crate::limits;
-use crate::native::{NativeTable, Part};
+use crate::native::{NativeTable, Part, View};
 use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -73,6 +73,10 @@ impl TableContent for Joined {
 
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         Ok(None)
+    }
+
+    fn view(&self) -> Option<View> {
+        None
     }
 
     fn unreadable(&self, index: usize) -> Option<Error> {

@@ -28,7 +28,7 @@ pub(crate) mod tree;
 
 pub use average::{Averaged, Averaging};
 pub use compare::{Comparison, Difference};
-pub(crate) use compare::{compare, compare_rows};
+pub(crate) use compare::{compare, compare_rows, compare_table};
 pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
 pub(crate) use digest::digest;

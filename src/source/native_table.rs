@@ -1,9 +1,11 @@
 //! The content of a table of a native HDF5 file.
 
+use std::ops::Range;
+
 use super::content::{Content, TableContent};
 use super::origin::Origin;
 use crate::error::{Error, Result};
-use crate::native::{AVERAGED, NativeTable, StoredBlock};
+use crate::native::{AVERAGED, NativeTable, StoredBlock, View};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Values;
 
@@ -30,6 +32,14 @@ impl TableContent for NativeTable {
 
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         NativeTable::row_numbers(self)
+    }
+
+    fn view(&self) -> Option<View> {
+        NativeTable::view(self)
+    }
+
+    fn root_rows(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        NativeTable::root_rows(self, rows)
     }
 
     fn averaging(&self) -> Result<Option<String>> {

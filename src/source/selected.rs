@@ -6,6 +6,7 @@ use super::content::{Content, TableContent};
 use super::origin::Origin;
 use super::row_set::RowSet;
 use crate::error::Result;
+use crate::native::View;
 use crate::stman::undefined;
 use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{Region, Shape, Values};
@@ -44,6 +45,19 @@ impl TableContent for Selected {
 
     fn original_row(&self, row: u64) -> u64 {
         self.rows.row(row).unwrap_or(row)
+    }
+
+    /// Some rows of a concatenation are not one.
+    fn view(&self) -> Option<View> {
+        self.whole.view().filter(View::is_reference)
+    }
+
+    fn root_rows(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for rows in self.rows.ranges(rows) {
+            numbers.append(&mut self.whole.root_rows(rows)?);
+        }
+        Ok(numbers)
     }
 
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {

@@ -17,7 +17,7 @@ use crate::remote;
 use crate::schema::TableInfo;
 use crate::suggest::instead;
 use crate::sync::LockUnpoisoned;
-use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Subtable, Table};
+use crate::table::{Admits, Column, ColumnCells, ColumnInfo, Locking, OpenOptions, Subtable, Table, TableKind};
 use crate::value::{Record, Shape, Values};
 
 /// Columns that stay open after a read, with offsets of chunks and some decoded chunks.
@@ -163,7 +163,15 @@ impl Source {
             return Self::of_native(path, options, open);
         }
         let options = OpenOptions { formats: FORMATS, ..options };
-        let table = Table::open_admitted(path, options, admits)?;
+        Self::with_subtables(Table::open_admitted(path, options, admits)?, place, options, admits)
+    }
+
+    /// A table that is open, and its subtables; `path` is for errors.
+    pub(crate) fn of_table(table: Table, path: &Path, options: OpenOptions) -> Result<Self> {
+        Self::with_subtables(table, Context::path(path), options, None)
+    }
+
+    fn with_subtables(table: Table, place: Context, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
         let name = table.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut tables = Vec::new();
         let mut seen = BTreeSet::new();
@@ -386,6 +394,22 @@ impl Source {
             (None, MAIN_TABLE) => self.place.clone(),
             (None, name) => Context::Other(format!("{}: table {name}", self.place)),
         }
+    }
+
+    /// Index of the table whose rows the view `of` shows, by its place among those that the view
+    /// names; `None` for a table outside of the source.
+    pub(crate) fn part_of_view(&self, of: usize, place: usize) -> Option<usize> {
+        let content = self.tables[of].content().ok()?;
+        let found = match content.as_table().map(Table::kind) {
+            Some(TableKind::Reference { root }) => Some(root),
+            Some(TableKind::Concatenation { parts }) => parts.get(place),
+            Some(TableKind::Plain) | None => None,
+        };
+        if let Some(path) = found.map(|path| canonical(path)) {
+            return self.tables.iter().position(|table| table.path.as_ref() == Some(&path));
+        }
+        let name = content.view()?.tables.into_iter().nth(place)?;
+        self.tables.iter().position(|table| table.group.as_ref().is_some_and(|group| name == group.as_bytes()))
     }
 
     /// Index of the subtable that a keyword of table `of` stores.

@@ -31,17 +31,30 @@ pub(super) struct ColumnResult {
     pub(super) raw: RawStrings,
 }
 
-/// The dimension scale `row`: numbers in the original table.
+/// Table in which rows have the numbers that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Numbered {
+    /// The original table, for the dimension scale `row`.
+    Original,
+    /// The root of the reference table that is converted.
+    Root,
+}
+
 pub(super) fn write_row_numbers(
     target: &DatasetSink,
     content: &Content,
+    numbered: Numbered,
     rows: Range<u64>,
     lane: &mut Lane<'_, ColumnResult>,
 ) -> Result<()> {
     let mut appender = Appender::new(target);
     for first in rows.clone().step_by(ROW_NUMBERS) {
         let block = first..rows.end.min(first + ROW_NUMBERS as u64);
-        let numbers: Vec<_> = block.map(|row| content.original_row(row).to_le_bytes()).collect();
+        let numbers: Vec<u64> = match numbered {
+            Numbered::Original => block.map(|row| content.original_row(row)).collect(),
+            Numbered::Root => content.root_rows(block)?,
+        };
+        let numbers: Vec<_> = numbers.into_iter().map(u64::to_le_bytes).collect();
         appender.push(lane, numbers.as_flattened())?;
     }
     appender.finish(lane)

@@ -28,6 +28,11 @@ pub enum Place {
         /// Index in `Plan::tables`.
         table: usize,
     },
+    /// Numbers of the converted rows in the root of the reference table.
+    RootRows {
+        /// Index in `Plan::tables`.
+        table: usize,
+    },
     /// A column.
     Column {
         /// Index in `Plan::tables`.

@@ -12,12 +12,12 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::blocks::{Block, BlockWriter, Sharing};
-use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
+use super::column::{ColumnResult, ColumnWriter, Numbered, write_row_numbers};
 use super::compression::Compress;
 use super::datasets::Datasets;
 use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
-use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
+use super::layout_choice::{self, ColumnForm, ReadStrategy, chunk_rows, grid};
 use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::set_writer::{SetWriter, VariableWriter};
 #[cfg(any(test, feature = "internals"))]
@@ -30,7 +30,8 @@ use crate::hash::Hash;
 use crate::io::{FileTarget, Growth};
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, stored_size,
+    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, VIEW_ROWS, View, display_name,
+    stored_size,
 };
 use crate::output::SyncPolicy;
 use crate::progress::Progress;
@@ -60,6 +61,7 @@ enum Job {
     RowNumbers {
         table: usize,
         target: DatasetSink,
+        numbered: Numbered,
         rows: Range<u64>,
     },
     Column {
@@ -96,9 +98,9 @@ struct JobRunner<'a> {
 impl JobRunner<'_> {
     fn run(&self, job: Job, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         match job {
-            Job::RowNumbers { table, target, rows } => {
+            Job::RowNumbers { table, target, numbered, rows } => {
                 let content = self.source.tables[self.plan.tables[table].source].content()?;
-                write_row_numbers(&target, content, rows, lane)
+                write_row_numbers(&target, content, numbered, rows, lane)
             }
             Job::Column { table, column, targets, cubes } => {
                 let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
@@ -257,7 +259,11 @@ impl<'a> Writer<'a> {
                 self.warn_of_large(display_name(&table.name), name);
             }
         }
-        self.write_table_document(table, content, exact)?;
+        let view = self.view(table, content);
+        self.write_table_document(table, content, view.as_ref(), exact)?;
+        if view.is_some_and(|view| view.is_reference()) {
+            self.write_row_numbers(number, table, exact, VIEW_ROWS, Numbered::Root)?;
+        }
         for (column, expression) in table.missing.iter().zip(expressions) {
             let form = StoredForm::missing(column.link.clone(), column.reason.clone(), expression);
             self.write_column_document(content, &form, column.index, exact)?;
@@ -398,23 +404,51 @@ impl<'a> Writer<'a> {
         digest_cells(info, &*cells, content, rows, StoredDigests::WRITTEN, progress).map(Ok)
     }
 
+    /// The table as it is recorded if it shows rows of other tables, all of a concatenation.
+    fn view(&self, table: &TablePlan, content: &Content) -> Option<View> {
+        let is_whole = table.rows == (0..content.rows());
+        let mut view = content.view().filter(|view| is_whole || view.is_reference())?;
+        for (place, name) in view.tables.iter_mut().enumerate() {
+            let part = self.source.part_of_view(table.source, place);
+            if let Some(other) = self.plan.tables.iter().find(|other| part == Some(other.source)) {
+                *name = other.group.as_str().into();
+            }
+        }
+        Some(view)
+    }
+
     /// Returns the index of the dimension scale in `Writer::datasets`.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
+        // a dimension has one length in a tree of groups, and a subtable has other rows than its
+        // parent
+        let number = self.write_row_numbers(place, table, group, &table.row, Numbered::Original)?;
+        self.datasets[number].make_scale(&table.row)?;
+        Ok(number)
+    }
+
+    /// Returns the index of the dataset in `Writer::datasets`.
+    fn write_row_numbers(
+        &mut self,
+        place: usize,
+        table: &TablePlan,
+        group: &Group,
+        name: &str,
+        numbered: Numbered,
+    ) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
+        let appendable = numbered == Numbered::Original;
+        let growth = if appendable { self.options.growth() } else { layout_choice::Growth::None };
         let spec = DatasetSpec {
             element: DataType::Int64,
             shape: &shape,
-            chunk: Some(Shape::from([chunk_rows(8, rows, self.options.growth())])),
-            appendable: true,
+            chunk: Some(Shape::from([chunk_rows(8, rows, growth)])),
+            appendable,
             compression: self.options.compress.of_row_numbers(rows),
         };
-        // a dimension has one length in a tree of groups, and a subtable has other rows than its
-        // parent
-        let target = self.create(group, &table.row, spec, Allocation::Chunks)?;
+        let target = self.create(group, name, spec, Allocation::Chunks)?;
         let number = target.dataset;
-        self.datasets[number].make_scale(&table.row)?;
-        self.jobs.push((rows * 8, Job::RowNumbers { table: place, target, rows: table.rows.clone() }));
+        self.jobs.push((rows * 8, Job::RowNumbers { table: place, target, numbered, rows: table.rows.clone() }));
         Ok(number)
     }
 
@@ -463,7 +497,12 @@ impl<'a> Writer<'a> {
     pub(super) fn places(&self) -> Vec<(String, Place)> {
         let path = |sink: &DatasetSink| self.datasets.path(sink.dataset).to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
-            Job::RowNumbers { table, target, .. } => vec![(path(target), Place::Rows { table: *table })],
+            Job::RowNumbers { table, target, numbered: Numbered::Original, .. } => {
+                vec![(path(target), Place::Rows { table: *table })]
+            }
+            Job::RowNumbers { table, target, numbered: Numbered::Root, .. } => {
+                vec![(path(target), Place::RootRows { table: *table })]
+            }
             Job::Column { table, column, targets, .. } => {
                 let place = |part| Place::Column { table: *table, column: *column, part };
                 targets.parts().into_iter().map(|(part, target)| (path(target), place(part))).collect()
@@ -473,7 +512,13 @@ impl<'a> Writer<'a> {
         places.collect()
     }
 
-    fn write_table_document(&self, table: &TablePlan, content: &Content, exact: &Group) -> Result<()> {
+    fn write_table_document(
+        &self,
+        table: &TablePlan,
+        content: &Content,
+        view: Option<&View>,
+        exact: &Group,
+    ) -> Result<()> {
         let table_names = |stored: &[u8]| content.table_name(stored);
         let mut document =
             TableDocument::new(&table.name, &table.row, content.info(), content.keywords(), &table_names);
@@ -486,6 +531,9 @@ impl<'a> Writer<'a> {
         if table.source == 0 {
             document.damage = self.source.damage().to_vec();
             document.averaged = content.averaging()?;
+        }
+        if let Some(view) = view {
+            document.describe_view(view);
         }
         document.write(exact)
     }

@@ -65,6 +65,13 @@ impl Unwritten {
                 let content = self.source.tables[table.source].content()?;
                 Ok(row_numbers(content, table.rows.start, region))
             }
+            Place::RootRows { table } => {
+                let table = &self.plan.tables[table];
+                let (content, rows) = (self.source.tables[table.source].content()?, axis(region, 0));
+                let first = table.rows.start;
+                let numbers = content.root_rows(first + rows.start..first + rows.end)?;
+                Ok(Values::Int64(numbers.into_iter().map(|number| number as i64).collect()))
+            }
             Place::Column { table, column, part } => {
                 let (table_plan, column_plan) = (&self.plan.tables[table], &self.plan.tables[table].columns[column]);
                 let stored = StoredColumn { source: &self.source, table: table_plan, column: column_plan, cache };

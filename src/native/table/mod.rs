@@ -9,6 +9,7 @@ pub(super) mod open;
 pub(super) mod storage;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bstr::{BString, ByteSlice};
@@ -18,11 +19,13 @@ use super::cubes::{Cube, Cubes};
 use super::digests::StoredDigests;
 use super::document::{Layout, open_dataset};
 use super::form::{FormKind, Members, Part, StoredForm};
+use super::names::VIEW_ROWS;
 use super::notes::Notes;
 use super::processing_set;
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
-use crate::error::{Error, Result};
+use super::view::View;
+use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, ChunkReader, Dataset, Group};
 use crate::io::ReadAt;
 use crate::output::Damage;
@@ -58,6 +61,8 @@ pub(crate) struct NativeTable {
     /// Path of the group of each subtable in the file, by the stored reference.
     groups: HashMap<BString, String>,
     layout: Layout,
+    /// The view that the source was, if this is a main table.
+    view: Option<View>,
     /// `None` if the name of the group is that of the table, and for the main table.
     exact_name: Option<BString>,
     /// Columns added or removed after the file was written, and parts that cannot be used.
@@ -164,6 +169,25 @@ impl NativeTable {
         }
         let scale = self.reader(self.group.dataset(&self.row)?)?.with_axes(1)?;
         Ok(if scale.rows() == 0 { None } else { scale.integers(0..1)?.first().copied() })
+    }
+
+    pub(crate) fn view(&self) -> Option<View> {
+        self.view.clone()
+    }
+
+    /// Row numbers in the root of the reference table that the source was.
+    pub(crate) fn root_rows(&self, rows: Range<u64>) -> Result<Vec<u64>> {
+        let exact = self.exact.as_ref().ok_or_else(|| Error::format("the table was not a reference table"))?;
+        let numbers = self.reader(exact.dataset(VIEW_ROWS)?)?.with_axes(1)?;
+        let place = format!("dataset {}/{VIEW_ROWS}", exact.path());
+        if numbers.rows() != self.rows {
+            let message = format!("it has {} row numbers, the table has {} rows", numbers.rows(), self.rows);
+            return Err(Error::format(message).context(place));
+        }
+        let number = |number: i64| {
+            u64::try_from(number).map_err(|_| Error::format(format!("the row number {number} is negative")))
+        };
+        numbers.integers(rows)?.into_iter().map(number).collect::<Result<Vec<u64>>>().context(place)
     }
 
     pub(crate) fn keywords(&self) -> &Record {

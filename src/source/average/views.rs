@@ -3,6 +3,7 @@
 use super::plan::AveragePlan;
 use super::windows::WindowPlan;
 use crate::error::Result;
+use crate::native::View;
 use crate::source::content::{Content, TableContent};
 use crate::source::origin::Origin;
 use crate::table::{ColumnCells, ColumnInfo};
@@ -58,6 +59,10 @@ impl TableContent for AveragedMain {
 
     fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         if self.plan.keeps_rows() { self.whole.row_numbers() } else { Ok(None) }
+    }
+
+    fn view(&self) -> Option<View> {
+        None
     }
 
     fn averaging(&self) -> Result<Option<String>> {

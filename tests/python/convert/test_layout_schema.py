@@ -99,6 +99,8 @@ def files(tmp_path_factory, converted):
         convert(folder / 'damaged.h5', '--salvage')
 
     convert(DEMO, '--average', 'time=30s')
+    convert(os.path.join(support.TESTDATA, 'ref_tables', 'renamed.ref'))
+    convert(os.path.join(support.TESTDATA, 'concat_tables', 'csub.concat'))
     with tables.table(str(folder / 'large'), tables.maketabdesc([tables.makescacoldesc('A', 0.)]), nrow=300_000, ack=False):
         pass
     convert(folder / 'large', '--compress', 'gzip')
