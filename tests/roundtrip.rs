@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ctds_hdf5::Compression;
 use ctds_hdf5::convert::{
-    Compare, Compress, Difference, Digest, DigestPolicy, Hash, Source, ToHdf5, ToOriginal, ToTable,
+    Compare, Compress, Difference, Digest, DigestPolicy, Hash, Source, ToHdf5, ToOriginal, ToTable, Views,
 };
 use ctds_hdf5::pack::{Pack, PackFormat, Unpack};
+use ctds_hdf5::{Compression, IfExists, Table, TableKind};
 use tempfile::TempDir;
 
 use ctds_hdf5_testing::{tables_below, testdata};
@@ -182,6 +182,70 @@ fn values() {
         let (expected, found) = (digests(name, source, &engines), digests(name, &table, &engines));
         assert!(expected == found, "{name}: other fingerprints in the table");
     });
+}
+
+/// Reference tables and concatenations whose tables are beside the HDF5 file come back as casacore
+/// wrote them.
+#[test]
+fn views() {
+    let mut count = 0;
+    for case in ["ref_tables", "concat_tables"] {
+        let copy = ctds_hdf5_testing::Copy::of_path(&testdata().join(case));
+        let folder = copy.path().canonicalize().unwrap();
+        for source in tables_below(&folder) {
+            let kind = Table::open(&source).unwrap().kind().clone();
+            if kind == TableKind::Plain {
+                continue;
+            }
+            let name = source.file_name().unwrap().to_str().unwrap();
+            let (native, back) = (folder.join(format!("{name}.h5")), folder.join(format!("back-{name}")));
+            to_hdf5(&source, Compress::Auto).write(&native).unwrap();
+            let summary = ToTable::new(&native).views(Views::Always).threads(1).write(&back).unwrap();
+            assert_eq!(summary.warnings, [""; 0], "{name}");
+            assert_eq!((summary.kind, summary.tables), (kind, 1), "{name}");
+            assert_same_files(name, &source, &back);
+            assert_equal(name, &source, &back, &BTreeSet::new());
+
+            // a copy that refers to nothing, of the view itself and of its file
+            for (number, from) in [&source, &native].into_iter().enumerate() {
+                let plain = folder.join(format!("{number}-{name}"));
+                let views = if number == 0 { Views::Auto } else { Views::Never };
+                let summary = ToTable::new(from).views(views).threads(1).write(&plain).unwrap();
+                assert_eq!(summary.kind, TableKind::Plain, "{name}");
+                assert_equal(name, &source, &plain, &BTreeSet::new());
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 12);
+}
+
+/// The cells of forwarded columns stay in the other table if that is beside the HDF5 file, or in
+/// the directory that is named.
+#[test]
+fn forwarded_columns() {
+    let folder = ctds_hdf5_testing::Copy::of_path(&testdata().join("forward_columns"));
+    let (source, away) = (folder.path().join("fwd.tab"), folder.beside("away"));
+    fs::create_dir(&away).unwrap();
+    let is_forwarded = |table: &Path| {
+        let table = Table::open(table).unwrap();
+        table.managers().any(|manager| *manager.type_name == *"ForwardColumnEngine")
+    };
+    for (native, parts, expected) in [
+        (folder.path().join("fwd.h5"), None, true),
+        (away.join("fwd.h5"), None, false),
+        (away.join("fwd.h5"), Some(folder.path()), true),
+    ] {
+        to_hdf5(&source, Compress::Auto).if_exists(IfExists::Replace).write(&native).unwrap();
+        let back = native.with_extension("back");
+        let to_table = ToTable::new(&native).if_exists(IfExists::Replace).threads(1);
+        let to_table = parts.iter().fold(to_table, |to_table, directory| to_table.parts(directory));
+        to_table.clone().write(&back).unwrap();
+        assert_eq!(is_forwarded(&back), expected);
+        assert_equal("fwd.tab", &source, &back, &stored_now(&source, &back));
+        to_table.engines(false).write(&back).unwrap();
+        assert!(!is_forwarded(&back));
+    }
 }
 
 /// From a restorable file, with and without compression, the original files.

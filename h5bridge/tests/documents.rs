@@ -281,6 +281,18 @@ fn batches() {
 }
 
 #[test]
+fn views_written_again() {
+    let folder = Folder::new();
+    copy_tree(&testdata().join("ref_tables"), &folder.path("refs"));
+    folder.check::<Document<ToHdf5>>("to-hdf5 refs/sel.ref refs/sel.h5");
+    let document: Document<ToMs> = folder.check("to-ms refs/sel.h5 refs/back.ref");
+    let view = document.content.view.unwrap();
+    assert_eq!((&*view.kind, view.tables.len()), ("reference", 1));
+    let document: Document<ToMs> = folder.check("to-ms refs/sel.h5 refs/plain.tab --views never");
+    assert!(document.content.view.is_none());
+}
+
+#[test]
 fn packed_with_references_is_refused_under_strict() {
     let folder = Folder::new();
     copy_tree(&testdata().join("ref_tables"), &folder.path("refs"));

@@ -422,7 +422,9 @@ def to_ms(
     *,
     exact: bool = False,
     byte_order: Literal["big", "little"] | None = None,
-    engines: bool = False,
+    plain: bool = False,
+    views: Literal["never", "auto", "always"] = "auto",
+    parts: Path | None = None,
     salvage: bool = False,
     overwrite: bool = False,
     sync: Sync = "behind",
@@ -435,8 +437,10 @@ def to_ms(
     """Writes a casacore table from a native HDF5 file, or from another table; a MeasurementSet from a tree of MSv4.
 
     `exact` restores the original directory, every file and every byte, from a file made with `restorable=True`.
-    `engines` lets virtual columns compute their values again. The directory appears under its name when it is whole;
-    errors and interrupts are those of `to_hdf5`.
+    `plain` stores the values of virtual columns, which otherwise compute them again. A native file of a reference
+    table or concatenation becomes one again if its tables are in `parts` or, without it, beside the file, and have the
+    same values; `views` makes the other case an error ("always"), or copies rows in both ("never"). The directory
+    appears under its name when it is whole; errors and interrupts are those of `to_hdf5`.
 
     A `DataTree` of the schema MSv4, as those of `xarray.open_datatree(…, engine="h5bridge", schema="msv4")`, of
     xradio and of xarray-ms, becomes a MeasurementSet of version 2, whose rows are in the order of time, baseline and
@@ -445,9 +449,12 @@ def to_ms(
     path of the variable, for what is not MSv4.
     """
     if not isinstance(source, str | os.PathLike):
-        others = exact or byte_order or engines or salvage or threads or follow_external or sync != "behind"
+        others = exact or byte_order or plain or salvage or threads or follow_external or sync != "behind"
+        others = others or views != "auto" or parts
         return _to_ms_of_tree(source, out, bool(others), overwrite, progress)
-    words = _flag("--exact", exact) + _option("--byte-order", byte_order) + _flag("--engines", engines)
+    words = _flag("--exact", exact) + _option("--byte-order", byte_order) + _flag("--plain", plain)
+    words += _option("--views", None if views == "auto" else views)
+    words += _option("--parts", None if parts is None else os.fspath(parts))
     words += _flag("--salvage", salvage) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     return _summary(call("to-ms", words, [source, out], progress))

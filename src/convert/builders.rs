@@ -10,7 +10,7 @@ use super::shard::{self, ShardPlanSummary};
 use super::to_hdf5::{
     ColumnPlan, Compress, Hdf5Version, Plan, Prediction, Profile, Schema, Sharing, TablePlan, ToHdf5Options,
 };
-use super::to_table::{ToTableOptions, ToTableSummary, to_table};
+use super::to_table::{ToTableOptions, ToTableSummary, Views, to_table};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::hash::HashKind;
@@ -492,7 +492,8 @@ impl<'a> ToTable<'a> {
     /// Prepares to write a casacore table from the table at `source`: a table directory, a file
     /// that holds a whole table, or a native HDF5 file.
     pub fn new(source: impl AsRef<Path>) -> Self {
-        let (open, options) = (OpenOptions::default(), ToTableOptions::default());
+        let open = OpenOptions::default();
+        let options = ToTableOptions { engines: true, views: Views::Auto, ..ToTableOptions::default() };
         ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
     }
 
@@ -517,9 +518,26 @@ impl<'a> ToTable<'a> {
     }
 
     /// Sets whether a column that a virtual column engine of casacore computed is bound to that
-    /// engine again if the engine computes the same values; by default the values are stored.
+    /// engine again if the engine computes the same values, which is the default; otherwise the
+    /// values are stored. A forwarded column needs the table that has its cells, see
+    /// [`parts`](Self::parts).
     pub fn engines(mut self, engines: bool) -> Self {
         self.options.engines = engines;
+        self
+    }
+
+    /// Sets whether a source that was a reference table or a concatenation becomes one again; by
+    /// default [`Views::Auto`].
+    pub fn views(mut self, views: Views) -> Self {
+        self.options.views = views;
+        self
+    }
+
+    /// Sets the directory of the tables that have the rows of a reference table or a concatenation,
+    /// or the cells of forwarded columns; by default that of the native HDF5 file. Such a file
+    /// names them relative to this directory, and can lead to no other one.
+    pub fn parts(mut self, directory: impl AsRef<Path>) -> Self {
+        self.options.parts = Some(directory.as_ref().to_owned());
         self
     }
 
@@ -544,7 +562,8 @@ impl<'a> ToTable<'a> {
             if self.salvage {
                 source.salvage(|_, _| true, progress)?;
             }
-            to_table(&source, &self.options, target.as_ref(), self.call.publishing, progress)
+            let options = ToTableOptions { open: self.open, ..self.options.clone() };
+            to_table(&source, &options, target.as_ref(), self.call.publishing, progress)
         });
         written.map_err(|error| error.of_file(&place))
     }
@@ -553,20 +572,21 @@ impl<'a> ToTable<'a> {
     /// everything but the tiles of large hypercubes to [a
     /// directory](super::ShardPlan::directory_of) beside `target`, and divides these tiles into
     /// ranges (items) of about `work_bytes` bytes each (0: 1/64 of the size of all these tiles, at
-    /// least 32 MiB, at most 512 MiB). The finished table equals that of [`write`](Self::write)
-    /// byte for byte.
+    /// least 32 MiB, at most 512 MiB). All values are stored: the finished table equals, byte for
+    /// byte, that of [`write`](Self::write) without [`engines`](Self::engines) and
+    /// [`views`](Self::views).
     ///
     /// # Errors
-    /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target`
-    /// exists or has a plan; `NoSpace`, `Interrupted`; those of reading the source.
+    /// `Usage` with [`salvage`](Self::salvage); `Exists` if `target` exists or has a plan; `NoSpace`, `Interrupted`; those of reading the source.
     pub fn shard(self, target: impl AsRef<Path>, work_bytes: u64) -> Result<ShardPlanSummary> {
         if self.salvage {
             return Err(Error::usage("damage cannot be left out in a plan"));
         }
         let source = Source::open_with(&self.source, self.open)?;
-        let (options, publishing, target) = (&self.options, self.call.publishing, target.as_ref());
+        let options = ToTableOptions { engines: false, views: Views::Never, ..self.options.clone() };
+        let (publishing, target) = (self.call.publishing, target.as_ref());
         let made = self.call.run(|progress| {
-            shard::create_table(&source, &self.source, options, work_bytes, target, publishing, progress)
+            shard::create_table(&source, &self.source, &options, work_bytes, target, publishing, progress)
         });
         made.map_err(|error| error.of_file(&Context::path(&self.source)))
     }

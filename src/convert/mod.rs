@@ -69,4 +69,4 @@ pub use to_hdf5::{
     MissingColumn, Outline, Prediction, Profile, ReadStrategy, Schema, Sharing, TableOutline, TablePlan,
 };
 pub(crate) use to_hdf5::{Plan, ToHdf5Options};
-pub use to_table::ToTableSummary;
+pub use to_table::{ToTableSummary, Views};

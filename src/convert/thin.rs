@@ -118,9 +118,9 @@ impl<'a> LinkTable<'a> {
         let options = ToTableOptions {
             byte_order: Some(ByteOrder::Little),
             threads: self.threads,
-            engines: false,
             links: true,
             writable: self.writable,
+            ..ToTableOptions::default()
         };
         let publishing = self.call.publishing;
         let written =

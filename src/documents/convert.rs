@@ -10,6 +10,7 @@ use crate::convert::{
     ColumnPlan, ColumnSharing, Hash, Hdf5Version, JoinSummary, Prediction, Profile, TablePlan, ToHdf5Plan,
     ToHdf5Summary, ToOriginalSummary, ToTableSummary,
 };
+use crate::table::TableKind;
 
 /// The document of `to-hdf5` for tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -340,10 +341,35 @@ pub struct ToMs {
     pub rows: u64,
     /// Size of the cells, uncompressed.
     pub bytes: u64,
+    /// Other tables whose rows the main table shows; missing if it has cells of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<ToMsView>,
     /// Duration of the conversion in seconds.
     pub seconds: f64,
     /// Most memory that the process has used, in bytes; `None` if the system does not tell it.
     pub peak_memory: Option<u64>,
+}
+
+/// In the document of `to-ms`: a reference table or concatenation that was written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToMsView {
+    /// `reference` to rows of one table, or `concatenation` of all rows of tables.
+    pub kind: String,
+    /// Paths of the tables whose rows the written table shows.
+    pub tables: Vec<String>,
+}
+
+impl ToMsView {
+    /// `None` for a plain table.
+    fn new(kind: &TableKind) -> Option<Self> {
+        let (kind, tables) = match kind {
+            TableKind::Plain => return None,
+            TableKind::Reference { root } => ("reference", vec![shown(root)]),
+            TableKind::Concatenation { parts } => ("concatenation", parts.iter().map(|part| shown(part)).collect()),
+        };
+        Some(ToMsView { kind: kind.to_owned(), tables })
+    }
 }
 
 impl ToMs {
@@ -357,6 +383,7 @@ impl ToMs {
             columns_missing: summary.missing as u64,
             rows: summary.rows,
             bytes: summary.bytes,
+            view: ToMsView::new(&summary.kind),
             seconds,
             peak_memory,
         }

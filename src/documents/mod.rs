@@ -60,7 +60,7 @@ use serde_json::Value as Json;
 pub use self::batch::{BatchClean, BatchCount, BatchDoneNow, BatchFailure, BatchPlan, BatchRun, BatchStatus};
 pub use self::convert::{
     Averaged, CopiedColumn, Join, PlannedColumn, PlannedTable, Restorable, Sharing, ToHdf5, ToHdf5Arrays, ToHdf5DryRun,
-    ToMs, ToMsExact,
+    ToMs, ToMsExact, ToMsView,
 };
 pub use self::digest::{ColumnDigest, Digest, DigestFiles, TableDigest};
 pub use self::info::{

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary};
-use ctds_hdf5::documents;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ctds_hdf5::convert::{ToOriginal, ToTable, ToTableSummary, Views};
 use ctds_hdf5::io::ByteOrder;
 use ctds_hdf5::program::os::peak_memory;
+use ctds_hdf5::{TableKind, documents};
 
 use crate::args::{External, Global, Publishing, SOURCE};
 use crate::exit::Status;
@@ -22,6 +23,7 @@ use crate::report::{self, Ending, Salvaging};
   h5bridge to-ms my.h5 my.ms
   h5bridge to-ms my.h5 my.ms --overwrite
   h5bridge to-ms my.h5 my.ms --exact
+  h5bridge to-ms selected.h5 selected.ms --parts /data/ms
   h5bridge to-ms old.ms copy.ms --byte-order big")]
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
@@ -40,15 +42,38 @@ pub(crate) struct Args {
     /// Leave out damaged parts, name them, and write the rest; the exit code is then 6
     #[arg(long, conflicts_with = "exact")]
     salvage: bool,
-    /// Restore engines (ScaledArrayEngine, BitFlagsEngine …) for columns where they compute exactly
+    /// Store all values, also those of columns that an engine (ScaledArrayEngine, BitFlagsEngine,
+    /// ForwardColumnEngine …) computed; by default the engine comes back where it computes exactly
     /// the values of the source
     #[arg(long, conflicts_with = "exact")]
-    engines: bool,
+    plain: bool,
+    /// The default by now, accepted from older scripts
+    #[arg(long = "engines", hide = true, conflicts_with_all = ["exact", "plain"])]
+    _engines: bool,
+    /// Write a reference table or a concatenation where the source was one: auto, if its tables are
+    /// found and still have the values of SOURCE; always, or fail; never, copy their rows
+    ///
+    /// Without their tables, and from a table directory unless "always" is given, a plain table is
+    /// written.
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = views(), conflicts_with = "exact")]
+    views: Views,
+    /// Directory of the tables that have the rows of such a table, or the cells of forwarded
+    /// columns [default: that of SOURCE]
+    #[arg(long, value_name = "DIR", conflicts_with = "exact")]
+    parts: Option<PathBuf>,
     /// Threads that read and write; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
     #[command(flatten)]
     external: External,
+}
+
+fn views() -> impl TypedValueParser<Value = Views> {
+    PossibleValuesParser::new(["never", "auto", "always"]).map(|word| match word.as_str() {
+        "never" => Views::Never,
+        "always" => Views::Always,
+        _ => Views::Auto,
+    })
 }
 
 fn byte_order(text: &str) -> Result<ByteOrder> {
@@ -68,7 +93,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let mut to_table = ToTable::new(&args.source)
         .open_options(args.external.open_options(global))
         .salvage(args.salvage)
-        .engines(args.engines)
+        .engines(!args.plain)
+        .views(args.views)
         .threads(args.threads)
         .if_exists(args.publishing.if_exists())
         .sync(args.publishing.sync)
@@ -76,20 +102,27 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     if let Some(order) = args.byte_order {
         to_table = to_table.byte_order(order);
     }
+    if let Some(directory) = &args.parts {
+        to_table = to_table.parts(directory);
+    }
     let summary = to_table.write(&args.out);
     bar.finish();
     let suggest = |error| report::suggest(error, Salvaging::of_tables(args.salvage, &args.source), report::SALVAGE);
     let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
-    let ToTableSummary { tables, columns, rows, bytes, warnings, .. } = &summary;
-    let size = report::bytes(*bytes);
+    let ToTableSummary { tables, columns, rows, bytes, kind, warnings, .. } = &summary;
+    let (out_path, size) = (args.out.display(), report::bytes(*bytes));
+    let written = match kind {
+        TableKind::Plain => vec![
+            format!("{out_path}: {tables} tables, {columns} columns, {rows} rows; {size} of data"),
+            report::speed(*bytes, seconds),
+        ],
+        view => vec![format!("{out_path}: {view}; {columns} columns, {rows} rows; {seconds:.2} s")],
+    };
+    let next = format!("next: h5bridge verify {} {out_path}", args.source.display());
     Ending {
         warnings,
-        summary: vec![
-            format!("{}: {tables} tables, {columns} columns, {rows} rows; {size} of data", args.out.display()),
-            report::speed(*bytes, seconds),
-            format!("next: h5bridge verify {} {}", args.source.display(), args.out.display()),
-        ],
+        summary: written.into_iter().chain([next]).collect(),
         shared: summary.shared_bytes,
         damage: &summary.damage,
         ..Ending::default()

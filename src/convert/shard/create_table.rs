@@ -30,9 +30,6 @@ pub(in crate::convert) fn create_table(
     publishing: Publishing,
     progress: &dyn Progress,
 ) -> Result<ShardPlanSummary> {
-    if options.engines {
-        return Err(Error::usage("engines cannot be restored in a plan: that needs all their cells in one process"));
-    }
     check_target(target, publishing.if_exists)?;
     let files = files_of(source, path)?;
     let least = if work_bytes == 0 { LARGE_BYTES } else { LARGE_BYTES.min(work_bytes) };

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 use crate::error::Result;
 use crate::native::Layout;
 use crate::source::Content;
-use crate::stman::{is_expression, is_tiled, written};
+use crate::stman::{is_engine, is_expression, is_tiled, written};
 use crate::table::{ColumnCells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Values};
 
@@ -85,7 +85,7 @@ impl<'a> Managers<'a> {
 
 /// Whether the manager stores cells, and this library can write it.
 fn is_written(info: &ColumnInfo) -> bool {
-    info.stored_column().is_none() && info.expression().is_none() && written().any(|name| info.manager == name)
+    !is_engine(info.manager.as_bstr()) && written().any(|name| info.manager == name)
 }
 
 /// Tiles for large arrays, IncrementalStMan for values that seldom change, otherwise StandardStMan.

@@ -8,28 +8,16 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::expression::unknown_column;
 use super::manager_choice::Managers;
+use super::options::{ToTableOptions, Views};
+use super::views::{Parts, view_of_subtable};
 use crate::error::{ErrorKind, Result, column_context as place};
-use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, last_part, stored_size, unique};
 use crate::output::Damage;
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::source::{Content, Source};
-use crate::table::{ColumnInfo, NewTable, Part, TableWriter};
+use crate::stman::FORWARD_TABLES;
+use crate::table::{ColumnInfo, NewTable, Part, TableWriter, ViewDat};
 use crate::value::{Record, Value};
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ToTableOptions {
-    /// `None` for that of the original files, or of this machine if that is unknown.
-    pub(crate) byte_order: Option<ByteOrder>,
-    /// 0 for one on each processor.
-    pub(crate) threads: usize,
-    /// Restores engines that compute the same values; otherwise all values are stored.
-    pub(crate) engines: bool,
-    /// Whether to make a thin table, whose tiles stay in the source.
-    pub(crate) links: bool,
-    /// Whether the files of a thin table keep write permission.
-    pub(crate) writable: bool,
-}
 
 pub(super) struct TableBlueprint {
     /// Index of [`Source::tables`].
@@ -41,6 +29,8 @@ pub(super) struct TableBlueprint {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
+    /// `None` for a table with cells of its own.
+    pub(super) view: Option<ViewDat>,
     /// Columns that are not written because their cells cannot be read.
     pub(super) missing: usize,
     pub(super) bytes: u64,
@@ -80,7 +70,8 @@ pub(super) fn plan(
     let directories = directories(source, warnings)?;
     warnings.extend(source.damage().iter().map(Damage::warning));
     warnings.append(&mut source.left_outside());
-    let planner = Planner { source, options, target: std::path::absolute(target)?, directories: &directories };
+    let parts = Parts::new(source, options, target)?;
+    let planner = Planner { source, options, parts, target: std::path::absolute(target)?, directories: &directories };
     warnings.append(&mut source.edits(&|number| directories[number].is_some())?);
     let mut plans = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -93,6 +84,7 @@ pub(super) fn plan(
 struct Planner<'a> {
     source: &'a Source,
     options: &'a ToTableOptions,
+    parts: Parts,
     /// Absolute.
     target: PathBuf,
     /// Relative to the main table's; `None` if this table or one above is missing or damaged.
@@ -121,11 +113,12 @@ impl Planner<'_> {
             info: content.info().clone(),
             keywords,
             columns: Vec::new(),
+            view: None,
             missing: 0,
             bytes: 0,
         };
         let expressions = expressions(content);
-        for (index, (comment, keywords)) in columns.into_iter().enumerate() {
+        for (index, (comment, mut keywords)) in columns.into_iter().enumerate() {
             let info = &content.columns()[index];
             let place = || place(name, &info.desc.name.to_str_lossy());
             match elements(content, index) {
@@ -134,7 +127,12 @@ impl Planner<'_> {
                     plan.bytes = plan.bytes.saturating_add(bytes);
                     let is_complete = expressions.iter().any(|(known, unknown)| *known == index && unknown.is_none());
                     let has_stored = info.stored_column().is_some_and(|name| has(content, name));
-                    let again = self.options.engines && (has_stored || is_complete);
+                    let forwarded = self.forward(content, info, directory, &mut keywords);
+                    if let Some(Err(reason)) = &forwarded {
+                        warnings.push(format!("{}: the forwarded cells are stored: {reason}", place()));
+                    }
+                    let is_forwarded = forwarded.is_some_and(|forwarded| forwarded.is_ok());
+                    let again = self.options.engines && (has_stored || is_complete || is_forwarded);
                     let filling = if again { Filling::Engine } else { Filling::Copied };
                     plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, filling });
                 }
@@ -154,7 +152,29 @@ impl Planner<'_> {
                 Err(error) => return Err(error.context(place())),
             }
         }
+        let Planner { source, options, parts, directories, .. } = self;
+        plan.view = view_of_subtable(source, number, options, parts, directories, directory, warnings)?;
         Ok(plan)
+    }
+
+    /// Changes the name of the table that has the cells of a forwarded column; fails with a sentence
+    /// why it cannot be used. `None` for other columns, and where cells are copied in any case.
+    fn forward(
+        &self,
+        content: &Content,
+        info: &ColumnInfo,
+        directory: &Path,
+        keywords: &mut Record,
+    ) -> Option<Result<(), String>> {
+        let mut keys = FORWARD_TABLES.into_iter().filter_map(|key| Some((key, info.desc.keywords.string(key)?)));
+        let (key, stored) = keys.next().filter(|_| self.options.engines)?;
+        let found = match content.as_table() {
+            // as of rows, a copy of a table is one of its own unless asked otherwise
+            Some(_) if self.options.views != Views::Always => return None,
+            Some(table) => self.parts.kept(table.resolve(stored)),
+            None => self.parts.find_stored(stored),
+        };
+        Some(found.map(|part| keywords.set(key, Value::string(self.parts.stored_name(&part, directory)))))
     }
 
     /// References to subtables become paths of the new tables.
@@ -350,7 +370,9 @@ impl TableBlueprint {
                 warnings.push(format!("{}: {replaced}", place(&self.name, &info.desc.name.to_str_lossy())));
             }
             let described = Some(&desc.shape).filter(|shape| !shape.is_empty()).cloned();
-            let shape = if column.filling == Filling::Engine { described } else { info.shape.clone() };
+            // a fixed shape that only the manager recorded, unless it is that of a stored column
+            let recorded = info.shape.clone().filter(|_| desc.is_fixed_shape() && info.stored_column().is_none());
+            let shape = if column.filling == Filling::Engine { described.or(recorded) } else { info.shape.clone() };
             table = table.column_of_shape(desc, shape);
         }
         for (spec, columns) in managers.finish() {

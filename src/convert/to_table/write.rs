@@ -8,8 +8,11 @@ use rayon::prelude::*;
 use super::column::Means;
 use super::hold::{HeldTiles, Holder};
 use super::links::{Links, make_read_only, relative};
-use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
+use super::options::ToTableOptions;
+use super::plan::{Filling, TableBlueprint, plan};
+use super::views::{WrittenView, check_subtable, to_view, write_subtable};
 use crate::call::pool::thread_pool;
+use crate::container::FORMATS;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::ChunkStorage;
 use crate::hash::HashKind;
@@ -21,7 +24,7 @@ use crate::output::{Output, directory_of};
 use crate::progress::{Phase, Progress};
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
-use crate::table::{Locking, OpenOptions, Table, TableWriter};
+use crate::table::{Locking, OpenOptions, Table, TableKind, TableWriter};
 
 /// Smaller hypercubes are expected to be copied, not shared.
 const SHAREABLE_BYTES: u64 = 4 << 20;
@@ -44,6 +47,9 @@ pub struct ToTableSummary {
     /// Number of bytes that the table shares with the source by reflinks: they take no disk space
     /// of their own.
     pub shared_bytes: u64,
+    /// Kind of the written main table: one with cells of its own, or one that shows rows of other
+    /// tables, see [`ToTable::views`](super::super::ToTable::views).
+    pub kind: TableKind,
     /// Damaged parts of the source that were left out; empty without
     /// [`ToTable::salvage`](super::super::ToTable::salvage).
     pub damage: Vec<Damage>,
@@ -76,8 +82,12 @@ pub(crate) fn to_checked_table(
     check: &dyn Fn(&Path) -> Result<()>,
 ) -> Result<ToTableSummary> {
     let mut warnings = Vec::new();
+    if let Some(view) = to_view(source, options, target, publishing, progress, &mut warnings)? {
+        return Ok(view.summary());
+    }
     let mut plans = plan(source, target, options, &mut warnings)?;
-    let bytes = plans.iter().map(|plan| plan.bytes).fold(0, u64::saturating_add);
+    let stored = plans.iter().filter(|plan| plan.view.is_none());
+    let bytes = stored.map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
     progress.phase(Phase::Writing);
     let needed = match options.links {
@@ -93,7 +103,7 @@ pub(crate) fn to_checked_table(
             .map_err(Error::blame_source)
     };
     let mut told = write_all(&plans, &output, &sharer)?;
-    let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
+    let inexact = store_inexact(source, &mut plans, options, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, publishing, needed)?;
@@ -117,11 +127,31 @@ pub(crate) fn to_checked_table(
         rows: plans.first().map_or(0, |plan| plan.rows),
         bytes,
         shared_bytes: sharer.shared(),
+        kind: TableKind::Plain,
         damage: source.damage().to_vec(),
         warnings,
         links: link_count,
         linked_bytes,
     })
+}
+
+impl WrittenView {
+    fn summary(self) -> ToTableSummary {
+        let WrittenView { kind, columns, rows, warnings } = self;
+        ToTableSummary {
+            tables: 1,
+            columns,
+            missing: 0,
+            rows,
+            bytes: 0,
+            shared_bytes: 0,
+            kind,
+            damage: Vec::new(),
+            warnings,
+            links: 0,
+            linked_bytes: 0,
+        }
+    }
 }
 
 /// Estimated bytes that new tables in `directory` can share.
@@ -229,7 +259,8 @@ fn write(
     let mut warnings = Vec::new();
     let root = std::path::absolute(root)?;
     let mut writers = Vec::new();
-    for plan in plans {
+    let (views, plans): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.view.is_some());
+    for plan in &plans {
         means.progress.go_on()?;
         writers.push(
             plan.create(source, options, &root, write_behind, &mut warnings)
@@ -238,7 +269,7 @@ fn write(
     }
     let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();
-    for (plan, writer) in plans.iter().zip(&mut writers) {
+    for (&plan, writer) in plans.iter().zip(&mut writers) {
         jobs.extend(writer.parts().into_iter().map(|part| (plan.part_bytes(&part), plan, part)));
     }
     // the largest begin first
@@ -248,33 +279,48 @@ fn write(
     })?;
     // tables inside others are finished first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
+    for plan in views {
+        let directory = root.join(&plan.directory);
+        std::fs::create_dir_all(&directory)?;
+        plan.view.iter().try_for_each(|dat| write_subtable(source, plan.source, dat, &directory))?;
+    }
     means.progress.go_on()?;
     Ok(warnings)
 }
 
-/// Compares cells that engines compute with the source. Returns a warning for each column that
-/// differs, and plans to copy it; the caller has to write the tables again.
+/// Compares cells that engines compute, and subtables that are views, with the source. Returns a
+/// warning for each column or table that differs, and plans to copy it; the caller has to write the
+/// tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],
+    options: &ToTableOptions,
     root: &Path,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
     let mut inexact = Vec::new();
-    for plan in plans.iter_mut().filter(|plan| plan.columns.iter().any(|column| column.filling == Filling::Engine)) {
+    for plan in plans.iter_mut().filter(|plan| plan.view.is_some()) {
+        let found = check_subtable(source, plan.source, options, &root.join(&plan.directory), progress)?;
+        if let Some(warning) = found {
+            plan.view = None;
+            inexact.push(warning);
+        }
+    }
+    let plain = plans.iter_mut().filter(|plan| plan.view.is_none());
+    for plan in plain.filter(|plan| plan.columns.iter().any(|column| column.filling == Filling::Engine)) {
         let content = source.tables[plan.source].content()?;
         let table = Table::open_with(
             root.join(&plan.directory),
-            OpenOptions { locking: Locking::None, ..OpenOptions::default() },
+            OpenOptions { locking: Locking::None, formats: FORMATS, ..OpenOptions::default() },
         )?;
         for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
             let wanted = CellDigest::Wanted(HashKind::default());
             let hash = |content: &Content, index| digest_column(content, index, wanted, progress).hash.ok();
-            let differs = hash(content, column.index) != again.and_then(|index| hash(&table, index));
+            let (wanted, found) = (hash(content, column.index), again.and_then(|index| hash(&table, index)));
             progress.go_on()?;
-            if differs {
+            if wanted.is_none() || wanted != found {
                 column.filling = Filling::Copied;
                 let name = place(&plan.name, &name.to_str_lossy());
                 inexact.push(format!("{name}: the engine does not give the same values; they are stored"));

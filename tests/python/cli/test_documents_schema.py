@@ -47,6 +47,10 @@ join --virtual part1.h5 part0.h5 no.h5
 to-ms one.h5 values.tab
 to-ms taql.h5 taql2.tab
 to-ms one.h5 exact.tab --exact
+to-hdf5 refs/sel.ref refs/sel.h5
+to-ms refs/sel.h5 refs/back.ref
+to-hdf5 concats/c.concat concats/c.h5
+to-ms concats/c.h5 concats/back.concat
 to-ms huge.h5 huge.ms
 pack base.tab crc.tab --crc
 pack base.tab packed.tab
@@ -342,7 +346,8 @@ def ms_of(folder, name):
 
 
 def make_sources(folder):
-    for source, name in [('twospw/twospw.ms', 'two.ms'), ('ref_tables', 'refs'), ('ref_tables/base.tab', 'base.tab'),
+    for source, name in [('twospw/twospw.ms', 'two.ms'), ('ref_tables', 'refs'), ('concat_tables', 'concats'),
+                         ('ref_tables/base.tab', 'base.tab'),
                          ('ref_tables/base64.tab', 'plain.tab'), ('undefined/big.tab', 'big.tab'),
                          ('engine_forms/chain.tab', 'chain.tab')]:
         shutil.copytree(os.path.join(support.TESTDATA, source), folder / name)

@@ -220,6 +220,7 @@ CASES = [
     Case(2, 'to-hdf5 my.ms out.h5 --appendable --compress shared', '--appendable'),
     Case(2, 'to-hdf5 my.ms missing/out.h5', 'missing'),
     Case(2, 'to-ms my.h5 out.ms --byte-order middle', '--byte-order'), Case(2, 'to-ms my.h5 out.ms --exact', 'restorable'),
+    Case(2, 'to-ms my.h5 out.ms --parts notes.txt', '--parts'),
     Case(2, 'digest my.ms --columns DAT', 'DAT'), Case(2, 'verify plain.h5', 'digests'),
     Case(2, 'verify my.ms average.h5', 'averag'),
     Case(2, 'pack my.ms out.ms --format multifle', '--format'), Case(2, 'pack my.ms out.ms --block-size 12', 'block'),

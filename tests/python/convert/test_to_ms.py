@@ -83,8 +83,8 @@ def there_and_back(source, folder, *options):
 
 
 def check(source, tables, root, folder, counts):
-    """Takes a table there and back; TABLES are the fingerprints of its folder."""
-    back = there_and_back(source, folder)
+    """Takes a table there and back, all values stored; TABLES are the fingerprints of its folder."""
+    back = there_and_back(source, folder, '--plain')
     after, problems = fingerprint.fingerprint_tree(back), []
     for path, before in support.below(tables, root).items():
         # a table that no keyword leads to is not converted
@@ -406,12 +406,12 @@ ENGINES = {'ScaledArrayEngine', 'ScaledComplexData', 'MappedArrayEngine', 'Compr
 
 @pytest.mark.parametrize('case', ['bitflags_engines', 'compress_engines', 'engine_forms', 'virtual_taql'])
 def test_engines_compute_again(case, tmp_path, counts):
-    """With --engines the fingerprint is that of the original, engines and their keywords included."""
+    """The fingerprint is that of the original, engines and their keywords included."""
     tables = support.expected(case)['tables']
     for root in support.roots(tables):
         source, native, back = os.path.join(support.TESTDATA, case, root), str(tmp_path / 'n.h5'), str(tmp_path / 'b.tab')
         h5bridge('to-hdf5', '--overwrite', '--quiet', source, native)
-        warnings = json.loads(h5bridge('to-ms', '--json', '--overwrite', '--engines', native, back).stdout)['warnings']
+        warnings = json.loads(h5bridge('to-ms', '--json', '--overwrite', native, back).stdout)['warnings']
         columns = tables[root]['columns']
         engines = {n for n, c in columns.items() if (c.get('dm') or '').split('<')[0].strip() in ENGINES}
         if not engines:
@@ -437,7 +437,7 @@ def test_engines_that_do_not_fit_are_stored(tmp_path):
         data = f['MAIN'][name]
         edited = ~data[...]
         data[...] = edited
-    document = json.loads(h5bridge('to-ms', '--json', '--engines', native, back).stdout)
+    document = json.loads(h5bridge('to-ms', '--json', native, back).stdout)
     assert any(name in warning and 'stored' in warning for warning in document['warnings']), document['warnings']
     table = ct.table(back, ack=False)
     assert not [keyword for keyword in table.getcolkeywords(name) if keyword.startswith('_BitFlags')]

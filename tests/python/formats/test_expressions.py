@@ -1,4 +1,4 @@
-"""VirtualTaQLColumn: values in the native file; with --engines, and without values always, the expression comes back, and casacore
+"""VirtualTaQLColumn: values in the native file; the expression comes back, with --plain only where values are missing, and casacore
 evaluates it."""
 import json
 import os
@@ -31,7 +31,7 @@ def managers(path):
     return found
 
 
-def back(folder, *options, source=SOURCE, words=('--engines',)):
+def back(folder, *options, source=SOURCE, words=()):
     """The table that comes back from the native file of SOURCE, and the document of to-ms WORDS."""
     h5bridge('to-hdf5', '--overwrite', *options, source, folder / 'x.h5')
     done = h5bridge('to-ms', '--overwrite', '--json', *words, folder / 'x.h5', folder / 'back.tab')
@@ -60,8 +60,8 @@ def test_values_and_expressions_are_in_the_native_file(tmp_path):
     h5bridge('verify', SOURCE, tmp_path / 'x.h5')
 
 
-def test_values_are_stored_without_engines(tmp_path):
-    path, document = back(tmp_path, words=())
+def test_plain_stores_values(tmp_path):
+    path, document = back(tmp_path, words=('--plain',))
     assert values(path) == values(SOURCE) and document['columns_missing'] == 0
     assert set(managers(path).values()) == {'StandardStMan'}
     assert sum('VirtualTaQLColumn is not written' in text for text in document['warnings']) == 4
@@ -84,11 +84,11 @@ def test_casacore_evaluates_what_comes_back(tmp_path):
 
 
 def test_edited_values_are_stored(tmp_path):
-    """Also with --engines: the expression would give the old ones."""
+    """The expression would give the old ones."""
     h5bridge('to-hdf5', SOURCE, tmp_path / 'x.h5')
     with h5py.File(tmp_path / 'x.h5', 'r+') as file:
         file['MAIN/V'][2] = 99
-    done = h5bridge('to-ms', '--engines', '--json', tmp_path / 'x.h5', tmp_path / 'back.tab')
+    done = h5bridge('to-ms', '--json', tmp_path / 'x.h5', tmp_path / 'back.tab')
     assert any('column V: the engine does not give the same values' in text for text in json.loads(done.stdout)['warnings'])
     path = str(tmp_path / 'back.tab')
     assert values(path)['V'][2] == 99
@@ -110,7 +110,7 @@ def test_a_second_time_and_from_a_table(tmp_path):
     path, _ = back(tmp_path)
     again, _ = back(tmp_path, source=shutil.copytree(path, tmp_path / 'copy.tab'))
     assert values(again) == values(SOURCE)
-    h5bridge('to-ms', '--engines', SOURCE, tmp_path / 'direct.tab')
+    h5bridge('to-ms', SOURCE, tmp_path / 'direct.tab')
     assert values(str(tmp_path / 'direct.tab')) == values(SOURCE) and managers(str(tmp_path / 'direct.tab')) == managers(SOURCE)
 
 
@@ -122,7 +122,7 @@ def test_values_stay_without_the_column_of_the_expression(tmp_path):
     assert values(path) == expected and document['columns_missing'] == 0
 
 
-@pytest.mark.parametrize('words', [(), ('--engines',)])
+@pytest.mark.parametrize('words', [('--plain',), ('--engines',)])
 def test_expressions_without_values_come_back(words, tmp_path):
     """Also those of columns that use such a column."""
     source = unread(tmp_path / 'source.tab')
