@@ -11,7 +11,7 @@
 //! | `axes.rs`        | dimension scales                                                     |
 //! | `nexus.rs`       | attributes by which viewers draw a group                             |
 //! | `raw_strings.rs` | strings that HDF5 cannot hold                                        |
-//! | `view.rs`        | what a table that showed rows of others was                          |
+//! | `view.rs`        | records of tables that showed rows of others                         |
 //! | `table`          | reads a table by all of these; `undescribed.rs`: one without `_ctds` |
 
 mod attributes;

@@ -25,7 +25,7 @@ pub(crate) enum ViewKind {
     Reference {
         /// Name here and in the root.
         columns: Vec<(BString, BString)>,
-        /// When the view was written.
+        /// Rows of the root when the view was written.
         root_rows: u64,
         ordered: bool,
     },
@@ -63,7 +63,7 @@ impl View {
                 let (columns, root_rows, ordered) = (reference.columns.clone(), reference.root_rows, reference.ordered);
                 Some(View { tables: vec![name(root)], kind: ViewKind::Reference { columns, root_rows, ordered } })
             }
-            // not those that another concatenation makes of its subtables
+            // a concatenation of the subtables of another one is stored nowhere
             (TableKind::Concatenation { parts }, _) if !parts.iter().any(|part| part == table.path()) => {
                 let subtables = table.concatenated().to_vec();
                 Some(View { tables: parts.iter().map(name).collect(), kind: ViewKind::Concatenation { subtables } })
@@ -76,7 +76,7 @@ impl View {
         matches!(self.kind, ViewKind::Reference { .. })
     }
 
-    /// For the user.
+    /// Kind of the view, in words for the user.
     pub(crate) fn kind_name(&self) -> &'static str {
         if self.is_reference() { "reference table" } else { CONCATENATION }
     }

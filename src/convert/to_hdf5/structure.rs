@@ -404,7 +404,7 @@ impl<'a> Writer<'a> {
         digest_cells(info, &*cells, content, rows, StoredDigests::WRITTEN, progress).map(Ok)
     }
 
-    /// The table as it is recorded if it shows rows of other tables, all of a concatenation.
+    /// Record of a table that shows rows of other tables; `None` for some rows of a concatenation.
     fn view(&self, table: &TablePlan, content: &Content) -> Option<View> {
         let is_whole = table.rows == (0..content.rows());
         let mut view = content.view().filter(|view| is_whole || view.is_reference())?;

@@ -126,14 +126,9 @@ impl Planner<'_> {
                     let bytes = elements.saturating_mul(stored_size(info.data_type()));
                     plan.bytes = plan.bytes.saturating_add(bytes);
                     let is_complete = expressions.iter().any(|(known, unknown)| *known == index && unknown.is_none());
-                    let has_stored = info.stored_column().is_some_and(|name| has(content, name));
-                    let forwarded = self.forward(content, info, directory, &mut keywords);
-                    if let Some(Err(reason)) = &forwarded {
-                        warnings.push(format!("{}: the forwarded cells are stored: {reason}", place()));
-                    }
-                    let is_forwarded = forwarded.is_some_and(|forwarded| forwarded.is_ok());
-                    let again = self.options.engines && (has_stored || is_complete || is_forwarded);
-                    let filling = if again { Filling::Engine } else { Filling::Copied };
+                    let (filling, reason) = self.filling(content, info, is_complete, directory, &mut keywords);
+                    let stored = |reason| format!("{}: the forwarded cells are stored: {reason}", place());
+                    warnings.extend(reason.map(stored));
                     plan.columns.push(ColumnBlueprint { index, comment, keywords, bytes, filling });
                 }
                 Err(error) if self.source.may_leave_out(&error) => {
@@ -157,6 +152,22 @@ impl Planner<'_> {
         Ok(plan)
     }
 
+    /// Also a sentence why a forwarded column is copied. `is_complete`: the table has all columns of
+    /// the column's expression.
+    fn filling(
+        &self,
+        content: &Content,
+        info: &ColumnInfo,
+        is_complete: bool,
+        directory: &Path,
+        keywords: &mut Record,
+    ) -> (Filling, Option<String>) {
+        let forwarded = self.forward(content, info, directory, keywords);
+        let has_stored = info.stored_column().is_some_and(|name| has(content, name));
+        let again = self.options.engines && (has_stored || is_complete || forwarded == Some(Ok(())));
+        (if again { Filling::Engine } else { Filling::Copied }, forwarded.and_then(Result::err))
+    }
+
     /// Changes the name of the table that has the cells of a forwarded column; fails with a sentence
     /// why it cannot be used. `None` for other columns, and where cells are copied in any case.
     fn forward(
@@ -169,7 +180,7 @@ impl Planner<'_> {
         let mut keys = FORWARD_TABLES.into_iter().filter_map(|key| Some((key, info.desc.keywords.string(key)?)));
         let (key, stored) = keys.next().filter(|_| self.options.engines)?;
         let found = match content.as_table() {
-            // as of rows, a copy of a table is one of its own unless asked otherwise
+            // a copy of a table has its own cells unless the user asks otherwise
             Some(_) if self.options.views != Views::Always => return None,
             Some(table) => self.parts.kept(table.resolve(stored)),
             None => self.parts.find_stored(stored),

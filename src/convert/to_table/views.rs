@@ -20,9 +20,9 @@ use crate::schema::{NewRefTable, stored_name};
 use crate::source::{Content, Difference, Source, SourceTable, compare, compare_table};
 use crate::table::{ColumnInfo, OpenOptions, Table, TableKind, ViewDat};
 
-/// Where tables are that hold values of the new one.
+/// The directory in which tables with values of the new one are looked for.
 pub(super) struct Parts {
-    /// `None` for a source that is not in one.
+    /// `None` if the source is not in a directory.
     directory: Option<PathBuf>,
     /// Path that the main table gets, whose directory is without symbolic links.
     target: PathBuf,
@@ -140,7 +140,7 @@ impl<'a> Viewed<'a> {
         dat.map_or_else(reason, |dat| Ok(Ok(dat)))
     }
 
-    /// Of the root, or of all parts.
+    /// Paths of the root, or of all parts.
     fn part_paths(&self, parts: &Parts, directories: &[Option<PathBuf>]) -> Result<Vec<PathBuf>, String> {
         let part = |(number, name): (usize, &BString)| match self.source.part_of_view(self.number, number) {
             Some(other) => {

@@ -86,8 +86,7 @@ pub(crate) fn to_checked_table(
         return Ok(view.summary());
     }
     let mut plans = plan(source, target, options, &mut warnings)?;
-    let stored = plans.iter().filter(|plan| plan.view.is_none());
-    let bytes = stored.map(|plan| plan.bytes).fold(0, u64::saturating_add);
+    let bytes = plans.iter().filter(|plan| plan.view.is_none()).map(|plan| plan.bytes).fold(0, u64::saturating_add);
     progress.expect(bytes);
     progress.phase(Phase::Writing);
     let needed = match options.links {

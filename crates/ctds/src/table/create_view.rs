@@ -189,7 +189,7 @@ impl NewView {
     /// relative to `path` where these are beside or below it, so that all can be moved together.
     ///
     /// # Errors
-    /// `Exists` if there is something at `path`; `Usage` if chosen columns do not exist or have one
+    /// `Exists` if `path` exists; `Usage` if chosen columns do not exist or have one
     /// name; `Unsupported` for more row numbers than casacore reads, about 2^30; `Io`, `NoSpace`.
     pub fn create(self, path: impl AsRef<Path>) -> Result<()> {
         let path = std::path::absolute(path.as_ref())?;

@@ -75,7 +75,7 @@ pub struct Table {
     /// Table names in keywords are relative to this path; a view has that of its keywords' table.
     base: PathBuf,
     kind: TableKind,
-    /// Of a reference table.
+    /// `None` unless this is a reference table.
     reference: Option<Reference>,
     /// Keywords of a concatenation whose subtables are concatenated as well.
     concatenated: Vec<BString>,

@@ -53,7 +53,7 @@ pub(super) fn open_as(directory: &Path, path: &Path, options: OpenOptions) -> Re
         open_files(path.to_owned(), files.clone(), None, &chain)
     };
     let table = open().map_err(|error| error.context(Context::path(path)))?;
-    // what is at `path` by now is another table
+    // another table may be at `path` now
     Ok(Table { home: Some(files), ..table })
 }
 

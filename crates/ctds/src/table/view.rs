@@ -34,7 +34,7 @@ pub struct Reference {
     selection: Selection,
     /// Name here and in the root, which may lack the column now.
     pub columns: Vec<(BString, BString)>,
-    /// When the reference table was written.
+    /// Rows of the root when the reference table was written.
     pub root_rows: u64,
     /// Casacore's flag of ascending row numbers, which may be wrong.
     pub ordered: bool,
