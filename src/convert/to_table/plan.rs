@@ -25,6 +25,8 @@ pub(super) struct TableBlueprint {
     pub(super) name: String,
     /// Relative to the main table's.
     pub(super) directory: PathBuf,
+    /// Absolute path of the finished table, to which names of tables outside are relative.
+    pub(super) published: PathBuf,
     pub(super) rows: u64,
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
@@ -109,6 +111,7 @@ impl Planner<'_> {
             source: number,
             name: name.clone(),
             directory: directory.to_owned(),
+            published: self.parts.path(directory),
             rows: content.rows(),
             info: content.info().clone(),
             keywords,
@@ -394,6 +397,13 @@ impl TableBlueprint {
         let mut writer = table.create_in(&path, write_behind)?;
         writer.add_rows(self.rows)?;
         Ok(writer)
+    }
+
+    /// Whether engines take cells from tables outside.
+    pub(super) fn is_forwarded(&self) -> bool {
+        let names_table =
+            |column: &ColumnBlueprint| FORWARD_TABLES.iter().any(|key| column.keywords.get(key).is_some());
+        self.columns.iter().any(|column| column.filling == Filling::Engine && names_table(column))
     }
 
     pub(super) fn part_bytes(&self, part: &Part<'_>) -> u64 {

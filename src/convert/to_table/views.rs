@@ -79,7 +79,8 @@ impl Parts {
         stored_name(part, &self.path(directory))
     }
 
-    fn path(&self, directory: &Path) -> PathBuf {
+    /// Path of the finished table at `directory`, relative to the main table.
+    pub(super) fn path(&self, directory: &Path) -> PathBuf {
         // joined to nothing, a path would end with a slash
         let of_main = directory.as_os_str().is_empty();
         if of_main { self.target.clone() } else { self.target.join(directory) }

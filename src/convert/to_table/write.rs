@@ -308,10 +308,11 @@ fn store_inexact(
     let plain = plans.iter_mut().filter(|plan| plan.view.is_none());
     for plan in plain.filter(|plan| plan.columns.iter().any(|column| column.filling == Filling::Engine)) {
         let content = source.tables[plan.source].content()?;
-        let table = Table::open_with(
-            root.join(&plan.directory),
-            OpenOptions { locking: Locking::None, formats: FORMATS, ..OpenOptions::default() },
-        )?;
+        let (directory, opening) = (root.join(&plan.directory), OpenOptions { formats: FORMATS, ..options.open });
+        let table = match plan.is_forwarded() {
+            true => Table::open_as(&directory, &plan.published, opening)?,
+            false => Table::open_with(&directory, OpenOptions { locking: Locking::None, ..opening })?,
+        };
         for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
