@@ -28,10 +28,14 @@ def kind(path):
 
 
 def cells(path):
-    """{column: cells} as python-casacore reads them, None where undefined."""
+    """{column: cells} as python-casacore reads them, None where undefined; of floating-point numbers every bit counts."""
+    def shown(cell):
+        array = np.asarray(cell)
+        return (array.shape, array.tobytes()) if array.dtype.kind in 'fc' else array.tolist()
+
     with ct.table(str(path), ack=False) as table:
-        return {name: [np.asarray(table.getcell(name, row)).tolist() if table.iscelldefined(name, row) else None
-                       for row in range(table.nrows())] for name in table.colnames()}
+        return {name: [shown(table.getcell(name, row)) if table.iscelldefined(name, row) else None for row in range(table.nrows())]
+                for name in table.colnames()}
 
 
 def managers(path):
