@@ -24,7 +24,7 @@ use crate::io::ByteOrder;
 use crate::limits;
 use crate::output::Damage;
 use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
-use crate::table::{ColumnInfo, ManagerSpec, Table};
+use crate::table::{ColumnInfo, ManagerInfo, ManagerSpec, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
 /// Root attribute by which a native file is recognised.
@@ -267,8 +267,24 @@ pub(crate) struct Layout {
     /// Without columns and other than private keywords.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
+    /// In the names of the files of `managers`, as far as they are recorded.
+    pub(super) sequences: Vec<Option<u32>>,
     /// Index in `managers` for each column.
     pub(crate) bindings: Vec<Option<usize>>,
+}
+
+impl Layout {
+    pub(crate) fn of(table: &Table) -> Self {
+        let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
+        let sequences = table.managers().map(|manager| Some(manager.sequence)).collect();
+        let manager = |manager: ManagerInfo<'_>| ManagerSpec {
+            type_name: manager.type_name.to_owned(),
+            name: manager.name.to_owned(),
+            parameters: manager.parameters,
+        };
+        let managers = table.managers().map(manager).collect();
+        Layout { order: Some(table.byte_order()), desc, managers, sequences, bindings: table.manager_numbers() }
+    }
 }
 
 impl TableDocument {
@@ -306,22 +322,23 @@ impl TableDocument {
         self.view.clone()?.view()
     }
 
-    pub(crate) fn describe_storage(&mut self, table: &Table, table_names: TableNames<'_>) {
-        let description = table.description();
-        let manager = |manager: crate::table::ManagerInfo<'_>| ManagerDocument {
-            r#type: manager.type_name.into(),
-            sequence: Some(manager.sequence),
-            name: manager.name.into(),
+    /// Nothing if the storage of the source is not recorded.
+    pub(crate) fn describe_storage(&mut self, layout: &Layout, table_names: TableNames<'_>) {
+        let Some(order) = layout.order else { return };
+        let manager = |(manager, &sequence): (&ManagerSpec, _)| ManagerDocument {
+            r#type: (&manager.type_name).into(),
+            sequence,
+            name: (&manager.name).into(),
             parameters: JsonRecord::new(&manager.parameters, table_names),
         };
-        self.byte_order = Some(table.byte_order().name().to_owned());
+        self.byte_order = Some(order.name().to_owned());
         self.description = Some(DescriptionDocument {
-            name: (&description.name).into(),
-            version: (&description.version).into(),
-            comment: (&description.comment).into(),
+            name: (&layout.desc.name).into(),
+            version: (&layout.desc.version).into(),
+            comment: (&layout.desc.comment).into(),
         });
-        self.private_keywords = Some(JsonRecord::new(&description.private_keywords, table_names));
-        self.managers = Some(table.managers().map(manager).collect());
+        self.private_keywords = Some(JsonRecord::new(&layout.desc.private_keywords, table_names));
+        self.managers = Some(layout.managers.iter().zip(&layout.sequences).map(manager).collect());
     }
 
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
@@ -353,7 +370,8 @@ impl TableDocument {
             Ok(ManagerSpec { type_name, name, parameters: manager.parameters.record()? })
         };
         let managers = self.managers.iter().flatten().map(manager).collect::<Result<_>>()?;
-        Ok(Layout { order, desc, managers, bindings: Vec::new() })
+        let sequences = self.managers.iter().flatten().map(|manager| manager.sequence).collect();
+        Ok(Layout { order, desc, managers, sequences, bindings: Vec::new() })
     }
 }
 
@@ -558,7 +576,7 @@ pub(crate) fn read_any(text: &[u8]) -> Result<()> {
 pub(crate) fn documents_of(table: &Table) -> Result<Vec<String>> {
     let names: TableNames<'_> = &|_| "x".to_owned();
     let mut document = TableDocument::new(".", "row", table.info(), table.keywords(), names);
-    document.describe_storage(table, names);
+    document.describe_storage(&Layout::of(table), names);
     let mut texts = vec![json::encode(&document)?];
     for (position, info) in table.columns().iter().enumerate() {
         let kind = if info.data_type() == DataType::Record { FormKind::Record } else { FormKind::Ragged };

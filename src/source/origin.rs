@@ -1,8 +1,8 @@
 //! The table that a content has its values from: what views of it leave as it is.
 
 use crate::native::{Layout, NativeTable};
-use crate::schema::{TableDesc, TableInfo};
-use crate::table::{ManagerInfo, ManagerSpec, Table};
+use crate::schema::TableInfo;
+use crate::table::Table;
 use crate::value::Record;
 
 /// A table as it lies in the file system or, of a native HDF5 file, in its group.
@@ -45,19 +45,8 @@ impl<'a> Origin<'a> {
 
     pub(super) fn layout(self) -> Layout {
         match self {
-            Origin::Casacore(table) => layout(table),
+            Origin::Casacore(table) => Layout::of(table),
             Origin::Native(table) => table.layout(),
         }
     }
-}
-
-fn layout(table: &Table) -> Layout {
-    let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
-    let manager = |manager: ManagerInfo<'_>| ManagerSpec {
-        type_name: manager.type_name.to_owned(),
-        name: manager.name.to_owned(),
-        parameters: manager.parameters,
-    };
-    let managers = table.managers().map(manager).collect();
-    Layout { order: Some(table.byte_order()), desc, managers, bindings: table.manager_numbers() }
 }

@@ -29,9 +29,9 @@ use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetS
 use crate::hash::Hash;
 use crate::io::{FileTarget, Growth};
 use crate::native::{
-    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, VIEW_ROWS, View, display_name,
-    stored_size,
+    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Layout, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
+    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, VIEW_ROWS, View,
+    display_name, stored_size,
 };
 use crate::output::SyncPolicy;
 use crate::progress::Progress;
@@ -259,14 +259,14 @@ impl<'a> Writer<'a> {
                 self.warn_of_large(display_name(&table.name), name);
             }
         }
-        let view = self.view(table, content);
-        self.write_table_document(table, content, view.as_ref(), exact)?;
+        let (layout, view) = (content.layout(), self.view(table, content));
+        self.write_table_document(table, content, &layout, view.as_ref(), exact)?;
         if view.is_some_and(|view| view.is_reference()) {
             self.write_row_numbers(number, table, exact, VIEW_ROWS, Numbered::Root)?;
         }
         for (column, expression) in table.missing.iter().zip(expressions) {
             let form = StoredForm::missing(column.link.clone(), column.reason.clone(), expression);
-            self.write_column_document(content, &form, column.index, exact)?;
+            self.write_column_document(content, &layout, &form, column.index, exact)?;
         }
         let row_scale = self.write_rows(number, table, group)?;
         let values = self.described().coordinates(table);
@@ -277,7 +277,7 @@ impl<'a> Writer<'a> {
         for (index, column) in table.columns.iter().enumerate() {
             let targets = self.write_column(table, column, group, row_scale, &mut scales, &mut axes);
             let targets = targets.with_context(|| Context::column(&column.name))?;
-            self.write_column_document(content, &plan.stored_form(column), column.index, exact)?;
+            self.write_column_document(content, &layout, &plan.stored_form(column), column.index, exact)?;
             if column.allocation == Allocation::Block {
                 self.add_blocks(number, index, &targets)?;
             }
@@ -516,6 +516,7 @@ impl<'a> Writer<'a> {
         &self,
         table: &TablePlan,
         content: &Content,
+        layout: &Layout,
         view: Option<&View>,
         exact: &Group,
     ) -> Result<()> {
@@ -525,9 +526,7 @@ impl<'a> Writer<'a> {
         document.rows = Some(table.rows.end - table.rows.start);
         document.first_row = table.rows.start;
         document.unnamed = !self.source.tables[table.source].is_named;
-        if let Some(table) = content.as_table() {
-            document.describe_storage(table, &table_names);
-        }
+        document.describe_storage(layout, &table_names);
         if table.source == 0 {
             document.damage = self.source.damage().to_vec();
             document.averaged = content.averaging()?;
@@ -538,11 +537,17 @@ impl<'a> Writer<'a> {
         document.write(exact)
     }
 
-    fn write_column_document(&self, content: &Content, form: &StoredForm, index: usize, exact: &Group) -> Result<()> {
+    fn write_column_document(
+        &self,
+        content: &Content,
+        layout: &Layout,
+        form: &StoredForm,
+        index: usize,
+        exact: &Group,
+    ) -> Result<()> {
         let table_names = |stored: &[u8]| content.table_name(stored);
-        let number = content.as_table().and_then(|table| table.manager_numbers()[index]);
         let document = ColumnDocument::new(&content.columns()[index], index, form, &table_names);
-        document.manager_number(number).write(exact)
+        document.manager_number(layout.bindings.get(index).copied().flatten()).write(exact)
     }
 
     /// `sync`: whether the system is asked early to write the file to the disk.

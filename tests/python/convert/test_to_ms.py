@@ -169,6 +169,28 @@ def test_corpus(entry, tmp_path, counts):
             check(os.path.join(folder, root), entry['tables'], root, str(tmp_path), counts)
 
 
+def exact_values(path):
+    """{path: attributes, and values of a dataset} of the group `_ctds`."""
+    found = {}
+
+    def visit(name, item):
+        values = item[()].tolist() if isinstance(item, h5py.Dataset) else None
+        found[name] = {key: str(value) for key, value in item.attrs.items()}, values
+    with h5py.File(path) as file:
+        file['_ctds'].visititems(visit)
+    return found
+
+
+@pytest.mark.parametrize('case,table', support.some_convertible())
+def test_a_native_file_of_a_native_file(case, table, converted, tmp_path, counts):
+    """It says how casacore stored the table, as the first does."""
+    first = converted(case, table)
+    h5bridge('to-hdf5', first, tmp_path / 'again.h5')
+    expected = exact_values(first)
+    assert exact_values(tmp_path / 'again.h5') == expected
+    counts['documents'] += sum(map(len, (attributes for attributes, _ in expected.values())))
+
+
 @pytest.mark.parametrize('order', ['big', 'little'])
 def test_table_to_table(order, tmp_path, counts):
     """A table is a source too; the byte order is as wanted."""
