@@ -1,6 +1,7 @@
 //! Options that the builders of all long calls share: progress, cancellation, existing targets,
 //! flushing.
 
+pub(crate) mod polling;
 pub(crate) mod pool;
 
 use crate::error::Result;

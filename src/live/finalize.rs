@@ -3,14 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::lock::WriterLock;
 use super::not_followed::NotFollowed;
 use crate::call::{Call, call_setters};
 use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::native::display_name;
 use crate::output::IfExists;
-use crate::output::Output;
+use crate::output::{Output, WriterLock};
 use crate::progress::Phase;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};

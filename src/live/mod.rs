@@ -45,7 +45,6 @@ mod declare;
 mod finalize;
 mod follow;
 mod layout;
-mod lock;
 mod not_followed;
 mod reader;
 mod repair;

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::layout::{self, Growing, TableLayout};
-use super::lock::WriterLock;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock, set_slowest_extent};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::limits;
 use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::os;
+use crate::output::WriterLock;
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 

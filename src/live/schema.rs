@@ -6,11 +6,10 @@ use super::commit_policy::CommitPolicy;
 use super::create;
 use super::declare::TableSpec;
 use super::layout;
-use super::lock::WriterLock;
 use super::not_followed::NotFollowed;
 use super::writer::Writer;
 use crate::error::{Context, Result, ResultExt};
-use crate::output::{IfExists, Output};
+use crate::output::{IfExists, Output, WriterLock};
 
 /// Declarations of the tables of a live file that is to be created.
 ///

@@ -8,11 +8,10 @@ use std::time::Instant;
 use super::block::Block;
 use super::commit_policy::{CommitPolicy, Durability};
 use super::layout::{self, TableLayout};
-use super::lock;
-use super::lock::WriterLock;
 use super::table::{Checked, Stream, Table, Updated};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
+use crate::output::{WriterLock, network_file_system};
 
 /// Bytes of appended rows in memory, approximately, in all datasets together.
 const WAITING_BYTES: usize = 64 << 20;
@@ -87,7 +86,7 @@ impl Writer {
     ) -> Result<Self> {
         let tables = layout.iter().map(|table| Table::open(&file, table)).collect::<Result<_>>()?;
         let descriptor = File::open(path).with_context(|| Context::path(path))?;
-        let warnings = lock::network_file_system(path).into_iter().collect();
+        let warnings = network_file_system(path).into_iter().collect();
         Ok(Writer {
             file: Some(file),
             tables,

@@ -8,6 +8,7 @@ mod place;
 mod publishing;
 mod staged;
 mod walk;
+mod writer_lock;
 
 use std::fs::{self, File};
 use std::panic::resume_unwind;
@@ -26,6 +27,7 @@ pub use publishing::{IfExists, SyncPolicy};
 pub use staged::{StagedOutput, files_below, remove_abandoned};
 pub use walk::sorted_entries;
 pub(crate) use walk::walk;
+pub(crate) use writer_lock::{WriterLock, network_file_system};
 
 /// Files made durable concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;

@@ -1,16 +1,9 @@
 //! A live file that is being filled from a casacore table, step by step.
 
-use std::time::{Duration, Instant};
-
 use super::table::{Activity, Followed};
+use crate::call::polling::{Pace, Steps, last_steps};
 use crate::error::Result;
 use crate::live::Writer;
-
-/// Pause between two steps of [`Following::finish`].
-const RETRY_PAUSE: Duration = Duration::from_millis(10);
-
-/// Time after which [`Following::finish`] begins no further step of copying or comparing.
-const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
 /// A casacore table and its subtables that are being copied to a live file; from
 /// [`Follow::start`](super::Follow::start).
@@ -121,10 +114,7 @@ impl Following {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn finish(mut self) -> Result<FollowSummary> {
-        let start = Instant::now();
-        while self.step()?.more && start.elapsed() < FINAL_COMPARISON {
-            std::thread::sleep(RETRY_PAUSE);
-        }
+        last_steps(&mut self)?;
         let tables = self.committed_rows();
         let mut notes = self.notes();
         for table in self.tables.iter().filter(|table| table.has_suspects()) {
@@ -132,5 +122,26 @@ impl Following {
         }
         self.writer.close()?;
         Ok(FollowSummary { tables, notes, commits: self.commits, rewritten: self.rewritten })
+    }
+}
+
+impl Steps for Following {
+    type Step = Activity;
+
+    fn step(&mut self) -> Result<Activity> {
+        self.step()
+    }
+
+    fn pace(step: &Activity) -> Pace {
+        let Activity { rows, rewritten, more, waiting } = *step;
+        Pace { changed: rows > 0 || rewritten > 0, at_once: rows > 0, more, waiting }
+    }
+
+    fn is_in_use(&self) -> Result<bool> {
+        self.is_in_use()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes()
     }
 }

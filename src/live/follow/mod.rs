@@ -7,26 +7,20 @@ mod following;
 mod found;
 mod table;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use self::following::{FollowSummary, Following};
 use self::found::{FoundTable, FoundTables, begin, resume, wait};
 pub use self::table::Activity;
 use self::table::Followed;
-use super::lock::WriterLock;
 use super::{CommitPolicy, Durability, Reader};
-use crate::error::{ErrorKind, Result};
+use crate::call::polling::{Polled, Polling, Told};
+use crate::error::Result;
+use crate::output::WriterLock;
 use crate::progress::CancelToken;
 use crate::source::Source;
 use crate::table::{Locking, OpenOptions, Watch};
-
-/// Longest pause while rows wait to be copied or compared, or the table is being written.
-const BUSY_PAUSE: Duration = Duration::from_millis(5);
-
-/// Longest sleep between two checks of the cancel token.
-const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
 /// Event that [`Follow::run`] reports while it copies a casacore table, which another program is
 /// writing, to a live file: an HDF5 file that others read while rows are appended.
@@ -71,10 +65,7 @@ pub struct Follow {
     timeout: Duration,
     durability: Durability,
     overwrite: bool,
-    poll: Duration,
-    until_closed: bool,
-    idle: Option<Duration>,
-    cancel: CancelToken,
+    polling: Polling,
 }
 
 impl Follow {
@@ -87,10 +78,7 @@ impl Follow {
             timeout: Duration::from_secs(60),
             durability: Durability::PageCache,
             overwrite: false,
-            poll: Duration::from_millis(50),
-            until_closed: false,
-            idle: None,
-            cancel: CancelToken::new(),
+            polling: Polling::default(),
         }
     }
 
@@ -118,20 +106,20 @@ impl Follow {
     /// Sets the interval at which [`run`](Self::run) polls the casacore table for changes; 50 ms by
     /// default.
     pub fn poll(mut self, every: Duration) -> Self {
-        self.poll = every;
+        self.polling.every = every;
         self
     }
 
     /// Sets whether [`run`](Self::run) ends when no other program has the casacore table open.
     pub fn until_closed(mut self, until_closed: bool) -> Self {
-        self.until_closed = until_closed;
+        self.polling.until_closed = until_closed;
         self
     }
 
     /// Sets the time without a change in the casacore table after which [`run`](Self::run) ends;
     /// `None`, the default: no limit.
     pub fn idle(mut self, time: impl Into<Option<Duration>>) -> Self {
-        self.idle = time.into();
+        self.polling.idle = time.into();
         self
     }
 
@@ -139,7 +127,7 @@ impl Follow {
     /// [`start`](Self::start) until the casacore tables can be read. Callers of [`Following::step`]
     /// check the token themselves, between the steps, which are short.
     pub fn cancel(mut self, token: &CancelToken) -> Self {
-        self.cancel = token.clone();
+        self.polling.cancel = token.clone();
         self
     }
 
@@ -152,44 +140,15 @@ impl Follow {
     /// or has no row when the idle time is over; `Interrupted` or `NotFound` if it has no row when
     /// the token is cancelled. Committed rows stay in the live file.
     pub fn run(&self, mut observer: impl FnMut(FollowEvent<'_>)) -> Result<FollowSummary> {
-        let mut changed = Instant::now();
-        let mut following = loop {
-            let may_wait = || self.source.exists() && !self.cancel.is_cancelled() && !self.is_idle(changed);
-            match self.start() {
-                // the table has no row yet, or is still being made
-                Err(error) if error.kind() == ErrorKind::NotFound && may_wait() => self.sleep(self.poll),
-                started => break started?,
-            }
-        };
+        let mut following = self.polling.start(&self.source, || self.start())?;
         observer(FollowEvent::Started { resumed: following.resumed() });
-        let mut known = BTreeSet::new();
-        let mut report = |notes: Vec<String>, observer: &mut dyn FnMut(FollowEvent<'_>)| {
-            for note in notes {
-                if known.insert(note.clone()) {
-                    observer(FollowEvent::Note(&note));
-                }
-            }
-        };
-        changed = Instant::now();
-        while !self.cancel.is_cancelled() {
-            // before the step, so that it sees what was written last
-            let closed = self.until_closed && !following.is_in_use()?;
-            let step = following.step()?;
-            if step.rows > 0 || step.rewritten > 0 {
-                changed = Instant::now();
-                observer(FollowEvent::Changed(step));
-            }
-            report(following.notes(), &mut observer);
-            if !step.more && (closed || self.is_idle(changed)) {
-                break;
-            }
-            if step.rows == 0 {
-                let is_busy = step.more || step.waiting;
-                self.sleep(if is_busy { self.poll.min(BUSY_PAUSE) } else { self.poll });
-            }
-        }
+        let mut told = Told::default();
+        self.polling.run(&mut following, &mut told, |event| match event {
+            Polled::Changed(step) => observer(FollowEvent::Changed(step)),
+            Polled::Note(note) => observer(FollowEvent::Note(note)),
+        })?;
         let summary = following.finish()?;
-        report(summary.notes.clone(), &mut observer);
+        told.tell(summary.notes.clone(), |note| observer(FollowEvent::Note(note)));
         Ok(summary)
     }
 
@@ -213,7 +172,7 @@ impl Follow {
         let resumed = live.exists() && !self.overwrite;
         // before the tables, which may grow, and another follower with them, while they are read
         let before = if resumed { Some(Reader::open(live)?) } else { None };
-        let found = wait(&mut watch, self.timeout, &self.cancel, || {
+        let found = wait(&mut watch, self.timeout, &self.polling.cancel, || {
             FoundTables::read(&Source::open_with(source, unlocked)?, !resumed)
         })?;
         let policy = CommitPolicy::manual().durability(self.durability);
@@ -232,18 +191,5 @@ impl Follow {
             tables.push(Followed::new(path, name, columns, absent, writer.committed_rows(name))?);
         }
         Ok(Following::new(writer, tables, missing, resumed))
-    }
-
-    /// Whether the last change is as long ago as `idle` says; false without it.
-    fn is_idle(&self, changed: Instant) -> bool {
-        self.idle.is_some_and(|idle| changed.elapsed() >= idle)
-    }
-
-    /// Ends early if the cancel token is cancelled.
-    fn sleep(&self, time: Duration) {
-        let start = Instant::now();
-        while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.cancel.is_cancelled()) {
-            std::thread::sleep(left.min(TOKEN_PAUSE));
-        }
     }
 }

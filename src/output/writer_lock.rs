@@ -10,7 +10,7 @@ use crate::os;
 
 /// `NAME.writer`, locked by `flock`, with the writer's process number and host.
 #[derive(Debug)]
-pub(super) struct WriterLock {
+pub(crate) struct WriterLock {
     path: PathBuf,
     _file: File,
 }
@@ -23,7 +23,7 @@ fn lock_path(path: &Path) -> PathBuf {
 
 impl WriterLock {
     /// Fails with `Locked`, and the process that has the lock.
-    pub(super) fn take(path: &Path) -> Result<Self> {
+    pub(crate) fn take(path: &Path) -> Result<Self> {
         let path = lock_path(path);
         let take = || -> Result<_> {
             loop {
@@ -93,7 +93,7 @@ fn same_file(file: &File, path: &Path) -> Result<bool> {
 }
 
 /// A warning if `path` is on a network file system that does not keep the order of writes.
-pub(super) fn network_file_system(path: &Path) -> Option<String> {
+pub(crate) fn network_file_system(path: &Path) -> Option<String> {
     let name = os::network_file_system(path)?;
     Some(format!(
         "{} is on {name}, which does not keep the order of writes that readers of a live file rely on; write to a \
