@@ -30,7 +30,7 @@ use ctds_archives::{sion, vt};
 
 use crate::error::{Error, Result};
 pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
-pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, is_multi_hdf5};
+pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, LiveFiles, Origin, Updated, is_multi_hdf5};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
 
 pub(crate) static FORMATS: Formats = Formats {

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::commits::Commits;
+use super::commits::{Commits, CommittedFile};
 use super::file::StoredFile;
 use super::header::Header;
-use super::names::{COMMITS, HEADER};
+use super::names::{BLOCKS, COMMITS, HEADER};
 use super::read::stored_hash;
 use super::store::Store;
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
@@ -129,7 +129,7 @@ impl MultiHdf5Mut {
         let content = store.read(|access| {
             let group = access.group(&path)?;
             let Header { block_bytes, counter, files, .. } = Header::read(&group)?;
-            let committed = Commits::sizes_by_path(&access.file.root()?)?;
+            let committed = Commits::files_by_path(&access.file.root()?)?;
             let mut entries = Vec::new();
             for (name, size) in files {
                 let nested = size == 0 && group.has(&name) && group.group(&name).is_ok_and(|group| group.has(HEADER));
@@ -137,7 +137,7 @@ impl MultiHdf5Mut {
                 let kind = match newer {
                     _ if nested => EntryKind::Nested(None),
                     // bytes that were appended live become part of the file, and of its hash
-                    Some(&newer) if newer != size => {
+                    Some(&CommittedFile { size: Some(newer), .. }) if newer != size => {
                         let path = format!("{path}/{name}");
                         let file = StoredFile::appended(store.clone(), path, block_bytes, newer);
                         EntryKind::File(newer, Some(Arc::new(file)))
@@ -220,7 +220,7 @@ impl MultiHdf5Mut {
     /// Checks that a new entry can have this name; removes an existing file if `taken` says so.
     fn claim_name(&self, content: &mut Content, name: &str, taken: IfTaken) -> Result<()> {
         check_name(name)?;
-        if name == HEADER || (name == COMMITS && self.path.is_empty()) {
+        if name == HEADER || ([COMMITS, BLOCKS].contains(&name) && self.path.is_empty()) {
             return Err(Error::usage(format!("{name} is a name of MultiHDF5 itself")));
         }
         content.store_unused()?;
@@ -273,6 +273,10 @@ impl Content {
 
 /// Options for further files of an existing container.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
+    if root.has(BLOCKS) {
+        let message = "`pack --follow` writes this container: `h5bridge finalize` makes one of it that can be changed";
+        return Err(Error::unsupported(message));
+    }
     let Header { block_bytes, archive, files, .. } = Header::read(root)?;
     // one archive has one kind of hash
     let names = files.into_iter().map(|(name, _)| name).filter(|name| archive && root.has(name));
@@ -362,7 +366,7 @@ impl ContainerMut for MultiHdf5Mut {
             return Ok(());
         }
         if self.store.options.appendable && self.store.is_changed() {
-            self.store.change(|access| Commits::create(&access.file.root()?))?;
+            self.store.change(|access| Commits::create(&access.file.root()?, false))?;
         }
         self.store.publish()
     }

@@ -2,9 +2,12 @@
 //! docs/reference/containers.md.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-use super::commits::Commits;
+use super::blocks::{Blocks, Order};
+use super::commits::{Commit, Commits};
 use super::container::MultiHdf5Mut;
 use super::header::Header;
 use super::names::DATA;
@@ -74,15 +77,7 @@ impl LiveContainer {
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
     pub fn create(path: &Path, block_bytes: u64, names: &[&str]) -> Result<Self> {
-        let options = FormatOptions {
-            block_bytes,
-            checksums: false,
-            compression: None,
-            archive: true,
-            hash: HashKind::default(),
-            appendable: true,
-        };
-        let container = MultiHdf5Mut::create(path, &options)?;
+        let container = MultiHdf5Mut::create(path, &live_options(block_bytes))?;
         for name in names {
             container.create(name)?;
         }
@@ -101,7 +96,11 @@ impl LiveContainer {
         let file = h5::File::edit_live(path)?;
         let open = || {
             let root = file.root()?;
-            let (commits, sizes) = listed(&root)?;
+            let (commits, Commit { sizes, .. }) = listed(&root)?;
+            if commits.counts_versions() {
+                return Err(Error::unsupported("its files are also changed: only `pack --follow` writes it"));
+            }
+            let sizes = sizes.into_iter().map(Option::unwrap_or_default);
             let files = commits.names().iter().zip(sizes).map(|(name, size)| Appended::open(&root, name, size));
             let files = files.collect::<Result<_>>()?;
             Ok::<_, Error>((commits, files))
@@ -137,7 +136,7 @@ impl LiveContainer {
         }
         // the bytes are in the file before a reader learns their number
         self.file.flush()?;
-        self.commits.append(self.files.iter().map(|file| file.len as i64).collect())?;
+        self.commits.append(&Commit { sizes: self.files.iter().map(|file| Some(file.len)).collect(), versions: 0 })?;
         self.file.flush()
     }
 
@@ -154,20 +153,34 @@ impl LiveContainer {
     }
 }
 
-/// Opens the list of commits, and returns the size in bytes of each file at the last one.
-fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
+pub(super) fn live_options(block_bytes: u64) -> FormatOptions {
+    FormatOptions {
+        block_bytes,
+        checksums: false,
+        compression: None,
+        archive: true,
+        hash: HashKind::default(),
+        appendable: true,
+    }
+}
+
+/// Opens the list of commits, and returns the last one, or the state before the first.
+fn listed(root: &Group) -> Result<(Commits, Commit)> {
     let Some(commits) = Commits::open(root)? else {
         return Err(Error::unsupported("the files of this container cannot grow while others read them"));
     };
-    let sizes = match commits.last()? {
-        Some(sizes) => sizes,
-        None => commits.names().iter().map(|name| Ok(parent(root, name)?.2)).collect::<Result<_>>()?,
+    let commit = match commits.last()? {
+        Some(commit) => commit,
+        None => {
+            let sizes = commits.names().iter().map(|name| Ok(Some(parent(root, name)?.2)));
+            Commit { sizes: sizes.collect::<Result<_>>()?, versions: 0 }
+        }
     };
-    Ok((commits, sizes))
+    Ok((commits, commit))
 }
 
 /// Group of the file, block size and length of the file in bytes as the header states them.
-fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
+pub(super) fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
@@ -250,19 +263,23 @@ impl Appended {
 }
 
 /// Reads `count` bytes from the byte `start` of each row on.
-fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
+pub(super) fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };
     dataset.read_region(&region, &mut values)?;
     Ok(values.into_bytes())
 }
 
-/// Reads a container that another process appends to, as of one of its commits. See
-/// [`LiveContainer`].
+/// Reads a container that another process fills, as of one of its commits. See [`LiveContainer`].
 #[derive(Debug)]
 pub struct LiveContainerReader {
+    path: PathBuf,
+    /// Number of the file's inode.
+    inode: u64,
     commits: Commits,
-    sizes: Vec<u64>,
+    commit: Commit,
+    /// Where blocks are, if files are changed as well as appended to.
+    versions: Option<(Blocks, Order)>,
     files: HashMap<String, (Dataset, u64)>,
     file: h5::File,
 }
@@ -273,25 +290,50 @@ impl LiveContainerReader {
     /// # Errors
     /// `Unsupported` if it was not created as appendable; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
+        let inode = fs::metadata(path).with_context(|| Context::path(path))?.ino();
         let file = h5::File::open_live(path)?;
-        let (commits, sizes) = file.root().and_then(|root| listed(&root)).context(Context::path(path))?;
-        Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
+        let open = || {
+            let root = file.root()?;
+            let (commits, commit) = listed(&root)?;
+            let versions = match Blocks::open(&root)? {
+                Some(blocks) => {
+                    let mut order = Order::new(commits.names().len());
+                    order.read(&blocks, commit.versions)?;
+                    Some((blocks, order))
+                }
+                None => None,
+            };
+            Ok::<_, Error>((commits, commit, versions))
+        };
+        let (commits, commit, versions) = open().context(Context::path(path))?;
+        let path = path.to_owned();
+        Ok(LiveContainerReader { path, inode, commits, commit, versions, files: HashMap::new(), file })
     }
 
     /// Advances to the last commit that the writer of the container has made, so that its bytes can
-    /// be read; returns whether the committed size of any file has changed.
+    /// be read; returns whether another commit, or another file at the path, was found.
     ///
     /// # Errors
     /// `Io`, `Format`.
     pub fn refresh(&mut self) -> Result<bool> {
+        // `pack --follow` begins a new file now and then
+        if fs::metadata(&self.path).is_ok_and(|found| found.ino() != self.inode) {
+            *self = Self::open(&self.path.clone())?;
+            return Ok(true);
+        }
         self.commits.refresh()?;
-        let Some(sizes) = self.commits.last()? else { return Ok(false) };
-        let newer = sizes != self.sizes;
-        self.sizes = sizes;
+        let Some(commit) = self.commits.last()? else { return Ok(false) };
+        if let Some((blocks, order)) = &mut self.versions {
+            blocks.refresh()?;
+            order.read(blocks, commit.versions)?;
+        }
+        let newer = commit != self.commit;
+        self.commit = commit;
         Ok(newer)
     }
 
-    /// Paths of the files in the growing container, such as `ANTENNA/table.f0`.
+    /// Paths of the files in the growing container, such as `ANTENNA/table.f0`, also of those that
+    /// were removed.
     pub fn names(&self) -> &[String] {
         self.commits.names()
     }
@@ -300,12 +342,14 @@ impl LiveContainerReader {
     /// was opened, or last [refreshed](Self::refresh).
     ///
     /// # Errors
-    /// `NotFound` if the file does not exist.
+    /// `NotFound` if the file does not exist, or was removed.
     pub fn len(&self, name: &str) -> Result<u64> {
-        let number = self.names().iter().position(|known| known == name);
-        number
-            .map(|number| self.sizes[number])
-            .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
+        let size = self.number(name).and_then(|number| self.commit.sizes[number]);
+        size.ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
+    }
+
+    fn number(&self, name: &str) -> Option<usize> {
+        self.names().iter().position(|known| known == name)
     }
 
     /// Whether the file `name` in the container had no committed bytes when the container was
@@ -331,20 +375,30 @@ impl LiveContainerReader {
             let (group, block_bytes, _) = parent(&self.file.root()?, name)?;
             self.files.insert(name.to_owned(), (group.dataset(DATA)?, block_bytes));
         }
+        let order = self.versions.as_ref().zip(self.number(name)).map(|((_, order), number)| order.rows(number));
         let Some((dataset, block_bytes)) = self.files.get(name) else { return Ok(()) };
         // the dataset may have grown since it was opened
         dataset.refresh()?;
         let mut done = 0;
         while done < out.len() {
             let at = offset + done as u64;
-            let (row, start) = (at / block_bytes, at % block_bytes);
+            let (block, start) = (at / block_bytes, at % block_bytes);
             let left = (out.len() - done) as u64;
             let count = (block_bytes - start).min(left);
-            let rows = if count == *block_bytes { left.min(READ_BYTES.max(count)) / count } else { 1 };
+            let (row, rows) = match order {
+                Some(order) => (row_of(order, block).with_context(|| Context::member(name))?, 1),
+                None if count == *block_bytes => (block, left.min(READ_BYTES.max(count)) / count),
+                None => (block, 1),
+            };
             let bytes = read_rows(dataset, row, rows, start, count).context(Context::member(name))?;
             out[done..done + bytes.len()].copy_from_slice(&bytes);
             done += bytes.len();
         }
         Ok(())
     }
+}
+
+fn row_of(order: &[u64], block: u64) -> Result<u64> {
+    let row = usize::try_from(block).ok().and_then(|block| order.get(block));
+    row.copied().ok_or_else(|| Error::format(format!("block {block} is in no list, which has {}", order.len())))
 }

@@ -6,6 +6,7 @@
 //! | `names.rs`        | names of groups, datasets and attributes                                                   |
 //! | `header.rs`       | the list of files and their sizes                                                          |
 //! | `commits.rs`      | the list of commits of a container that is appended to live                                |
+//! | `blocks.rs`       | the list of versions of blocks, if its files are changed as well                           |
 //! | `checksums.rs`    | checksums of blocks, from when they were written                                           |
 //! | `seal.rs`         | checksums of every byte, after the end of the HDF5 file                                    |
 //! | `virtual_file.rs` | the bytes of one file: libhdf5 reports once where the blocks are; any thread reads them    |
@@ -15,13 +16,16 @@
 //! | `file.rs`         | a file that is written: blocks are filtered on our own threads and handed to libhdf5 whole |
 //! | `container.rs`    | a container that is written                                                                |
 //! | `live.rs`         | files that are appended to while other processes read them: in place, with HDF5's SWMR     |
+//! | `live_files.rs`   | the same for files that are changed as well: a changed block gets another row              |
 
+mod blocks;
 mod checksums;
 mod commits;
 mod container;
 mod file;
 mod header;
 mod live;
+mod live_files;
 mod lock;
 mod names;
 mod read;
@@ -38,8 +42,10 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5;
 use crate::io::FileSource;
 
+pub(crate) use blocks::Origin;
 pub use container::MultiHdf5Mut;
 pub use live::{LiveContainer, LiveContainerReader};
+pub(crate) use live_files::{LiveFiles, Updated};
 use names::HEADER;
 use read::Opened;
 use seal::Seal;

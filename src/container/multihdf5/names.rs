@@ -9,3 +9,5 @@ pub(super) const DATA: &str = "FileData";
 pub(super) const NEXT_DATA: &str = "FileData.next";
 /// The dataset with a row of file sizes for each commit of a live container.
 pub(super) const COMMITS: &str = "__MultiHDF5_Commits__";
+/// The dataset with the versions of blocks in a live container whose files are also changed.
+pub(super) const BLOCKS: &str = "__MultiHDF5_Blocks__";

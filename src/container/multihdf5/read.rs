@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::commits::Commits;
+use super::commits::{Commits, CommittedFile};
 use super::header::Header;
 use super::names::{DATA, HEADER};
 use super::seal::Seal;
@@ -25,8 +25,8 @@ pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes by path at the last commit, newer than those in headers; empty without commits.
-    committed: HashMap<String, u64>,
+    /// Files by path at the last commit, newer than the headers; empty without commits.
+    committed: HashMap<String, CommittedFile>,
 }
 
 impl Opened {
@@ -36,7 +36,7 @@ impl Opened {
             let source = FileSource::open(path)?;
             let sealed = Seal::check_structure(&source)?;
             let file = h5::File::open_shared(path)?;
-            let committed = Commits::sizes_by_path(&file.root()?)?;
+            let committed = Commits::files_by_path(&file.root()?)?;
             Ok::<_, Error>(Opened { sealed, source: Arc::new(source), committed, file })
         };
         Ok(Arc::new(open().context(Context::path(path))?))
@@ -90,16 +90,15 @@ impl Node {
         let links: HashMap<String, LinkKind> = group.links()?.into_iter().collect();
         let mut entries = BTreeMap::new();
         for (name, size) in &header.files {
+            let committed = opened.committed.get(&path_in(&group, name));
+            if committed.is_some_and(|file| file.size.is_none()) {
+                continue;
+            }
             let is_group = links.get(name) == Some(&LinkKind::Group);
             let nested = *size == 0 && is_group && name != HEADER && group.group(name)?.has(HEADER);
             entries.insert(name.clone(), if nested { Entry::Nested } else { Entry::File(*size) });
         }
         Ok(Node { opened, group, header, entries, links, depth })
-    }
-
-    /// Path from the root, without a leading slash.
-    fn path_of(&self, name: &str) -> String {
-        format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }
 
     /// Fails unless a link of exactly this name, and no other, leads to the group.
@@ -113,8 +112,9 @@ impl Node {
         Ok(group)
     }
 
-    fn dataset(&self, name: &str) -> Result<(Dataset, u64)> {
-        let Some(Entry::File(size)) = self.entries.get(name) else {
+    /// The dataset, bytes of the file, and the row of each block unless they are in order.
+    fn dataset(&self, name: &str) -> Result<(Dataset, u64, Option<Arc<Vec<u64>>>)> {
+        let Some(&Entry::File(size)) = self.entries.get(name) else {
             return Err(Error::not_found("the file does not exist").context(Context::member(name)));
         };
         let open = || {
@@ -127,8 +127,11 @@ impl Node {
             check_links(dataset.link_count()?).with_context(|| format!("dataset {}", dataset.path()))?;
             Ok(dataset)
         };
-        let size = self.opened.committed.get(&self.path_of(name)).copied().unwrap_or(*size);
-        Ok((open().context(Context::member(name))?, size))
+        let dataset = open().context(Context::member(name))?;
+        Ok(match self.opened.committed.get(&path_in(&self.group, name)) {
+            Some(file) => (dataset, file.size.unwrap_or(size), file.order.clone()),
+            None => (dataset, size, None),
+        })
     }
 
     fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
@@ -142,9 +145,13 @@ impl Container for Node {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        let (dataset, size) = self.dataset(name)?;
+        let (dataset, size, order) = self.dataset(name)?;
         let source = self.opened.source.clone();
-        Ok(Arc::new(VirtualFile::new(&dataset, source, self.header.block_bytes, size).context(Context::member(name))?))
+        let open = || match order {
+            Some(order) => VirtualFile::in_order(&dataset, source, self.header.block_bytes, size, order),
+            None => VirtualFile::new(&dataset, source, self.header.block_bytes, size),
+        };
+        Ok(Arc::new(open().context(Context::member(name))?))
     }
 
     fn nested(&self) -> Result<Vec<String>> {
@@ -173,8 +180,11 @@ impl Container for Node {
     }
 
     fn layout(&self, name: &str) -> Result<FileLayout> {
-        let (dataset, size) = self.dataset(name)?;
+        let (dataset, size, _) = self.dataset(name)?;
         let filters = dataset.filters()?;
+        // the hash is that of the bytes of which the header knows
+        let is_current = matches!(self.entries.get(name), Some(Entry::File(stored)) if *stored == size);
+        let hash = if is_current { stored_hash(&self.group_of(name)?)? } else { None };
         Ok(FileLayout {
             stored_bytes: dataset.stored_bytes(),
             block_bytes: Some(self.header.block_bytes),
@@ -183,9 +193,14 @@ impl Container for Node {
             checksum: filters.iter().any(|filter| filter == "fletcher32").then_some("fletcher32"),
             filters,
             index: Some(dataset.index_kind()?.to_string()),
-            hash: stored_hash(&self.group_of(name)?)?,
+            hash,
         })
     }
+}
+
+/// Path of a file in a group from the root, without a leading slash.
+fn path_in(group: &Group, name: &str) -> String {
+    format!("{}/{name}", group.path()).trim_start_matches('/').to_owned()
 }
 
 /// Recorded by archives only: casacore would not update the hash in other containers.

@@ -17,8 +17,8 @@ const CACHE_BYTES: u64 = 1 << 22;
 /// Largest compact dataset, in bytes.
 const MAX_COMPACT: u64 = 1 << 16;
 
-/// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width`
-/// bytes, whatever its chunks; positions are those when the HDF5 file was opened.
+/// Byte `o` is in block `o / block_bytes`, a row of a dataset of rows of `width` bytes, whatever
+/// its chunks; positions are those when the HDF5 file was opened.
 pub(super) struct VirtualFile {
     source: Arc<dyn ReadAt>,
     len: u64,
@@ -29,6 +29,8 @@ pub(super) struct VirtualFile {
     /// Sorted by number; chunks that were never written are left out.
     runs: Vec<Run>,
     fill: u8,
+    /// Row of each block; `None` if row `n` has block `n`.
+    order: Option<Arc<Vec<u64>>>,
     decoded: Recent<Vec<u8>>,
     place: String,
 }
@@ -84,6 +86,30 @@ impl VirtualFile {
         Self::find(dataset, source, block_bytes, len).context(place)
     }
 
+    /// `order` has the row of each block, and may go on after the end of the file.
+    pub(super) fn in_order(
+        dataset: &Dataset,
+        source: Arc<dyn ReadAt>,
+        block_bytes: u64,
+        len: u64,
+        order: Arc<Vec<u64>>,
+    ) -> Result<Self> {
+        let check = || {
+            let blocks = len.div_ceil(block_bytes.max(1));
+            if blocks > order.len() as u64 {
+                let message = format!("the file has {len} bytes, but only {} of its blocks are listed", order.len());
+                return Err(Error::format(message));
+            }
+            let rows = dataset.shape()?.last().copied().unwrap_or(0);
+            match order.iter().take(blocks as usize).find(|&&row| row >= rows) {
+                Some(row) => Err(Error::format(format!("a block is in row {row}, but the dataset has {rows} rows"))),
+                None => Ok(()),
+            }
+        };
+        check().with_context(|| format!("dataset {}", dataset.path()))?;
+        Ok(VirtualFile { order: Some(order), ..Self::new(dataset, source, block_bytes, len)? })
+    }
+
     fn find(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
         let shape = dataset.shape()?;
         let [width, rows] = shape[..] else {
@@ -111,6 +137,7 @@ impl VirtualFile {
             pipeline: Pipeline::new(Vec::new()),
             runs: Vec::new(),
             fill: dataset.fill_byte()?.unwrap_or(0),
+            order: None,
             decoded: Recent::new(1, 1),
             place: format!("dataset {}", dataset.path()),
         };
@@ -202,7 +229,8 @@ impl VirtualFile {
 
     /// The part that begins at byte `offset`, of at most `most` bytes.
     fn piece(&self, offset: u64, most: usize) -> Piece {
-        let (row, column) = (offset / self.block_bytes, offset % self.block_bytes);
+        let (block, column) = (offset / self.block_bytes, offset % self.block_bytes);
+        let row = self.order.as_ref().map_or(block, |order| order[block as usize]);
         let Chunk { columns, rows, across } = self.chunk;
         let in_chunk = columns - column % columns;
         Piece {

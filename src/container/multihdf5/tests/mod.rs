@@ -2,6 +2,7 @@
 //! casacore's files are in tests/python.
 
 mod damage;
+mod live_files;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use crate::error::ErrorKind;
 use crate::h5::{self, Attribute, Bounds, Compression, IndexKind, LinkKind};
 use crate::hash::{Hash, HashKind};
 use crate::io::{ReadAt, read_all};
-use crate::value::{Shape, Values};
+use crate::value::{Region, Shape, Values};
 
 const COMPATIBLE: FormatOptions = FormatOptions {
     block_bytes: 64,
