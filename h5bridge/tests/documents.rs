@@ -237,6 +237,9 @@ fn live_files() {
     folder.check::<Info>("info live.h5");
     folder.check::<Document<Repair>>("repair live.h5");
     folder.check::<Document<Finalize>>("finalize live.h5 final.h5");
+    let document: Document<PackFollow> = folder.check("pack my.ms live.mfh5 --follow --until-closed --idle 500ms");
+    assert_eq!((document.content.commits, document.content.generations, document.content.replaced_bytes), (1, 1, 0));
+    folder.check::<Document<Pack>>("finalize live.mfh5 packed.ms");
 }
 
 #[test]

@@ -485,6 +485,11 @@ def pack(
     compress: str | None = None,
     salvage: bool = False,
     follow_references: bool = False,
+    follow: bool = False,
+    until_closed: bool = False,
+    idle: float | None = None,
+    poll: float | None = None,
+    fsync: bool = False,
     overwrite: bool = False,
     sync: Sync = "behind",
     lock: bool = True,
@@ -496,11 +501,15 @@ def pack(
     `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`;
     `single_file` puts everything into one file, which records the `checksum` of each, BLAKE3 by default.
     `follow_references` packs also the tables in other places that hold rows, columns or subtables of the source.
-    Errors and interrupts are those of `to_hdf5`.
+    `follow` keeps a single file in step with a table that another program is writing, until Ctrl-C; `until_closed`,
+    `idle`, `poll` and `fsync` are those of `follow()`. Errors and interrupts are those of `to_hdf5`.
     """
     words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
     words += _flag("--crc", crc) + _option("--checksum", checksum) + _option("--compress", compress)
     words += _flag("--salvage", salvage) + _flag("--follow-references", follow_references)
+    words += _flag("--follow", follow) + _flag("--until-closed", until_closed) + _flag("--fsync", fsync)
+    words += _option("--idle", None if idle is None else f"{idle}s")
+    words += _option("--poll", None if poll is None else f"{poll}s")
     words += _flag("--overwrite", overwrite) + _option("--sync", sync) + _locking(lock, lock_timeout)
     return _packed(call("pack", words, [source, out], progress))
 

@@ -3,7 +3,8 @@
 A row has TIME, ANTENNA1, UVW, DATA and FLAG; an integration 378 rows (28 antennas) of 64 channels and 4 correlations, 0.9 MB.
 Only ratios within one run mean anything: every contender runs once a round, each after a file of the same size was written and
 removed, since it matters whose memory the system gives it. The latency is from the moment at which the
-writer's commit returns to that at which a reader that polls has the newest row.
+writer's commit returns to that at which a reader that polls has the newest row. At last python-casacore writes a table of the same rows, as fast
+as it can, and `follow` and `pack --follow` follow it: the rate is that of the table's bytes, from its first row until the follower has ended.
 """
 import argparse
 import os
@@ -14,6 +15,7 @@ import tempfile
 import time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'release', 'h5bridge'))
 WRITER = os.path.join(ROOT, 'target', 'release', 'examples', 'live_writer')
 BASELINES, CHANNELS, CORRELATIONS = 378, 64, 4
 ROW_BYTES = 8 + 4 + 24 + CHANNELS * CORRELATIONS * (8 + 1)
@@ -23,6 +25,7 @@ parser = argparse.ArgumentParser(prog='scripts/bench live', description=__doc__,
 parser.add_argument('folder', nargs='?', default=None, help='where the files are written (default: the temp dir)')
 parser.add_argument('--rounds', type=int, default=5)
 parser.add_argument('--integrations', type=int, default=3000, help='of a throughput run (3000: 2.7 GB)')
+parser.add_argument('--followed', type=int, default=600, help='integrations of a table that is followed (600: 540 MB)')
 parser.add_argument('--polls', type=int, default=500, help='integrations of a latency run')
 parser.add_argument('--peer', nargs=5, help=argparse.SUPPRESS)
 
@@ -41,7 +44,7 @@ def cells():
 
 
 def peer(kind, path, integrations, every, pace):
-    """Writes as tests/tools/live_writer does: `h5py` a live file, `plain` a file for each column."""
+    """Writes as tests/tools/live_writer does: `h5py` a live file, `plain` a file for each column, `casacore` a table."""
     integrations, every, pace = int(integrations), float(every), float(pace)
     columns, commit = cells(), None
     if kind == 'plain':
@@ -50,6 +53,20 @@ def peer(kind, path, integrations, every, pace):
         def append(_):
             for name, values in columns.items():
                 files[name].write(values.data)
+    elif kind == 'casacore':
+        import casacore.tables as ct
+        descriptions = [ct.makescacoldesc('TIME', 0.), ct.makescacoldesc('ANTENNA1', 0)]
+        for name, value in (('UVW', 0.), ('DATA', 0j), ('FLAG', False)):
+            more = {'valuetype': 'complex'} if name == 'DATA' else {}
+            descriptions.append(ct.makearrcoldesc(name, value, shape=list(columns[name].shape[1:]), datamanagergroup=name,
+                                                  datamanagertype='TiledColumnStMan', **more))
+        table = ct.table(path, ct.maketabdesc(descriptions), nrow=0, lockoptions='user', ack=False)
+        def append(number):
+            table.lock(write=True)
+            table.addrows(BASELINES)
+            for name, values in columns.items():
+                table.putcol(name, values, number * BASELINES, BASELINES)
+            table.unlock()
     else:
         import h5py
         f = h5py.File(path, 'w', libver=('v110', 'v110'))
@@ -155,6 +172,33 @@ def latency(folder, arguments, kind):
     return sorted(max(seen[rows] - done[rows], 0) for rows in seen if rows in done)
 
 
+def following(folder, arguments):
+    """MB/s of each verb that follows a table."""
+    table, target = os.path.join(folder, 'my.tab'), os.path.join(folder, 'followed')
+    verbs = {'follow': ['follow'], 'pack --follow': ['pack', '--follow', '--sync', 'never']}
+    rates = {verb: [] for verb in verbs}
+    for number in range(arguments.rounds + 1):
+        for verb, words in verbs.items():
+            remove(table)
+            remove(target)
+            os.sync()
+            writer = subprocess.Popen(command('casacore', table, arguments.followed, 0, 0), stdout=subprocess.DEVNULL)
+            while not os.path.exists(os.path.join(table, 'table.lock')):
+                time.sleep(0.001)
+            start = time.perf_counter()
+            subprocess.run([H5BRIDGE, *words, table, target, '--until-closed', '--poll', '50ms', '--quiet'], check=True)
+            seconds = time.perf_counter() - start
+            assert writer.wait() == 0
+            if number:      # the first round warms up
+                rates[verb].append(arguments.followed * BASELINES * ROW_BYTES / seconds / 1e6)
+    print('\na table of %d MB that is being written, %d rounds' % (arguments.followed * BASELINES * ROW_BYTES / 1e6, arguments.rounds))
+    print('%-14s %8s %18s' % ('', 'MB/s', 'min .. max MB/s'))
+    median = {verb: statistics.median(found) for verb, found in rates.items()}
+    for verb, found in rates.items():
+        print('%-14s %8.0f %10.0f .. %.0f' % (verb, median[verb], min(found), max(found)))
+    print('pack --follow is %.2f times as fast as follow (at least 0.5)' % (median['pack --follow'] / median['follow']))
+
+
 def main():
     arguments = parser.parse_args()
     if arguments.peer:
@@ -167,6 +211,7 @@ def main():
         for kind in ('h5bridge', 'h5py'):
             found = latency(folder, arguments, kind)
             print('%-10s %10.2f %10.2f %10d' % (kind, statistics.median(found), found[int(0.99 * len(found))], len(found)))
+        following(folder, arguments)
 
 
 if __name__ == '__main__':

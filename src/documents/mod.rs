@@ -16,6 +16,7 @@
 //! | `info` | [`Info`], [`InfoContainer`], [`InfoFile`], [`InfoArrays`]; with `--msv4` [`InfoMsv4`] |
 //! | `ls` | [`List`]; of arrays [`ListChunks`] |
 //! | `pack`, `unpack` | [`Document`] of [`Pack`], [`PackArrays`]; refused by `--strict`: [`PackRefused`] |
+//! | `pack --follow`; `finalize` of its container | [`Document`] of [`PackFollow`]; of [`Pack`] |
 //! | `plot` | [`Document`] of [`Plot`] |
 //! | `shard` | [`Document`] of [`ShardPlan`], [`ShardSplit`], [`ShardWork`], [`ShardStatus`], [`ShardVerify`], [`ShardCommit`] |
 //! | `batch` | [`Document`] of [`BatchPlan`], [`BatchRun`], [`BatchStatus`], [`BatchClean`] |
@@ -74,7 +75,7 @@ pub use self::list::{Chunk, LeftOut, List, ListChunks, ListedFile};
 pub use self::live::{
     Finalize, Follow, Repair, RepairedTable, WatchAlert, WatchAmplitudes, WatchEnd, WatchLine, WatchLook, WatchTime,
 };
-pub use self::pack::{Pack, PackArrays, PackRefused};
+pub use self::pack::{Pack, PackArrays, PackFollow, PackRefused};
 pub use self::plot::{Drawing, DrawnPlot, Plot, PlotAxis};
 pub use self::program::{Completions, Generate};
 pub use self::shard::{

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shown;
 use crate::blz::ExportSummary;
-use crate::pack::{Elsewhere, PackSummary};
+use crate::pack::{Elsewhere, FilesFollowed, PackSummary};
 
 /// The document of `pack` and `unpack`, and of `to-hdf5` for a container of files that are not a
 /// table.
@@ -39,6 +39,51 @@ impl Pack {
             bytes: summary.bytes,
             stored_bytes: summary.stored_bytes,
             elsewhere: summary.elsewhere.clone(),
+            seconds,
+            peak_memory,
+        }
+    }
+}
+
+/// The document of `pack --follow`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PackFollow {
+    /// Path of the container, as it was given.
+    pub out: String,
+    /// Number of files at the last commit, each counted as outside of containers.
+    pub files: u64,
+    /// Size of these files.
+    pub bytes: u64,
+    /// Size of the container.
+    pub stored_bytes: u64,
+    /// Number of times that changes of the table became visible to readers.
+    pub commits: u64,
+    /// Bytes by which files have grown, in whole blocks.
+    pub appended_bytes: u64,
+    /// Size of the blocks that were stored again because bytes in them had changed.
+    pub replaced_bytes: u64,
+    /// Number of HDF5 files that were written, of which each took the place of the one before.
+    pub generations: u64,
+    /// Duration in seconds.
+    pub seconds: f64,
+    /// Most memory that the process has used, in bytes; `None` if the system does not tell it.
+    pub peak_memory: Option<u64>,
+}
+
+impl PackFollow {
+    /// Makes the document of a table whose files were followed into the container `out`;
+    /// `peak_memory` is the most memory of the process in bytes.
+    pub fn new(out: &Path, followed: &FilesFollowed, seconds: f64, peak_memory: Option<u64>) -> Self {
+        PackFollow {
+            out: shown(out),
+            files: followed.files as u64,
+            bytes: followed.bytes,
+            stored_bytes: followed.stored_bytes,
+            commits: followed.commits,
+            appended_bytes: followed.appended,
+            replaced_bytes: followed.replaced,
+            generations: followed.generations,
             seconds,
             peak_memory,
         }

@@ -76,7 +76,7 @@ pub(super) struct Folder {
     /// Path in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
     /// `None` for a container or in one.
-    path: Option<PathBuf>,
+    pub(super) path: Option<PathBuf>,
     /// Absolute path, also through containers, from which `table.dat` names other tables.
     origin: PathBuf,
     pub(super) files: Vec<SetFile>,
@@ -86,6 +86,8 @@ pub(super) struct Folder {
     /// Data managers (`table.f<number>`) whose files can be in a container. `None` if the folder is
     /// not a table with data of its own, or its `table.dat` cannot be decoded.
     packable: Option<Vec<u32>>,
+    /// Numbers of all data managers, in the order of `table.dat`; none where `packable` is `None`.
+    pub(super) managers: Vec<u32>,
     warnings: Vec<String>,
     /// Left out of this folder, with folders directly in it.
     damage: Vec<Damage>,
@@ -141,6 +143,11 @@ impl SetFile {
 
     pub(super) fn open(&self) -> Result<Arc<dyn ReadAt>> {
         self.stored.open(&self.name)
+    }
+
+    /// Whether the bytes are those of a file of the file system.
+    pub(super) fn has_path(&self) -> bool {
+        matches!(&self.stored, Stored::In(container) if container.path(&self.name).is_some())
     }
 
     /// Empty if the container's format records none.
@@ -414,6 +421,7 @@ impl Folder {
             nested: Vec::new(),
             container: container.clone(),
             packable: None,
+            managers: Vec::new(),
             warnings: Vec::new(),
             damage: Vec::new(),
             _lock: lock,
@@ -535,7 +543,7 @@ impl Folder {
         self.nested.iter_mut().try_for_each(|(name, inner)| inner.relocate(&place.join(name), trees, taken))
     }
 
-    fn is_table(&self) -> bool {
+    pub(super) fn is_table(&self) -> bool {
         self.files.iter().any(|file| file.name == TABLE_DAT)
     }
 
@@ -602,6 +610,7 @@ impl Folder {
         let Body::Plain(body) = decoded.body else { return Ok(None) };
         let set = body.1;
         self.packable = Some(packable(&set));
+        self.managers = set.managers.iter().map(|manager| manager.sequence).collect();
         let Some(format) = container::FORMATS.of_option(set.storage.code()) else { return Ok(None) };
         let bytes = read_all(&file)?;
         let mut plain_dat = with_storage(&bytes, StorageOption::SepFile, None)?;

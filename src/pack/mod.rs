@@ -8,6 +8,8 @@
 //! | [`CompareBytes`] | compares two tables file by file, whatever their containers                                |
 //! | [`Check`]        | compares containers with their checksums                                                   |
 //! | [`Listing`]      | lists what is in a directory or container, as it is stored                                 |
+//! | [`FollowFiles`]  | keeps a container in step with a table that another program is writing                     |
+//! | [`FinalizeFiles`]| makes an ordinary container of that one                                                    |
 //!
 //! A source is a table directory or a container; it is taken as the set of its files as they are
 //! when each lies on its own, so any container becomes any other in one step.
@@ -30,6 +32,8 @@ mod compare;
 mod copy;
 mod elsewhere;
 mod file_set;
+mod finalize;
+mod follow;
 mod format;
 mod list;
 mod special;
@@ -41,6 +45,8 @@ pub use crate::output::Damage;
 pub use builders::{CompareBytes, Pack, Unpack};
 pub use compare::{ByteComparison, ByteDifference};
 pub use elsewhere::Elsewhere;
+pub use finalize::{FinalizeFiles, FinalizedFiles};
+pub use follow::{FilesCommit, FilesEvent, FilesFollowed, FollowFiles, is_followed};
 pub use format::PackFormat;
 pub use list::{Check, Contents, Listed, ListedFile, Listing, StoredFile, StoredFiles};
 pub use write::PackSummary;

@@ -74,6 +74,35 @@ pub(super) fn pack(
     progress: &dyn Progress,
 ) -> Result<PackSummary> {
     source.check_apart(target)?;
+    write(source, target, options, publishing, progress, |_| Ok(()))
+}
+
+/// Packs a live container, which a single file replaces. `check` is called with the path of the
+/// output before that appears.
+pub(super) fn rewrite(
+    source: &FileSet,
+    target: &Path,
+    options: &PackOptions,
+    mut publishing: Publishing,
+    progress: &dyn Progress,
+    check: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PackSummary> {
+    if options.single_file {
+        publishing.if_exists = IfExists::Replace;
+    } else {
+        source.check_apart(target)?;
+    }
+    write(source, target, options, publishing, progress, check)
+}
+
+fn write(
+    source: &FileSet,
+    target: &Path,
+    options: &PackOptions,
+    publishing: Publishing,
+    progress: &dyn Progress,
+    check: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PackSummary> {
     if options.dtype.is_some() && options.format != PackFormat::HDF5 {
         return Err(Error::usage(format!("a type of the elements is for HDF5, not for {}", options.format.name())));
     }
@@ -96,11 +125,15 @@ pub(super) fn pack(
             container::set_dtype(&mut files, dtype)?;
         }
         let container = options.format.create_for(output.partial(), &files, &format_options(options, blocks))?;
-        return finish(source, target, output, progress, |copier| copy_tree(&source.root, &*container, copier));
+        return finish(source, target, output, progress, check, |copier| {
+            copy_tree(&source.root, &*container, copier)?;
+            drop(container);
+            Ok(())
+        });
     }
     let output = Output::create_directory(target, publishing, needed(source, target, options))?;
     let directory = Directory::new(output.partial()).write_behind(publishing.sync.is_behind());
-    finish(source, target, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
+    finish(source, target, output, progress, check, |copier| pack_table(&source.root, &directory, options, copier))
 }
 
 /// Packs for formats that are written as a whole, not file by file.
@@ -143,15 +176,16 @@ pub(super) fn unpack(
     let needed = source.bytes().saturating_sub(shareable(source, directory_of(target)));
     let output = Output::create_directory(target, publishing, needed)?;
     let directory = Directory::new(output.partial()).write_behind(publishing.sync.is_behind());
-    finish(source, target, output, progress, |copier| copy_tree(&source.root, &directory, copier))
+    finish(source, target, output, progress, |_| Ok(()), |copier| copy_tree(&source.root, &directory, copier))
 }
 
-/// Calls `write` on the unfinished output, and publishes it.
+/// Calls `write` on the unfinished output, `check` with its path, and publishes it.
 fn finish(
     source: &FileSet,
     target: &Path,
     output: Output,
     progress: &dyn Progress,
+    check: impl FnOnce(&Path) -> Result<()>,
     write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
 ) -> Result<PackSummary> {
     let directory = directory_of(output.partial()).to_owned();
@@ -159,6 +193,7 @@ fn finish(
     write(&mut copier).map_err(|error| source.blame(error))?;
     let shared_bytes = copier.shared();
     let stored_bytes = output.bytes()?;
+    check(output.partial()).map_err(|error| error.of_file(&Context::path(target)))?;
     progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(PackSummary {

@@ -84,3 +84,48 @@ def ended(follow, code=0):
     out, err = follow.communicate(timeout=60)
     assert follow.returncode == code, err
     return json.loads(out)
+
+
+# Commits STEP rows at a time, made from their numbers, until it is told to stop or killed; between two commits is a pause
+STEP = 10
+WRITER = '''
+import sys, select, numpy as np, casacore.tables as ct
+path, most, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+columns = [ct.makescacoldesc('ROW', 0), ct.makescacoldesc('NAME', ''),
+           ct.makearrcoldesc('DATA', 0., ndim=1, shape=[4], datamanagertype='TiledColumnStMan', datamanagergroup='D'),
+           ct.makearrcoldesc('SLOW', 0, ndim=1, datamanagertype='IncrementalStMan', datamanagergroup='S')]
+t = ct.table(path, ct.maketabdesc(columns), nrow=0, lockoptions='user', ack=False)
+def commit(n=%d):
+    t.lock(write=True)
+    first = t.nrows(); t.addrows(n); rows = np.arange(first, first + n)
+    t.putcol('ROW', rows.astype('i4'), first, n)
+    t.putcol('NAME', ['row %%d of the table' %% r for r in rows], first, n)
+    t.putcol('DATA', np.repeat(rows[:, None], 4, 1).astype('f8'), first, n)
+    for r in rows: t.putcell('SLOW', int(r), np.array([r // 7], 'i4'))
+    t.unlock()
+commit()
+print('ready', flush=True)
+while not select.select([sys.stdin], [], [], pause)[0]:
+    if t.nrows() < most: commit()
+t.close()
+''' % STEP
+
+
+class Telescope:
+    """A casacore that appends rows."""
+
+    def __init__(self, table, most=20_000, pause=0.002):
+        words = [sys.executable, '-c', WRITER, str(table), str(most), str(pause)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == 'ready\n'
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self):
+        self.process.communicate('stop\n', timeout=60)
+        assert self.process.returncode == 0

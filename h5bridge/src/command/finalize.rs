@@ -1,5 +1,6 @@
 //! `finalize` converts a live file (a native HDF5 file that was written while others read it) to
-//! one for the archive: compressed, with digests.
+//! one for the archive: compressed, with digests. A container that `pack --follow` has written it
+//! converts to an ordinary one.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,8 +8,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::Compress;
-use ctds_hdf5::documents;
 use ctds_hdf5::live::{Finalize, NotFollowed};
+use ctds_hdf5::pack::{FinalizeFiles, is_followed};
+use ctds_hdf5::program::os::peak_memory;
+use ctds_hdf5::{Error, ErrorKind, documents};
 
 use super::to_hdf5::{compress, compress_help, memory};
 use crate::args::{Global, Publishing};
@@ -22,12 +25,15 @@ use crate::report::{self, Ending};
 #[command(before_help = "Examples:
   h5bridge finalize live.h5 my.h5
   h5bridge finalize live.h5 my.h5 --source my.ms
-  h5bridge finalize live.h5")]
+  h5bridge finalize live.h5
+  h5bridge finalize live.mfh5 packed.ms")]
 pub(crate) struct Args {
     /// A live HDF5 file (one to which rows were appended while others read it) whose writer has
-    /// ended
+    /// ended, or a container that pack --follow has written
     live: PathBuf,
-    /// The HDF5 file to write; if omitted, the live file is replaced
+    /// The HDF5 file to write; if omitted, the live file is replaced. Of a container: the table
+    /// directory to write, with a multihdf5 container in each table, which casacore opens; if
+    /// omitted, a single multihdf5 file takes its place
     out: Option<PathBuf>,
     /// The casacore table from which h5bridge follow made the live file; the content is read from
     /// the table, also values that the live file could not store
@@ -55,6 +61,9 @@ pub(crate) struct Args {
 
 /// The new file is compared with the source before it gets its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    if is_followed(&args.live) {
+        return files(&args, global, out);
+    }
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
@@ -93,4 +102,45 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         ..Ending::default()
     }
     .print(global, out, || documents::Finalize::new(target, &finalized, seconds))
+}
+
+/// Makes an ordinary container of one that `pack --follow` has written.
+fn files(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let for_rows = [
+        (args.source.is_some(), "--source"),
+        (args.restorable, "--restorable"),
+        (args.quicklook, "--quicklook"),
+        (args.compress != Compress::Auto, "--compress"),
+    ];
+    if let Some((_, option)) = for_rows.iter().find(|(given, _)| *given) {
+        let message = format!("{option} is for live files with rows; this is a container of files");
+        return Err(Error::new(ErrorKind::Usage, message).into());
+    }
+    let started = Instant::now();
+    let target = args.out.as_ref().unwrap_or(&args.live);
+    let interrupts = Interrupts::listen(global.caller.as_ref())?;
+    let bar = Bar::new(0, global.quiet || global.json);
+    let stoppable = interrupts.stoppable(&bar);
+    let finalize = FinalizeFiles::new(&args.live)
+        .if_exists(args.publishing.if_exists())
+        .sync(args.publishing.sync)
+        .progress(&stoppable);
+    let finalized = match &args.out {
+        Some(out) => finalize.write(out),
+        None => finalize.replace(),
+    };
+    bar.finish();
+    let finalized = finalized.map_err(|error| report::stopped(error, &args.live, target))?;
+    let (summary, compared) = (&finalized.summary, &finalized.comparison);
+    let seconds = started.elapsed().as_secs_f64();
+    let (size, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
+    Ending {
+        warnings: &summary.warnings,
+        summary: vec![
+            format!("{}: {} files of {size} in {stored}", target.display(), summary.files),
+            format!("{} files compared and equal; {seconds:.2} s", compared.files),
+        ],
+        ..Ending::default()
+    }
+    .print(global, out, || documents::Pack::new(target, summary, seconds, peak_memory()))
 }

@@ -3,20 +3,23 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
-use ctds_hdf5::pack::{Contents, Elsewhere, Listing, Pack, PackFormat, PackSummary};
+use ctds_hdf5::pack::{
+    Contents, Elsewhere, FilesEvent, FilesFollowed, FollowFiles, Listing, Pack, PackFormat, PackSummary,
+};
 use ctds_hdf5::program::os::peak_memory;
 use ctds_hdf5::{Compression, Error, ErrorKind, HashKind, documents};
 
-use crate::args::{Global, Publishing, hash_kind, size};
+use crate::args::{Global, Publishing, duration, hash_kind, size};
 use crate::exit::Status;
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupts, Stop};
 use crate::progress::Bar;
 use crate::report::{self, Ending, Salvaging};
+use crate::stderr;
 
 /// Command-line arguments of `h5bridge pack`.
 #[derive(Debug, clap::Args)]
@@ -26,6 +29,7 @@ use crate::report::{self, Ending, Salvaging};
   h5bridge pack packed.ms again.ms --format multihdf5
   h5bridge pack streams run.sion --format sion
   h5bridge pack my.ms /archive/my.vt --format vt
+  h5bridge pack my.ms live.mfh5 --follow --until-closed
   h5bridge pack my.h5/group/data data.bcolz --format bcolz --compress zstd")]
 pub(crate) struct Args {
     /// A table directory, packed or not, or a single file that holds a whole table. The formats
@@ -43,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
     /// Size in bytes of the blocks in which a container stores files, at least 128; 1M by default,
-    /// less for small tables
+    /// less for small tables, and 64K with --follow
     #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
     /// Store a checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
@@ -68,6 +72,23 @@ pub(crate) struct Args {
     /// packed
     #[arg(long)]
     follow_references: bool,
+    /// Keep OUT, a single multihdf5 file, in step with a table that another program is writing,
+    /// byte for byte, until Ctrl-C: readers of OUT see the newest commit. h5bridge finalize makes
+    /// an ordinary container of it; h5bridge follow copies rows instead, to a file for plots
+    #[arg(long, conflicts_with_all = ["crc", "checksum", "compress", "salvage", "follow_references"])]
+    follow: bool,
+    /// With --follow: stop when no other program has the table open
+    #[arg(long, requires = "follow")]
+    until_closed: bool,
+    /// With --follow: stop when nothing has changed for this time: 60s, 5m
+    #[arg(long, requires = "follow", value_name = "TIME", value_parser = duration)]
+    idle: Option<Duration>,
+    /// With --follow: look for changes at this interval, 1s by default
+    #[arg(long, requires = "follow", value_name = "TIME", value_parser = duration)]
+    poll: Option<Duration>,
+    /// With --follow: flush to disk (fsync) at each commit
+    #[arg(long, requires = "follow")]
+    fsync: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +115,9 @@ fn compress_help() -> String {
 }
 
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    if args.follow {
+        return follow(&args, global, out);
+    }
     let format = match args.format {
         Some(Format::Arrays(format)) => {
             let of_containers = [
@@ -138,6 +162,48 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         }
         pack
     })
+}
+
+/// Runs until a signal, or `--until-closed` or `--idle`, ends it.
+fn follow(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    let is_other = |format| !matches!(format, Format::Container(format) if format == PackFormat::MULTI_HDF5);
+    if args.format.is_some_and(is_other) {
+        return Err(Error::new(ErrorKind::Usage, "--follow writes the format multihdf5, and no other").into());
+    }
+    let stop = Stop::new(global.caller.as_ref())?;
+    let mut follow = FollowFiles::new(&args.source, &args.out)
+        .durable(args.fsync)
+        .overwrite(args.publishing.overwrite)
+        .sync(args.publishing.sync)
+        .until_closed(args.until_closed)
+        .idle(args.idle)
+        .cancel(&stop.token());
+    if let Some(every) = args.poll {
+        follow = follow.poll(every);
+    }
+    if let Some(bytes) = args.block_size {
+        follow = follow.block_bytes(bytes);
+    }
+    let started = Instant::now();
+    let observe = |event: FilesEvent<'_>| match event {
+        FilesEvent::Started { replaces } if !global.quiet => {
+            let verb = if replaces { "replacing" } else { "writing" };
+            stderr::line(format_args!("following {}, {verb} {}", args.source.display(), args.out.display()));
+        }
+        FilesEvent::Note(note) if global.caller.is_none() => report::warning(note),
+        _ => {}
+    };
+    let followed = follow.run(observe).map_err(|error| report::stopped(error, &args.source, &args.out))?;
+    let FilesFollowed { files, bytes, stored_bytes, commits, notes: warnings, .. } = &followed;
+    let seconds = started.elapsed().as_secs_f64();
+    let (size, stored, target) = (report::bytes(*bytes), report::bytes(*stored_bytes), args.out.display());
+    let mut summary = vec![format!("{target}: {files} files of {size} in {stored}, {commits} commits, {seconds:.1} s")];
+    if stop.is_set() {
+        summary.push(format!("interrupted; {target} is whole, the same command begins a new one in its place"));
+    }
+    summary.push(format!("next: h5bridge finalize {target} OUT.ms"));
+    Ending { warnings, warned: true, summary, ..Ending::default() }
+        .print(global, out, || documents::PackFollow::new(&args.out, &followed, seconds, peak_memory()))
 }
 
 /// Writes arrays in Blosc chunks, and prints a summary; `options` configures the export.

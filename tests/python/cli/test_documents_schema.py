@@ -81,6 +81,9 @@ follow two.ms live.h5 --until-closed --idle 500ms --poll 1ms
 follow now.tab now.h5 --until-closed --idle 500ms --poll 1ms
 follow base.tab base.h5 --until-closed --idle 500ms --poll 1ms
 follow no no.h5
+pack two.ms live.mfh5 --follow --until-closed --idle 500ms
+pack base.tab base.mfh5 --follow --until-closed --idle 500ms
+pack no no.mfh5 --follow
 shard plan my.ms big.h5 --work-bytes 4K
 shard plan nulls.ms limited.h5 --work-bytes 4K
 shard plan my.ms split.h5 --split 100K
@@ -187,6 +190,8 @@ watch no
 repair live.h5
 repair no
 finalize live.h5 final.h5
+finalize live.mfh5 packed.ms
+finalize base.mfh5
 finalize no
 shard verify big.h5
 shard status big.h5

@@ -5,7 +5,6 @@ import collections
 import json
 import random
 import subprocess
-import sys
 import time
 
 import casacore.tables
@@ -14,54 +13,11 @@ import numpy as np
 import pytest
 
 import support
-from following import committed, ended, start_follow
+from following import Telescope, committed, ended, start_follow
 from live_rows import check_rows, writer
 from support import DAMAGED, DONE, EXISTS, WARNINGS, h5bridge
 
 SEEDS = support.seeds(0, 5, 100)
-# Commits STEP rows at a time, made from their numbers, until it is told to stop or killed
-STEP = 10
-WRITER = '''
-import sys, select, numpy as np, casacore.tables as ct
-path, most = sys.argv[1], int(sys.argv[2])
-columns = [ct.makescacoldesc('ROW', 0), ct.makescacoldesc('NAME', ''),
-           ct.makearrcoldesc('DATA', 0., ndim=1, shape=[4], datamanagertype='TiledColumnStMan', datamanagergroup='D'),
-           ct.makearrcoldesc('SLOW', 0, ndim=1, datamanagertype='IncrementalStMan', datamanagergroup='S')]
-t = ct.table(path, ct.maketabdesc(columns), nrow=0, lockoptions='user', ack=False)
-def commit(n=%d):
-    t.lock(write=True)
-    first = t.nrows(); t.addrows(n); rows = np.arange(first, first + n)
-    t.putcol('ROW', rows.astype('i4'), first, n)
-    t.putcol('NAME', ['row %%d of the table' %% r for r in rows], first, n)
-    t.putcol('DATA', np.repeat(rows[:, None], 4, 1).astype('f8'), first, n)
-    for r in rows: t.putcell('SLOW', int(r), np.array([r // 7], 'i4'))
-    t.unlock()
-commit()
-print('ready', flush=True)
-while not select.select([sys.stdin], [], [], 0.002)[0]:
-    if t.nrows() < most: commit()
-t.close()
-''' % STEP
-
-
-class Telescope:
-    """A casacore that appends rows."""
-
-    def __init__(self, table, most=20_000):
-        self.process = subprocess.Popen([sys.executable, '-c', WRITER, str(table), str(most)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == 'ready\n'
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
-
-    def stop(self):
-        self.process.communicate('stop\n', timeout=60)
-        assert self.process.returncode == 0
 
 
 def check_prefix(main, rows):

@@ -829,3 +829,7 @@ def test_follow(tmp_path):
     with ct.table(source, ack=False) as table, h5py.File(tmp_path / 'live.h5') as live:
         for name in 'TIME', 'DATA', 'FLAG', 'ANTENNA1':
             assert np.array_equal(live['MAIN'][name][:], table.getcol(name))
+    packed = h5bridge.pack(source, tmp_path / 'live.mfh5', follow=True, until_closed=True, poll=0.1)
+    assert packed.files > 50 and packed.document['commits'] >= 1
+    assert h5bridge.finalize(tmp_path / 'live.mfh5', tmp_path / 'packed.ms').out == str(tmp_path / 'packed.ms')
+    assert h5bridge.verify(source, tmp_path / 'packed.ms', bytes=True).equal
