@@ -1,12 +1,18 @@
-//! Tells `--version` the commit of a released program; in development nothing is built again for a
-//! commit.
+//! Tells `--version` the commit of a released program, in development nothing is built again for a
+//! commit; and leaves the symbols out of it.
 
+use std::env;
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if std::env::var("PROFILE").as_deref() != Ok("release") {
+    let is = |variable, value| env::var(variable).is_ok_and(|found| found == value);
+    if !is("PROFILE", "release") {
         return;
+    }
+    // cargo strips no program of a package with a profile of its own, as this one has
+    if is("DEBUG", "false") && is("CARGO_CFG_TARGET_OS", "linux") {
+        println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
     }
     for path in ["../.git/HEAD", "../.git/logs/HEAD", ".cargo_vcs_info.json"] {
         if std::path::Path::new(path).exists() {

@@ -32,6 +32,11 @@ def only(folder, *names):
     return sorted(os.listdir(folder)) == sorted(names)
 
 
+@pytest.mark.skipif(os.environ.get('H5BRIDGE_PROFILE') != 'release', reason='the size of the program as users get it: H5BRIDGE_PROFILE=release')
+def test_size_of_the_program():
+    assert os.path.getsize(support.H5BRIDGE) <= 30_000_000
+
+
 # ---- targets and exit codes -----------------------------------------------------------------------------------------
 
 def test_existing_target_is_left_alone(out):
