@@ -11,7 +11,7 @@ pub(super) const NX_DATA: &str = "NXdata";
 const SIGNAL: &str = "signal";
 const AXES: &str = "axes";
 /// The attributes of a [`view`].
-pub(crate) const OF_VIEW: [&str; 3] = [NX_CLASS, SIGNAL, AXES];
+pub(super) const OF_VIEW: [&str; 3] = [NX_CLASS, SIGNAL, AXES];
 /// Datasets beside the signal, of its shape and with its axes.
 const AUXILIARY_SIGNALS: &str = "auxiliary_signals";
 
@@ -22,6 +22,11 @@ pub(crate) const TIME: &str = "TIME";
 /// Most rows of a table whose TIME is an axis: a viewer reads all values of an axis, even to draw
 /// one row.
 pub(crate) const MOST_ROWS: u64 = 1 << 20;
+
+/// Whether viewers would take an attribute of this name, of a keyword, for one of theirs.
+pub(crate) fn is_of_viewers(name: &str) -> bool {
+    OF_VIEW.contains(&name) || name == AUXILIARY_SIGNALS
+}
 
 /// `axes` are datasets beside the signal, slowest axis first; `None` for an axis without values.
 pub(crate) fn view<'a>(

@@ -297,8 +297,7 @@ impl<'a> Writer<'a> {
                 (Allocation::Block, _) => {}
             }
         }
-        let is_taken = |name: &str| attributes.iter().any(|(taken, _)| taken == name);
-        for (name, value) in self.described().view(table, &mut axes, is_taken) {
+        for (name, value) in self.described().view(table, &mut axes, &attributes) {
             group.set_attribute(name, &value)?;
         }
         scales.finish()
