@@ -449,9 +449,8 @@ def to_ms(
     path of the variable, for what is not MSv4.
     """
     if not isinstance(source, str | os.PathLike):
-        others = exact or byte_order or plain or salvage or threads or follow_external or sync != "behind"
-        others = others or views != "auto" or parts
-        return _to_ms_of_tree(source, out, bool(others), overwrite, progress)
+        others = (exact, byte_order, plain, views != "auto", parts, salvage, threads, follow_external, sync != "behind")
+        return _to_ms_of_tree(source, out, any(others), overwrite, progress)
     words = _flag("--exact", exact) + _option("--byte-order", byte_order) + _flag("--plain", plain)
     words += _option("--views", None if views == "auto" else views)
     words += _option("--parts", None if parts is None else os.fspath(parts))

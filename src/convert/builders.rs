@@ -577,7 +577,8 @@ impl<'a> ToTable<'a> {
     /// [`views`](Self::views).
     ///
     /// # Errors
-    /// `Usage` with [`salvage`](Self::salvage); `Exists` if `target` exists or has a plan; `NoSpace`, `Interrupted`; those of reading the source.
+    /// `Usage` with [`salvage`](Self::salvage); `Exists` if `target` exists or has a plan;
+    /// `NoSpace`, `Interrupted`; those of reading the source.
     pub fn shard(self, target: impl AsRef<Path>, work_bytes: u64) -> Result<ShardPlanSummary> {
         if self.salvage {
             return Err(Error::usage("damage cannot be left out in a plan"));

@@ -10,8 +10,8 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Dataset, Element, File, Group, LiveSpec};
 use crate::native::{
     self, Attributes, AxisNames, COMMITTED_ROWS, CTDS, ColumnDocument, Coordinates, FormKind, LONG_NAME, MAIN_TABLE,
-    Maker, Names, NewColumn, Part, SIGNALS, Scales, StoredForm, TableDocument, TreeDimensions, axis_roles,
-    display_name, is_main, is_of_viewers, last_part, row_name, source_name, table_path, view,
+    Maker, Names, NewColumn, OF_VIEWERS, Part, SIGNALS, Scales, StoredForm, TableDocument, TreeDimensions, axis_roles,
+    display_name, is_main, last_part, row_name, source_name, table_path, view,
 };
 use crate::value::{DataType, Record, Shape, Value};
 
@@ -93,7 +93,7 @@ impl Structure {
                 .with_context(|| Context::column(&desc.name))?;
             ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
-        if is_main(&table.name) && !attributes.iter().any(|other| is_of_viewers(&other.name)) {
+        if is_main(&table.name) && !attributes.iter().any(|taken| OF_VIEWERS.contains(&taken.name.as_str())) {
             table.draw(&group, &links, is_ms, &mut axes)?;
         }
         scales.finish()

@@ -267,7 +267,7 @@ pub(crate) struct Layout {
     /// Without columns and other than private keywords.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// In the names of the files of `managers`, as far as they are recorded.
+    /// Sequence numbers of `managers`, as far as they are recorded.
     pub(super) sequences: Vec<Option<u32>>,
     /// Index in `managers` for each column.
     pub(crate) bindings: Vec<Option<usize>>,

@@ -55,7 +55,7 @@ pub(crate) use names::{
     VIEW_ROWS, defined_flags, is_main, is_position, last_part, missing_link, restore_path, row_name, source_name,
     split_name, table_path, unique,
 };
-pub(crate) use nexus::{DEFAULT, MOST_ROWS, SIGNALS, TIME, auxiliary_signals, is_of_viewers, view};
+pub(crate) use nexus::{DEFAULT, MOST_ROWS, OF_VIEWERS, SIGNALS, TIME, auxiliary_signals, view};
 pub(crate) use notes::Notes;
 pub(crate) use processing_set::{attribute_of, changed_attributes, coordinates_attribute};
 pub(crate) use raw_strings::{RawStrings, can_hold, readable, text_attribute};

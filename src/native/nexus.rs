@@ -14,6 +14,8 @@ const AXES: &str = "axes";
 pub(super) const OF_VIEW: [&str; 3] = [NX_CLASS, SIGNAL, AXES];
 /// Datasets beside the signal, of its shape and with its axes.
 const AUXILIARY_SIGNALS: &str = "auxiliary_signals";
+/// Names that viewers would not take for those of keywords.
+pub(crate) const OF_VIEWERS: [&str; 4] = [NX_CLASS, SIGNAL, AXES, AUXILIARY_SIGNALS];
 
 /// Columns of a main table that are drawn: the first that is one dataset of arrays.
 pub(crate) const SIGNALS: [&str; 7] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA", "CPARAM", "FPARAM", "map"];
@@ -22,11 +24,6 @@ pub(crate) const TIME: &str = "TIME";
 /// Most rows of a table whose TIME is an axis: a viewer reads all values of an axis, even to draw
 /// one row.
 pub(crate) const MOST_ROWS: u64 = 1 << 20;
-
-/// Whether viewers would take an attribute of this name, of a keyword, for one of theirs.
-pub(crate) fn is_of_viewers(name: &str) -> bool {
-    OF_VIEW.contains(&name) || name == AUXILIARY_SIGNALS
-}
 
 /// `axes` are datasets beside the signal, slowest axis first; `None` for an axis without values.
 pub(crate) fn view<'a>(

@@ -452,8 +452,8 @@ fn last_parts(stored: &[BString]) -> Vec<Option<&[u8]>> {
     stored.iter().map(|stored| stored.rsplit(|&byte| byte == b'/').next()).collect()
 }
 
-/// Describes the first difference. Subtables, and tables of forwarded columns, are equal if the last
-/// components of their paths are.
+/// Describes the first difference. Subtables, and tables of forwarded columns, are equal if the
+/// last components of their paths are.
 fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
     let names =
         |record: &Record| record.fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ");

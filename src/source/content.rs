@@ -62,8 +62,8 @@ pub(crate) trait TableContent: Send + Sync {
         self.inner().map_or(Ok(None), Content::averaging)
     }
 
-    /// The view that the table is, or was before its conversion; `None` if its rows are not those of
-    /// other tables.
+    /// The view that the table is, or was before its conversion; `None` if its rows are not those
+    /// of other tables.
     fn view(&self) -> Option<View> {
         self.inner()?.view()
     }

@@ -165,12 +165,14 @@ impl Order {
         let rows =
             rows.ok_or_else(|| Error::format(format!("file {file} is listed, but the container has {files}")))?;
         let rows = Arc::make_mut(rows);
-        let row = u64::try_from(row).map_err(|_| Error::format(format!("row {row}, expected 0 or more")))?;
+        let row = u64::try_from(row)
+            .map_err(|_| Error::format(format!("the row of a block is {row}, expected 0 or more")))?;
         match usize::try_from(block).ok().filter(|&block| block <= rows.len()) {
             Some(block) if block == rows.len() => rows.push(row),
             Some(block) => rows[block] = row,
             None => {
-                let message = format!("block {block} of file {file}, which has {} blocks before", rows.len());
+                let message =
+                    format!("block {block} of file {file} is listed, but the file has {} blocks before", rows.len());
                 return Err(Error::format(message));
             }
         }

@@ -8,8 +8,8 @@ use super::plan::{ColumnPlan, MissingColumn, Plan, TablePlan};
 use crate::error::{Error, Result};
 use crate::h5::Attribute;
 use crate::native::{
-    Attributes, AxisNames, Coordinates, MAIN_TABLE, MOST_ROWS, NewColumn, Part, SIGNALS, TIME, axis_roles,
-    is_of_viewers, last_part, stored_size, taql_of, text_attribute, unique, view,
+    Attributes, AxisNames, Coordinates, MAIN_TABLE, MOST_ROWS, NewColumn, OF_VIEWERS, Part, SIGNALS, TIME, axis_roles,
+    last_part, stored_size, taql_of, text_attribute, unique, view,
 };
 use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
@@ -69,17 +69,17 @@ impl<'a> Described<'a> {
     }
 
     /// Attributes of the main table's group by which viewers draw a column: none if no column can
-    /// be drawn, or if one of the `others` is theirs.
+    /// be drawn, or if one of their names `is_taken` by another attribute of the group.
     pub(super) fn view(
         self,
         table: &TablePlan,
         names: &mut AxisNames<'_>,
-        others: &[(String, Attribute)],
+        is_taken: impl Fn(&str) -> bool,
     ) -> Vec<(&'static str, Attribute)> {
         let column = |name: &str| table.columns.iter().find(|column| column.name == name);
         let drawn = SIGNALS.iter().find_map(|name| column(name).and_then(|column| Some((column, column.drawn()?))));
         let (Some((signal, cell)), MAIN_TABLE) = (drawn, table.name.as_str()) else { return Vec::new() };
-        if others.iter().any(|(name, _)| is_of_viewers(name)) {
+        if OF_VIEWERS.iter().any(|name| is_taken(name)) {
             return Vec::new();
         }
         let roles = axis_roles(table.source == 0 && names.is_measurement_set(), &signal.name, cell.len());

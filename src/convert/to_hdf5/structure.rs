@@ -297,7 +297,8 @@ impl<'a> Writer<'a> {
                 (Allocation::Block, _) => {}
             }
         }
-        for (name, value) in self.described().view(table, &mut axes, &attributes) {
+        let is_taken = |name: &str| attributes.iter().any(|(taken, _)| taken == name);
+        for (name, value) in self.described().view(table, &mut axes, is_taken) {
             group.set_attribute(name, &value)?;
         }
         scales.finish()

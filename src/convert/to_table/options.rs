@@ -35,7 +35,7 @@ pub enum Views {
     /// the tables with its rows are found and have the values of the file; otherwise, and from
     /// other sources, rows are copied.
     Auto,
-    /// As `Auto`, also from a reference table or a concatenation itself; it is an error if the
-    /// tables with its rows are not found or have other values.
+    /// Views come back as for `Auto`, also from a reference table or a concatenation itself; it is
+    /// an error if the tables with its rows are not found or have other values.
     Always,
 }

@@ -155,8 +155,8 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// Also a sentence why a forwarded column is copied. `is_complete`: the table has all columns of
-    /// the column's expression.
+    /// Also a sentence why a forwarded column is copied. `is_complete`: the table has all columns
+    /// of the column's expression.
     fn filling(
         &self,
         content: &Content,
@@ -171,8 +171,9 @@ impl Planner<'_> {
         (if again { Filling::Engine } else { Filling::Copied }, forwarded.and_then(Result::err))
     }
 
-    /// Changes the name of the table that has the cells of a forwarded column; fails with a sentence
-    /// why it cannot be used. `None` for other columns, and where cells are copied in any case.
+    /// Changes the name of the table that has the cells of a forwarded column; fails with a
+    /// sentence why it cannot be used. `None` for other columns, and where cells are copied in any
+    /// case.
     fn forward(
         &self,
         content: &Content,

@@ -266,8 +266,8 @@ fn write_main(
     Ok(Ok(WrittenView { kind, columns: content.columns().len(), rows: content.rows(), warnings }))
 }
 
-/// `table.dat` of the subtable `number` if that was a view; `None`, maybe with a warning, if its rows
-/// are copied. Arguments are those of [`Viewed::dat`].
+/// `table.dat` of the subtable `number` if that was a view; `None`, maybe with a warning, if its
+/// rows are copied. Arguments are those of [`Viewed::dat`].
 pub(super) fn view_of_subtable(
     source: &Source,
     number: usize,

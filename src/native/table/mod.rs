@@ -185,7 +185,7 @@ impl NativeTable {
             return Err(Error::format(message).context(place));
         }
         let number = |number: i64| {
-            u64::try_from(number).map_err(|_| Error::format(format!("the row number {number} is negative")))
+            u64::try_from(number).map_err(|_| Error::format(format!("the row number is {number}, expected 0 or more")))
         };
         numbers.integers(rows)?.into_iter().map(number).collect::<Result<Vec<u64>>>().context(place)
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::FilesCommit;
 use super::seen::{Mark, Seen, TABLE_LOCK};
+use super::summary::FilesCommit;
 use crate::container::{LiveFiles, Origin, Updated};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::copying::Copying;
 use super::seen::{Seen, TABLE_LOCK, WatchedTable, between_writes};
-use super::{FilesCommit, FilesFollowed};
+use super::summary::{FilesCommit, FilesFollowed};
 use crate::call::polling::{Pace, Steps, last_steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::output::{WriterLock, network_file_system};

@@ -299,7 +299,7 @@ def test_kills(tmp_path):
     same_files(table, tmp_path / 'end.tab')
 
 
-def test_readers_meanwhile(tmp_path):
+def test_readers_while_casacore_writes(tmp_path):
     """h5py, with one file open for each look, and `unpack`, while casacore writes and the container grows."""
     table, live = tmp_path / 'my.tab', tmp_path / 'live.mfh5'
     seen, looks = [0], 0

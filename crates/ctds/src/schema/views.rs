@@ -120,7 +120,7 @@ impl NewRefTable<'_> {
     /// `table.dat` up to the row numbers, with which it ends.
     ///
     /// # Errors
-    /// `Unsupported` if casacore could not read so many row numbers.
+    /// `Unsupported` if the row numbers exceed 4 GiB, which casacore does not read.
     pub fn encode_head(&self) -> Result<Vec<u8>> {
         let wide = self.is_wide();
         let mut e = Encoder::new(ByteOrder::Big);

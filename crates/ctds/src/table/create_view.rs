@@ -162,7 +162,8 @@ fn same_columns(first: &Table, part: &Table) -> Result<()> {
 
 impl NewView {
     /// Shows the column `shown` of the table that the rows were taken from, under `name`. Without
-    /// any such call a reference table has all columns of that table; a concatenation cannot choose.
+    /// any such call a reference table has all columns of that table; a concatenation cannot
+    /// choose.
     pub fn column(mut self, name: impl Into<BString>, shown: impl Into<BString>) -> Self {
         if let Body::Reference(rows) = &mut self.body {
             rows.shown.push((name.into(), shown.into()));
@@ -243,7 +244,7 @@ impl Rows {
         for (name, shown) in &self.shown {
             let found = self.known.iter().find(|(known, _)| known == shown).ok_or_else(|| {
                 let names = self.known.iter().map(|(known, _)| known.to_str_lossy());
-                Error::usage(format!("no column {shown}{}", instead(&shown.to_str_lossy(), names)))
+                Error::usage(format!("the table has no column {shown}{}", instead(&shown.to_str_lossy(), names)))
             })?;
             if columns.iter().any(|(other, _)| other == name) {
                 return Err(Error::usage(format!("two columns are named {name:?}")));

@@ -202,8 +202,8 @@ impl Table {
         open::open(path, options, admits)
     }
 
-    /// Opens the table in `directory` as if it were at the absolute path `at`, to which the names of
-    /// other tables are relative; its lock is not acquired.
+    /// Opens the table in `directory` as if it were at the absolute path `at`, to which the names
+    /// of other tables are relative; its lock is not acquired.
     #[doc(hidden)]
     pub fn open_as(directory: &Path, at: &Path, options: OpenOptions) -> Result<Self> {
         open::open_as(directory, at, options)

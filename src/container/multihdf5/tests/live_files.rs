@@ -202,7 +202,7 @@ fn damaged_lists_of_blocks_are_errors() {
     for (entries, rows, says) in [
         (&[][..], 1, "the list has 1 entries, but the commit has 2"),
         (&[0, 0, 0, 1, 0, 1][..], 2, "file 1 is listed, but the container has 1"),
-        (&[0, 0, 0, 0, 2, 1][..], 2, "block 2 of file 0, which has 1 blocks before"),
+        (&[0, 0, 0, 0, 2, 1][..], 2, "block 2 of file 0 is listed, but the file has 1 blocks before"),
         (&[0, 0, 0, 0, 0, 1][..], 2, "the file has 100 bytes, but only 1 of its blocks are listed"),
         (&[0, 0, 0, 0, 1, 1 << 40][..], 2, "a block is in row 1099511627776, but the dataset has"),
     ] {
