@@ -5,6 +5,7 @@ use super::kind::{RowPlot, Words};
 use crate::describe::Description;
 use crate::fold::Fold;
 use crate::frame::{Array, Frame, Numbers, Plot};
+use crate::part::Part;
 use crate::request::{Average, Quantity, Request, Statistic};
 use crate::selection::Baselines;
 
@@ -24,7 +25,9 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
         Some((part, sums)) => sums.draw(&maker, part),
         None => (plot.empty)(maker.quantity_axis()),
     };
-    let note = maker.note(plot, fold, progress.rows) + of_values(request, &arrays);
+    let has_values = |(part, _): &(Part, _)| !part.correlations.is_empty() && !part.channels.is_empty();
+    let is_selected = fold.sums.begun.as_ref().is_some_and(has_values);
+    let note = maker.note(plot, fold, progress.rows) + if is_selected { of_values(request, &arrays) } else { "" };
     let plot = Plot {
         kind: request.kind.name(),
         title: plot.title.replace("{quantity}", quantity(request)),
@@ -46,8 +49,13 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
 
 /// Words for the note: that nothing is flagged, or that the rows have no values.
 fn of_values(request: &Request, arrays: &[Array]) -> &'static str {
-    let values = arrays.iter().find(|array| matches!(array.name, "raster" | "y"));
-    let Some(Numbers::F32(values)) = values.map(|array| &array.numbers) else { return "" };
+    let values = match arrays.iter().find(|array| matches!(array.name, "raster" | "y")).map(|array| &array.numbers) {
+        Some(Numbers::F32(values)) => values,
+        Some(Numbers::U32(counts)) if counts.iter().all(|&count| count == 0) => {
+            return "; no points: all values are zero, flagged or not finite";
+        }
+        _ => return "",
+    };
     let mut finite = values.iter().filter(|value| value.is_finite()).peekable();
     match (request.quantity, finite.peek().is_some()) {
         (Quantity::Flagged, true) if finite.all(|&value| value == 0.) => "; nothing flagged",
