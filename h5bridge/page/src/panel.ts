@@ -35,11 +35,22 @@ export interface Host {
 const HEIGHT = 280;
 /** Room below a plot which is alone in the window: for the readout. */
 const BELOW = 36;
-/** Room for the marks of the axes, without their labels, for the labels, and for the scale of colours with its labels. */
-const SIDES = { left: 58, time: 78, bottom: 28, label: 18, top: 8, bar: 58 };
+/** Room for the marks of the axes, without their labels, for the labels, and for the scale of colours with its labels: at least this. */
+const SIDES = { left: 58, bottom: 28, label: 18, top: 8, bar: 58, font: 12 };
 /** The same on a narrow screen, with smaller letters. */
-const NARROW = { ...SIDES, left: 44, time: 58, label: 15, bar: 50 };
+const NARROW = { ...SIDES, left: 44, label: 15, bar: 50, font: 11 };
 const NARROW_WIDTH = 440;
+/** Letters of the scale of colours. */
+const BAR_FONT = 11;
+
+const letters = (size: number) => `${size}px system-ui, "DejaVu Sans", sans-serif`;
+const pen = document.createElement('canvas').getContext('2d')!;
+
+/** Width of the widest label. */
+function widest(labels: string[], size: number): number {
+  pen.font = letters(size);
+  return Math.max(0, ...labels.map((label) => pen.measureText(label).width));
+}
 
 /** Positions that are shown of an axis. */
 function shown(mapping: Mapping, part: [number, number] | undefined): [number, number] {
@@ -48,6 +59,11 @@ function shown(mapping: Mapping, part: [number, number] | undefined): [number, n
   const ends = [mapping.to(part[0]), mapping.to(part[1])].filter(Number.isFinite).sort((a, b) => a - b);
   const [low, high] = ends;
   return low !== undefined && high !== undefined && high > low && high > first && low < last ? [low, high] : [first, last];
+}
+
+/** Whether both axes are lengths, so that they have one scale. */
+function isMap({ plot }: Picture): boolean {
+  return ['uv', 'antennas', 'image'].includes(plot.kind) && plot.x.unit === plot.y.unit;
 }
 
 /** Values for uPlot: positions of the mapping, and null for gaps. */
@@ -144,11 +160,10 @@ export class Panel {
     const zoom = this.host.zoom();
     const picture = this.picture!;
     const [low, high] = shown(picture[which], zoom[which]);
-    const isMap = ['uv', 'antennas', 'image'].includes(picture.plot.kind) && picture.plot.x.unit === picture.plot.y.unit;
-    if (!isMap || zoom.x || zoom.y) return [low, high];
+    if (!isMap(picture) || zoom.x || zoom.y) return [low, high];
     // both axes have one scale, so that an ellipse is one
-    const { left, label, bar, top, bottom } = this.sides;
-    const width = u.width - left - label - bar - 14;
+    const { left, label, top, bottom } = this.sides;
+    const width = u.width - left - label - this.barRoom(picture) - 14;
     const height = u.height - top - bottom - label;
     const span = ({ ends }: Mapping) => ends[1] - ends[0];
     const each = Math.max(span(picture.x) / width, span(picture.y) / height);
@@ -175,12 +190,12 @@ export class Panel {
     const text = colour('--faint');
     const grid = { show: picture.kind === 'lines', stroke: colour('--line'), width: 1 };
     const { sides } = this;
-    const font = `${sides === NARROW ? 11 : 12}px system-ui, "DejaVu Sans", sans-serif`;
+    const font = letters(sides.font);
     const marks = (which: 'x' | 'y') => (u: uPlot, low: number, high: number) => {
       const size = (which === 'x' ? u.bbox.width : u.bbox.height) / devicePixelRatio || 400;
       return this.picture![which].ticks(low, high, Math.max(2, Math.floor(size / (which === 'x' ? 64 : 34))));
     };
-    const axis = (which: 'x' | 'y', label: string, size: number): uPlot.Axis => ({
+    const axis = (which: 'x' | 'y', label: string, size: uPlot.Axis.Size): uPlot.Axis => ({
       label, labelSize: sides.label, labelFont: font, font, size, stroke: text, grid, ticks: { ...grid, show: true, size: 5 }, space: 1,
       splits: (u, _, low, high) => marks(which)(u, low, high).map((tick) => tick.position),
       values: (u, splits) => {
@@ -207,7 +222,7 @@ export class Panel {
     }
     return {
       width: Math.max(200, this.box.clientWidth), height: this.height, legend: { show: false }, series,
-      padding: [sides.top, picture.kind === 'raster' ? sides.bar + 14 : 14, 0, 0],
+      padding: [sides.top, () => (this.picture?.kind === 'raster' ? this.barRoom(this.picture) + 14 : 14), 0, 0],
       cursor: {
         drag: { x: true, y: true, setScale: false, uni: 12 }, points: { show: false },
         bind: { dblclick: () => () => {
@@ -219,7 +234,8 @@ export class Panel {
         x: { time: false, range: (u) => this.ends(u, 'x') },
         y: { range: (u) => this.ends(u, 'y') },
       },
-      axes: [axis('x', picture.xTitle, sides.bottom), axis('y', picture.yTitle, picture.plot.y.scale === 'time' ? sides.time : sides.left)],
+      axes: [axis('x', picture.xTitle, sides.bottom), axis('y', picture.yTitle, (_, labels) => (
+        isMap(picture) ? sides.left : Math.max(sides.left, widest(labels ?? [], sides.font) + 14)))],
       hooks: {
         drawAxes: [(u) => {
           if (this.picture?.kind === 'raster') this.raster(u, this.picture);
@@ -304,7 +320,7 @@ export class Panel {
     ctx.rect(left, top, width, height);
     ctx.clip();
     ctx.fillStyle = colour('--faint');
-    ctx.font = `${size}px system-ui, "DejaVu Sans", sans-serif`;
+    ctx.font = letters(size);
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'left';
     names.forEach((name, i) => {
@@ -321,8 +337,22 @@ export class Panel {
     ctx.restore();
   }
 
+  /** Ends of the scale of colours, and its marks. */
+  private barMarks({ range, z }: Raster): { low: number; high: number; marks: { position: number; label: string }[] } {
+    const [low, high] = [range.log ? Math.log10(range.low) : range.low, range.log ? Math.log10(range.high) : range.high];
+    const { top, bottom, label } = this.sides;
+    return { low, high, marks: high > low ? z.ticks(low, high, Math.floor((this.height - top - bottom - label) / 30)) : [] };
+  }
+
+  /** Room for the scale of colours with its labels. */
+  private barRoom(picture: Picture): number {
+    const { bar } = this.sides;
+    return picture.kind === 'raster' ? Math.max(bar, widest(this.barMarks(picture).marks.map(({ label }) => label), BAR_FONT) + 24) : bar;
+  }
+
   /** The scale of colours, at the right. */
-  private bar(u: uPlot, { range, scale, z, zTitle }: Raster) {
+  private bar(u: uPlot, picture: Raster) {
+    const { scale, zTitle } = picture;
     const { ctx, bbox: { left, top, width, height } } = u;
     const ratio = devicePixelRatio;
     const x = left + width + 8 * ratio;
@@ -333,18 +363,16 @@ export class Panel {
     ctx.fillStyle = gradient;
     ctx.fillRect(x, top, across, height);
     ctx.fillStyle = colour('--faint');
-    ctx.font = `${11 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+    ctx.font = letters(BAR_FONT * ratio);
     ctx.textAlign = 'left';
     ctx.textBaseline = 'middle';
-    const [low, high] = [range.log ? Math.log10(range.low) : range.low, range.log ? Math.log10(range.high) : range.high];
-    if (high > low) {
-      for (const tick of z.ticks(low, high, Math.floor(height / ratio / 30))) {
-        const y = top + height * (1 - (tick.position - low) / (high - low));
-        ctx.fillRect(x + across, y - ratio / 2, 3 * ratio, ratio);
-        ctx.fillText(tick.label, x + across + 5 * ratio, y);
-      }
+    const { low, high, marks } = this.barMarks(picture);
+    for (const mark of marks) {
+      const y = top + height * (1 - (mark.position - low) / (high - low));
+      ctx.fillRect(x + across, y - ratio / 2, 3 * ratio, ratio);
+      ctx.fillText(mark.label, x + across + 5 * ratio, y);
     }
-    ctx.translate(x + across + (this.sides.bar - 12) * ratio, top + height / 2);
+    ctx.translate(x + across + (this.barRoom(picture) - 12) * ratio, top + height / 2);
     ctx.rotate(Math.PI / 2);
     ctx.textAlign = 'center';
     ctx.fillText(zTitle, 0, 0);

@@ -77,7 +77,7 @@ function raster(frame: Frame, look: Look, isDifference: boolean): Raster {
   const xEdges = tensor(frame, 'x').data;
   const yEdges = tensor(frame, 'y').data;
   if (xEdges.length !== width + 1 || yEdges.length !== height + 1) throw new Error('the edges do not belong to the raster');
-  if (!width || !height) throw new Error('nothing selected');
+  if (!width || !height) throw new Error(plot.note ?? 'nothing selected');
   const zAxis: Axis = plot.z ?? { label: 'value', unit: '', scale: 'linear' };
   let log = !isDifference && !isAngle(zAxis) && (look.scale || zAxis.scale) === 'log';
   let found = isDifference || isAngle(zAxis) ? turn(zAxis) : null;
@@ -180,7 +180,7 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   const values = tensor(frame, 'x').data;
   const y = tensor(frame, 'y');
   const names = plot.series ?? Array.from({ length: y.shape[0] ?? 0 }, (_, i) => (i ? String(i) : plot.y.label));
-  if (!values.length) throw new Error('nothing selected');
+  if (!values.length) throw new Error(plot.note ?? 'nothing selected');
   const all = names.map((name, i): Line => ({
     name, colour: LINES[i % LINES.length]!, y: row(y, i),
   }));

@@ -14,7 +14,7 @@ pub(super) static ASSETS: &[(&str, &[u8])] = &[
     asset!("assets/h5web-CS_P5ea_.css"),
     asset!("assets/index-Cysb1_7g.css"),
     asset!("assets/index-DO2qlEZ-.js"),
-    asset!("assets/ms-BVDJSQsg.js"),
+    asset!("assets/ms-B8f9vdNf.js"),
     asset!("assets/ms-CHv40YU8.css"),
     asset!("assets/rolldown-runtime-QTnfLwEv.js"),
     asset!("assets/state-BgBCuc2h.js"),
