@@ -83,11 +83,12 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
         );
     }
     let was_open = superblock.is_being_written();
-    if was_open && !superblock.is_live() {
+    let found = survey(path, source.len()?, was_open, progress);
+    if was_open && !superblock.is_live() && !may_be_ours(&found) {
         let message = "the file was written without SWMR when its writer ended: nothing in it can be relied on";
         return Err(Error::unsupported(message).context(place()));
     }
-    let found = survey(path, source.len()?, was_open, progress).with_context(place)?;
+    let found = found.with_context(place)?;
     let ends = (superblock.end(), source.len()?.max(found.end));
     if was_open {
         superblock.close(&FileTarget::open(path).with_context(place)?, ends.1).with_context(place)?;
@@ -106,6 +107,14 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     // incomplete chunks of this program's tables are gone
     let incomplete_chunks = if tables.is_empty() { found.incomplete_chunks } else { 0 };
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, torn, tables })
+}
+
+/// Whether a repair that was killed can have left the file: its committed rows are whole.
+fn may_be_ours(found: &Result<Survey>) -> bool {
+    match found {
+        Ok(found) => !found.tables.is_empty(),
+        Err(error) => error.kind() == ErrorKind::Interrupted,
+    }
 }
 
 #[derive(Debug, Default)]

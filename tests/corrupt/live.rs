@@ -170,6 +170,15 @@ fn writers_that_ended_in_an_unusual_way() {
         "copy.h5: the file was written without SWMR when its writer ended: nothing in it can be relied on",
     );
 
+    // a repair that was killed, after it has closed the file and before its rows are removed
+    let resized = Live::changed(|main, _| main.dataset("TIME").unwrap().resize(5).unwrap());
+    let file = File::open_rw(&resized.path).unwrap();
+    fs::copy(&resized.path, &copy).unwrap();
+    drop(file);
+    let repaired = repair(&copy).unwrap();
+    assert!(repaired.was_open && (repaired.tables[0].committed, repaired.tables[0].lost) == (3, 2));
+    assert!(!repair(&copy).unwrap().was_open);
+
     let file = fs::OpenOptions::new().read(true).write(true).open(&live.path).unwrap();
     let mut other = Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
     let words = format!("live.h5: process {} has the file open for writing", other.id());

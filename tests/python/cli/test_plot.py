@@ -723,7 +723,7 @@ def test_waterfalls_show_gaps(tmp_path):
 
 
 def test_pictures_say_what_they_show(tmp_path):
-    """Title and note have the file, the field and the window; nothing flagged and no rows are said in words."""
+    """Title and note have the file, the field and the window; nothing flagged, no points and no rows are said in words."""
     subprocess.run(['cp', '-r', DEMO, tmp_path / 'mine.ms'], check=True)
     with ct.table(str(tmp_path / 'mine.ms'), readonly=False, ack=False) as t:
         t.putcol('FLAG', np.zeros_like(t.getcol('FLAG')))
@@ -735,6 +735,11 @@ def test_pictures_say_what_they_show(tmp_path):
     assert picture.words('title') == ['Flagged, by time - mine.ms']
     note = picture.words('note')[0]
     assert 'nothing flagged' in note and 'field %s' % field in note and 'spectral window' in note
+    with ct.table(str(tmp_path / 'mine.ms'), readonly=False, ack=False) as t:
+        t.putcol('DATA', 0 * t.getcol('DATA'))
+    for kind, says in [('amp_uvdist', True), ('phase_uvdist', True), ('uv', False), ('waterfall', False)]:
+        h5bridge('plot', tmp_path / 'mine.ms', kind, '--field', '#0', '--out', tmp_path / 'a.svg', '--overwrite')
+        assert ('no points: all values are zero, flagged or not finite' in Picture(tmp_path / 'a.svg').words('note')[0]) == says, kind
     make_calibration(tmp_path / 'a.cal', 59000 * 86400. + np.arange(3))
     with ct.table(str(tmp_path / 'a.cal'), readonly=False, ack=False) as t:
         t.removerows(list(range(t.nrows())))

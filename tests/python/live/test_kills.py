@@ -5,9 +5,9 @@ import collections
 import json
 import random
 import subprocess
+import sys
 import time
 
-import casacore.tables
 import h5py
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ import pytest
 import support
 from following import Telescope, committed, ended, start_follow
 from live_rows import check_rows, writer
-from support import DAMAGED, DONE, EXISTS, WARNINGS, h5bridge
+from support import DAMAGED, DONE, EXISTS, UNSUPPORTED, WARNINGS, h5bridge
 
 SEEDS = support.seeds(0, 5, 100)
 
@@ -97,8 +97,13 @@ def test_repair_beside_a_writer_and_beside_itself(tmp_path):
         _, errors = kill_soon(repairs[0], rng, 0.03)
         _, errors = repairs[1].communicate(timeout=60)
         # it may have found the first one at work
-        assert repairs[1].returncode in (DONE, EXISTS), errors
-        report = json.loads(h5bridge('--json', 'repair', path).stdout)
+        assert repairs[1].returncode in (DONE, EXISTS) or is_too_young(repairs[1].returncode, told), errors
+        process = h5bridge('--json', 'repair', path, code=None)
+        if is_too_young(process.returncode, told):
+            assert 'nothing in it can be relied on' in process.stderr
+            continue
+        assert process.returncode == DONE, process.stderr
+        report = json.loads(process.stdout)
         rows = report['tables'][0]['committed_rows']
         assert rows >= told[-1]
         with h5py.File(path) as file:
@@ -106,8 +111,27 @@ def test_repair_beside_a_writer_and_beside_itself(tmp_path):
             check_rows(file['MAIN'], 0, rows)
 
 
+def is_too_young(code, told):
+    """Whether `repair` refused the file of a writer that was killed before it had told of a commit."""
+    return code == UNSUPPORTED and told == [0]
+
+
+READ = """
+import sys, numpy as np, casacore.tables as ct
+with ct.table(sys.argv[1], ack=False) as t:
+    np.savez(sys.argv[2], **{name: t.getcol(name) for name in ('ROW', 'DATA')})
+"""
+
+
+def columns_by_casacore(table, out):
+    """None if casacore itself aborts, as it does at times on the files of a killed writer: in a process of its own."""
+    process = subprocess.run([sys.executable, '-c', READ, str(table), str(out)], capture_output=True, text=True)
+    assert process.returncode <= 0, process.stderr
+    return np.load(out) if process.returncode == 0 else None
+
+
 @pytest.mark.parametrize('seed', SEEDS)
-def test_casacore_that_holds_its_lock(seed, tmp_path):
+def test_casacore_that_holds_its_lock(seed, tmp_path, counts):
     """What was on the disk is followed and converted, as casacore sees it, or refused in words."""
     table, live, out = tmp_path / 'live.tab', tmp_path / 'live.h5', tmp_path / 'out.h5'
     rng = random.Random(seed)
@@ -120,7 +144,11 @@ def test_casacore_that_holds_its_lock(seed, tmp_path):
     process = h5bridge('to-hdf5', table, out, code=None)
     assert process.returncode in (DONE, WARNINGS, DAMAGED) and out.exists() == (process.returncode != DAMAGED), process.stderr
     if out.exists():
-        with casacore.tables.table(str(table), ack=False) as theirs, h5py.File(out) as ours:
-            assert len(ours['MAIN/ROW']) == theirs.nrows()
+        theirs = columns_by_casacore(table, tmp_path / 'theirs.npz')
+        if theirs is None:
+            counts['tables on which casacore aborts'] += 1
+            return
+        counts['tables as casacore sees them'] += 1
+        with h5py.File(out) as ours:
             for name in ('ROW', 'DATA'):
-                assert (ours['MAIN'][name][:] == theirs.getcol(name)).all()
+                assert np.array_equal(ours['MAIN'][name], theirs[name])
