@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::names::BLOCKS;
+use super::virtual_file::BlockRows;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
@@ -121,7 +122,7 @@ impl Blocks {
 /// that were read.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
-    rows: Vec<Arc<Vec<u64>>>,
+    rows: Vec<BlockRows>,
     entries: u64,
 }
 
@@ -131,7 +132,7 @@ impl Order {
     }
 
     /// Rows by block; there may be more blocks than the file has now.
-    pub(super) fn rows(&self, file: usize) -> &Arc<Vec<u64>> {
+    pub(super) fn rows(&self, file: usize) -> &BlockRows {
         &self.rows[file]
     }
 

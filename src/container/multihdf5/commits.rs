@@ -3,11 +3,11 @@
 //! its files are also changed. docs/reference/containers.md.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use super::blocks::{Blocks, Order};
 use super::header::file_paths;
 use super::names::{BLOCKS, COMMITS};
+use super::virtual_file::BlockRows;
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
@@ -43,7 +43,7 @@ pub(super) struct CommittedFile {
     /// Bytes; `None` if it was removed.
     pub(super) size: Option<u64>,
     /// Row of each block; `None` if they are in order.
-    pub(super) order: Option<Arc<Vec<u64>>>,
+    pub(super) order: Option<BlockRows>,
 }
 
 impl Commits {

@@ -10,7 +10,7 @@ use super::commits::{Commits, CommittedFile};
 use super::header::Header;
 use super::names::{DATA, HEADER};
 use super::seal::Seal;
-use super::virtual_file::VirtualFile;
+use super::virtual_file::{BlockRows, VirtualFile};
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Dataset, Group, LinkKind};
@@ -113,7 +113,7 @@ impl Node {
     }
 
     /// The dataset, bytes of the file, and the row of each block unless they are in order.
-    fn dataset(&self, name: &str) -> Result<(Dataset, u64, Option<Arc<Vec<u64>>>)> {
+    fn dataset(&self, name: &str) -> Result<(Dataset, u64, Option<BlockRows>)> {
         let Some(&Entry::File(size)) = self.entries.get(name) else {
             return Err(Error::not_found("the file does not exist").context(Context::member(name)));
         };

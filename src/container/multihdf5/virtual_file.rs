@@ -12,6 +12,9 @@ use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
+/// Row of each block of a file.
+pub(super) type BlockRows = Arc<Vec<u64>>;
+
 /// Decoded chunks kept for small reads.
 const CACHE_BYTES: u64 = 1 << 22;
 /// Largest compact dataset, in bytes.
@@ -30,7 +33,7 @@ pub(super) struct VirtualFile {
     runs: Vec<Run>,
     fill: u8,
     /// Row of each block; `None` if row `n` has block `n`.
-    order: Option<Arc<Vec<u64>>>,
+    order: Option<BlockRows>,
     decoded: Recent<Vec<u8>>,
     place: String,
 }
@@ -92,7 +95,7 @@ impl VirtualFile {
         source: Arc<dyn ReadAt>,
         block_bytes: u64,
         len: u64,
-        order: Arc<Vec<u64>>,
+        order: BlockRows,
     ) -> Result<Self> {
         let check = || {
             let blocks = len.div_ceil(block_bytes.max(1));

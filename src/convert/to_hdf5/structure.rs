@@ -281,8 +281,7 @@ impl<'a> Writer<'a> {
             if column.allocation == Allocation::Block {
                 self.add_blocks(number, index, &targets)?;
             }
-            let targets = Box::new(targets);
-            let job = |cubes| Job::Column { table: number, column: index, targets, cubes };
+            let job = |cubes| Job::Column { table: number, column: index, targets: Box::new(targets), cubes };
             if column.virtual_sources.is_some() {
                 // where the cells of a column with differing shapes are is written all the same
                 if matches!(column.form, ColumnForm::Ragged { .. }) {
