@@ -54,6 +54,8 @@ pub(super) enum Reading {
     Whole,
     /// Also while a writer has it open.
     Live,
+    /// Also after a writer that did not close it, SWMR or not.
+    Left,
     /// Objects with their intact parts.
     Salvage,
 }
@@ -133,7 +135,12 @@ impl Place {
             file = open(Arc::new(Paged::new(source)?))?;
         }
         let is_written = file.superblock().is_being_written();
-        if is_written && !(reading == Reading::Live && file.superblock().is_live()) {
+        let may_be_written = match reading {
+            Reading::Left => true,
+            Reading::Live => file.superblock().is_live(),
+            Reading::Whole | Reading::Salvage => false,
+        };
+        if is_written && !may_be_written {
             return Err(lock::being_written());
         }
         let file = file.with_filters(Codecs).with_budget(budget);

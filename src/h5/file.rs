@@ -203,13 +203,22 @@ impl File {
     /// Opens a live file, or one whose writer was killed, without a lock afterwards. libhdf5's
     /// memory of the file is not shared with others that this process opens.
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
+        Self::open_growing(path, Reading::Live)
+    }
+
+    /// Opens a file that a writer which has ended did not close, whether it was live or not.
+    pub(crate) fn open_left(path: &Path) -> Result<Self> {
+        Self::open_growing(path, Reading::Left)
+    }
+
+    fn open_growing(path: &Path, reading: Reading) -> Result<Self> {
         let open = || -> Result<_> {
             let source = Arc::new(FileSource::open(path)?);
             // with the lock a restarted writer would have to wait for all readers
             let _lock = lock::share(&source)?;
             let (name, bytes) = (path.to_owned(), source.clone());
             let opener = move || library::File::open_live(&name, bytes.clone());
-            Ok(File::existing(Place::root(source, Reading::Live, None, Box::new(opener))?, path))
+            Ok(File::existing(Place::root(source, reading, None, Box::new(opener))?, path))
         };
         open().with_context(|| Context::path(path))
     }

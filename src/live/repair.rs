@@ -147,7 +147,7 @@ struct Trim {
 
 /// Reads all metadata, so that damage is found before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
-    let file = if was_open { File::open_live(path)? } else { File::open(path)? };
+    let file = if was_open { File::open_left(path)? } else { File::open(path)? };
     let root = file.root()?;
     let mut found = Survey { len, ..Survey::default() };
     check_group(&root, &mut found, 0, progress)?;

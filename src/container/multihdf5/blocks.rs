@@ -195,10 +195,10 @@ mod tests {
         for (entry, words) in [
             ([2, 0, 0], "file 2 is listed, but the container has 2"),
             ([-1, 0, 0], "file -1 is listed"),
-            ([1, 2, 0], "block 2 of file 1, which has 1 blocks before"),
+            ([1, 2, 0], "block 2 of file 1 is listed, but the file has 1 blocks before"),
             ([1, -1, 0], "block -1 of file 1"),
-            ([1, i64::MAX, 0], "which has 1 blocks before"),
-            ([1, 0, -3], "row -3, expected 0 or more"),
+            ([1, i64::MAX, 0], "the file has 1 blocks before"),
+            ([1, 0, -3], "the row of a block is -3, expected 0 or more"),
         ] {
             let error = order.clone().add(entry).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
