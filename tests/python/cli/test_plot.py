@@ -737,9 +737,9 @@ def test_pictures_say_what_they_show(tmp_path):
     assert 'nothing flagged' in note and 'field %s' % field in note and 'spectral window' in note
     with ct.table(str(tmp_path / 'mine.ms'), readonly=False, ack=False) as t:
         t.putcol('DATA', 0 * t.getcol('DATA'))
-    for kind, says in [('amp_uvdist', True), ('phase_uvdist', True), ('uv', False), ('waterfall', False)]:
+    for kind, is_empty in [('amp_uvdist', True), ('phase_uvdist', True), ('uv', False), ('waterfall', False)]:
         h5bridge('plot', tmp_path / 'mine.ms', kind, '--field', '#0', '--out', tmp_path / 'a.svg', '--overwrite')
-        assert ('no points: all values are zero, flagged or not finite' in Picture(tmp_path / 'a.svg').words('note')[0]) == says, kind
+        assert ('no points (flagged, 0 or no' in Picture(tmp_path / 'a.svg').words('note')[0]) == is_empty, kind
     make_calibration(tmp_path / 'a.cal', 59000 * 86400. + np.arange(3))
     with ct.table(str(tmp_path / 'a.cal'), readonly=False, ack=False) as t:
         t.removerows(list(range(t.nrows())))

@@ -52,7 +52,7 @@ fn of_values(request: &Request, arrays: &[Array]) -> &'static str {
     let values = match arrays.iter().find(|array| matches!(array.name, "raster" | "y")).map(|array| &array.numbers) {
         Some(Numbers::F32(values)) => values,
         Some(Numbers::U32(counts)) if counts.iter().all(|&count| count == 0) => {
-            return "; no points: all values are zero, flagged or not finite";
+            return "; no points (flagged, 0 or no UVW)";
         }
         _ => return "",
     };
