@@ -146,8 +146,7 @@ def test_casacore_that_holds_its_lock(seed, tmp_path, counts):
     if out.exists():
         theirs = columns_by_casacore(table, tmp_path / 'theirs.npz')
         if theirs is None:
-            counts['tables on which casacore aborts'] += 1
-            return
+            pytest.skip('casacore itself aborts on these files')
         counts['tables as casacore sees them'] += 1
         with h5py.File(out) as ours:
             for name in ('ROW', 'DATA'):
