@@ -41,7 +41,8 @@ struct Collection {
 #[derive(Debug, Default, PartialEq)]
 struct Objects {
     by_number: HashMap<u16, Range<usize>>,
-    /// Where the first object is whose size cannot be; those after it are not found.
+    /// Where the first object is whose size cannot be. Those after it are not found, and the one
+    /// before it is left out: what overwrote the head of the next object may have begun in it.
     damage: Option<usize>,
 }
 
@@ -220,7 +221,7 @@ fn head_bytes(sizes: Sizes) -> usize {
 /// Finds the objects in the bytes of a collection, whose head was read.
 fn objects(fields: &mut Bytes<'_>) -> Result<Objects> {
     let head_bytes = head_bytes(fields.sizes());
-    let mut objects = Objects::default();
+    let (mut objects, mut before) = (Objects::default(), 0);
     while fields.remaining() >= head_bytes {
         let head = fields.position();
         let number = fields.u16()?;
@@ -233,9 +234,11 @@ fn objects(fields: &mut Bytes<'_>) -> Result<Objects> {
         let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size <= fields.remaining());
         let Some(size) = size else {
             objects.damage = Some(head);
+            objects.by_number.remove(&before);
             break;
         };
         fields.skip(size)?;
+        before = number;
         if number != 0 {
             objects.by_number.insert(number, start..start + size);
             // the last object may end where the collection does
@@ -282,8 +285,9 @@ mod tests {
     #[test]
     fn sizes_that_cannot_be_end_the_search() {
         for size in [0, 15, 1 << 20, u64::MAX] {
-            let bytes = [object(1, 8, b"12345678"), object(0, size, &[0; 8]), object(2, 0, b"")].concat();
-            assert_eq!(found(&bytes), (HashMap::from([(1, 16..24)]), Some(24)), "{size}");
+            let whole = [object(1, 8, b"12345678"), object(3, 8, b"1234\0\0\0\0")].concat();
+            let bytes = [&whole[..], &object(0, size, &[0; 8]), &object(2, 0, b"")].concat();
+            assert_eq!(found(&bytes), (HashMap::from([(1, 16..24)]), Some(48)), "{size}");
         }
         for size in [9, u64::MAX] {
             assert_eq!(found(&object(1, size, b"12345678")), (HashMap::new(), Some(0)));
