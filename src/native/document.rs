@@ -394,6 +394,10 @@ pub(crate) struct ColumnDocument {
     /// False if only the data manager records the fixed shape.
     #[serde(default)]
     shape_described: bool,
+    /// The fixed shape in the description if the cells have another number of axes, as those of an
+    /// engine may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    described_shape: Option<Vec<u64>>,
     #[serde(default)]
     comment: JsonString,
     max_length: u32,
@@ -444,6 +448,11 @@ impl ColumnDocument {
             ndim: desc.ndim,
             shape: info.shape.as_ref().filter(|_| is_array).map(Shape::reversed),
             shape_described: !desc.shape.is_empty(),
+            described_shape: info
+                .shape
+                .as_ref()
+                .filter(|shape| is_array && !desc.shape.is_empty() && shape.len() != desc.shape.len())
+                .map(|_| desc.shape.reversed()),
             comment: (&desc.comment).into(),
             max_length: desc.max_length,
             default_manager: ((&desc.manager_type).into(), (&desc.manager_group).into()),
@@ -488,6 +497,10 @@ impl ColumnDocument {
             Some(extents) => Some(Shape::from_reversed(&extents)),
             None => (kind == ColumnKind::Scalar).then(Shape::scalar),
         };
+        let described = match self.described_shape {
+            Some(extents) => Some(Shape::from_reversed(&extents)),
+            None => shape.clone(),
+        };
         let desc = ColumnDesc {
             name: self.name.0,
             comment: self.comment.0,
@@ -497,7 +510,7 @@ impl ColumnDocument {
             kind,
             options: self.options,
             ndim: self.ndim,
-            shape: shape.clone().filter(|_| self.shape_described).unwrap_or_default(),
+            shape: described.filter(|_| self.shape_described).unwrap_or_default(),
             max_length: self.max_length,
             keywords: self.keywords.record().context("keywords")?,
             default: None,

@@ -10,6 +10,7 @@ import pytest
 from casacore import tables
 
 import support
+from test_views import engine_of_another_shape
 
 with open(os.path.join(support.ROOT, 'docs', 'reference', 'layout.schema.json'), encoding='utf-8') as opened:
     SCHEMA = json.load(opened)
@@ -115,6 +116,7 @@ def files(tmp_path_factory, converted):
     shutil.copytree(DEMO, folder / 'demo.ms')
     os.truncate(folder / 'demo.ms/table.f1', os.path.getsize(folder / 'demo.ms/table.f1') // 2)
     convert(folder / 'demo.ms', '--salvage')
+    convert(engine_of_another_shape(folder / 'engine'))
     convert(DEMO, '--compress', 'none', '--digest')
     damage(paths[-1], 'MAIN/DATA')
     for case, table in [('demo', 'demo.ms'), ('shapes', support.roots(support.expected('shapes')['tables'])[0])]:

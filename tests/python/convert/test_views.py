@@ -446,6 +446,27 @@ def test_engines_come_back(case, tmp_path, counts):
     assert counts['engines and views'] > 0
 
 
+def engine_of_another_shape(path):
+    """A column of two axes behind an engine that is described with three, as casacore's own test of it has one."""
+    columns = [ct.makearrcoldesc('F', False, ndim=3, shape=[4, 3, 2], options=5), ct.makearrcoldesc('B', 0, ndim=2, shape=[4, 3], valuetype='uchar', options=5)]
+    spec = {'SOURCENAME': 'F', 'TARGETNAME': 'B', 'ReadMask': np.uint32(0xff), 'WriteMask': np.uint32(1)}
+    managers = {'*1': {'TYPE': 'BitFlagsEngine<uChar   ', 'NAME': 'F', 'COLUMNS': ['F'], 'SPEC': spec}}
+    with ct.table(str(path), ct.maketabdesc(columns), dminfo=managers, nrow=5, ack=False) as made:
+        for row in range(5):
+            made.putcell('B', row, (np.arange(12) + row).reshape(4, 3).astype('u1'))
+    return path
+
+
+def test_engine_of_another_shape(tmp_path, counts):
+    source = engine_of_another_shape(tmp_path / 'a.tab')
+    come_back(source, tmp_path / 'b', counts)
+    with ct.table(str(source), ack=False) as before, ct.table(str(tmp_path / 'b.back'), ack=False) as after:
+        for column in ('F', 'B'):
+            assert str(before.getcoldesc(column)) == str(after.getcoldesc(column))
+            assert np.array_equal(before.getcol(column), after.getcol(column))
+        assert list(before.getcoldesc('F')['shape']) == [4, 3, 2] and before.getcell('F', 0).shape == (4, 3)
+
+
 def come_back(source, home, counts):
     """A table with engines, or a view, is what it was; HOME is a path for the native file and the table beside the source."""
     if not types(source) and set(classes(source).values()) == {'PlainTable'}:

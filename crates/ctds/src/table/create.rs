@@ -312,7 +312,8 @@ pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result
         _ if desc.data_type == DataType::Record => wrong("the cells of an array cannot be records".into()),
         None if desc.is_fixed_shape() => wrong("the shape is fixed, but not given".into()),
         Some(shape) if shape.is_empty() => wrong("the fixed shape has no axes".into()),
-        Some(shape) if desc.ndim > 0 && shape.len() as i32 != desc.ndim => {
+        // the cells of an engine have the shape of the stored ones, whatever is described
+        Some(shape) if desc.ndim > 0 && ![shape, &desc.shape].iter().any(|shape| shape.len() as i32 == desc.ndim) => {
             wrong(format!("the fixed shape is {shape}, but cells have {} axes", desc.ndim))
         }
         _ => Ok(()),
