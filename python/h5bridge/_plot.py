@@ -31,6 +31,7 @@ Kind: TypeAlias = Literal[
     "flag_channel",
     "flag_time",
     "baselines",
+    "xy",
     "antennas",
     "image",
 ]
@@ -96,7 +97,7 @@ def frame(
 
     The rows of a view of a table (`Table.where`) are written to a temporary file first. The parameters are the options
     of `h5bridge plot`: `column`, `spw`, `field`, `scan`, `corr`, `baseline`, `antenna`,
-    `time`, `chan`, `quantity`, `statistic`, `average`, `flagged`, `unit`, `by`, `plane`, `max_read`.
+    `time`, `chan`, `quantity`, `statistic`, `average`, `flagged`, `unit`, `x`, `y`, `by`, `plane`, `max_read`.
 
     >>> frame("my.ms", "flag_antenna").arrays["y"]
     """
@@ -123,6 +124,7 @@ def plot(
     | `amp_uvdist`, `phase_uvdist`, `uv` | how many points there are |
     | `flag_antenna`, `flag_channel`, `flag_time` | how much is flagged, in % |
     | `baselines` | the mean amplitude of each pair of antennas |
+    | `xy` | axes by name: `x="elevation", y="amp"`, or columns of numbers |
     | `antennas` | where the antennas are |
     | `image` | a plane of an image of casacore |
 

@@ -50,7 +50,7 @@ DONE, FAILED, USAGE, DAMAGED, UNSUPPORTED, DIFFERENT, WARNINGS, EXISTS, NO_SPACE
 
 # Kinds of plots, in their order
 PLOTS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'phase_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
-         'baselines', 'antennas')
+         'baselines', 'xy', 'antennas')
 
 
 def h5bridge(*words, code=DONE, timeout=300):

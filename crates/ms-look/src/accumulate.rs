@@ -25,8 +25,8 @@ impl Accumulator {
         self.begun.as_ref().is_none_or(|(_, sums)| sums.wants(time))
     }
 
-    pub(crate) fn unshown(&self) -> u64 {
-        self.begun.as_ref().map_or(0, |(_, sums)| sums.unshown())
+    pub(crate) fn unshown(&self) -> String {
+        self.begun.as_ref().map_or_else(String::new, |(_, sums)| sums.unshown())
     }
 
     fn begin(&self, row: &Row<'_>, selection: &Selection, names: &[String]) -> (Part, Box<dyn Sums>) {
@@ -82,6 +82,7 @@ pub(crate) mod tests {
             time: (None, None),
             chan: (None, None),
             include_flagged: false,
+            axes: None,
         }
     }
 
@@ -93,7 +94,16 @@ pub(crate) mod tests {
             let key =
                 RowKey { time: (row / 2) as f64, antenna1: 0, antenna2: row as i64 % 3, spw: 0, field: 0, scan: 0 };
             let uvw = [row as f64, -2. * row as f64, 0.];
-            let row = Row { key, flag_row: false, uvw, data: &data, flags: &flags, correlations: 2, channels: 3 };
+            let row = Row {
+                key,
+                flag_row: false,
+                uvw,
+                data: &data,
+                flags: &flags,
+                correlations: 2,
+                channels: 3,
+                axes: [&[]; 2],
+            };
             accumulator.add(&row, &selection(), &[]);
         }
     }
@@ -119,8 +129,16 @@ pub(crate) mod tests {
             let data = vec![Complex32::new(1., 1.); 600];
             for time in 0..6000 {
                 let key = RowKey { time: time.into(), antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
-                let row =
-                    Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 1, channels: 600 };
+                let row = Row {
+                    key,
+                    flag_row: false,
+                    uvw: [0.; 3],
+                    data: &data,
+                    flags: &[],
+                    correlations: 1,
+                    channels: 600,
+                    axes: [&[]; 2],
+                };
                 accumulator.add(&row, &selection(), &[]);
             }
             assert!(accumulator.bytes() <= 12 << 20, "{kind:?}: {}", accumulator.bytes());

@@ -1,7 +1,6 @@
 //! Describes a MeasurementSet for plots: its antennas, fields, spectral windows, correlations and
 //! columns, and the plots that it can have.
 
-use bstr::ByteSlice;
 use ctds::error::{Error, Result};
 use ctds::measures::correlation;
 use ctds::table::ColumnInfo;
@@ -200,12 +199,7 @@ impl Description {
     fn describe_main(&mut self, rows: &Rows) {
         let columns = rows.columns();
         self.columns = visibilities(&columns);
-        let unit = |name: &String| -> Option<String> {
-            let keywords = &rows.column(name)?.desc.keywords;
-            let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
-            Some(unit.or_else(|| keywords.string("UNIT"))?.to_string())
-        };
-        self.units = self.columns.iter().map(|name| unit(name).unwrap_or_default()).collect();
+        self.units = self.columns.iter().map(|name| rows.unit(name)).collect();
         self.is_calibration = is_calibration(columns.iter().copied());
         let is_bool = |name| type_of(&columns, name) == Some(DataType::Bool);
         self.has_flags = is_bool("FLAG") || is_bool("FLAG_ROW");

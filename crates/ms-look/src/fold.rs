@@ -9,6 +9,7 @@ use ctds::error::{Error, Result};
 use ctds::value::{Complex32, DataType, Values};
 
 use crate::accumulate::Accumulator;
+use crate::axes::{Axes, BlockRows, Lists};
 use crate::bins::spread;
 use crate::describe::Description;
 use crate::part::Row;
@@ -205,7 +206,9 @@ fn keys(rows: &Rows, range: &Range<u64>, folds: &[&Fold]) -> Result<Vec<RowKey>>
     let second = if spw_column == "DATA_DESC_ID" { "ANTENNA2" } else { "ANTENNA1" };
     let antennas = (integers("ANTENNA1", true)?, integers(second, true)?);
     let spws = integers(spw_column, any(|selection| selection.spw.is_some()))?;
-    let fields = integers("FIELD_ID", needs_runs || any(|selection| !selection.fields.is_empty()))?;
+    let of_fields =
+        |selection: &Selection| !selection.fields.is_empty() || selection.axes.as_ref().is_some_and(Axes::needs_fields);
+    let fields = integers("FIELD_ID", needs_runs || any(of_fields))?;
     let scans = integers("SCAN_NUMBER", needs_runs || any(|selection| !selection.scans.is_empty()))?;
     let key = |row: usize| RowKey {
         time: times[row],
@@ -293,6 +296,8 @@ pub(crate) struct Read {
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
+    /// For each plot, numbers on its axes if they are those of rows.
+    axes: Vec<Option<[Lists; 2]>>,
     /// For each plot, in the order of the `folds` in [`Read::new`]: rows, as offsets in the block.
     selected: Vec<Vec<usize>>,
     rows: u64,
@@ -332,7 +337,9 @@ impl Read {
             true => flags_of(rows.all("FLAG_ROW", range.clone())?)?,
             false => vec![false; count],
         };
-        let needs_uvw = folds.iter().any(|fold| fold.sums.kind.needs_uvw);
+        let needs_uvw =
+            |fold: &&Fold| fold.sums.kind.needs_uvw || fold.selection.axes.as_ref().is_some_and(Axes::needs_uvw);
+        let needs_uvw = folds.iter().any(needs_uvw);
         let uvw = match needs_uvw && is("UVW", DataType::Double) {
             true => rows.doubles("UVW", range.clone())?,
             false => Vec::new(),
@@ -351,16 +358,22 @@ impl Read {
             }
         }
         let bytes = cells.bytes;
-        Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
+        let axes = |(fold, selected): (&&Fold, &Vec<usize>)| {
+            let block = BlockRows { range: &range, keys: &keys, uvw: &uvw, selected };
+            fold.selection.axes.as_ref().map(|axes| axes.read(rows, &block)).transpose()
+        };
+        let axes = folds.iter().zip(&selected).map(axes).collect::<Result<_>>()?;
+        Ok(Read { keys, flag_rows, uvw, flags, data, axes, selected, rows: range.end - range.start, bytes })
     }
 
     /// `number` is the index of the plot in the `folds` of [`Read::new`].
     pub(crate) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
         let needs_data = fold.sums.kind.needs_data || self.flags.is_none();
-        for &row in &self.selected[number] {
-            let flags = self.flags.as_ref().and_then(|flags| flags.get(row));
-            let cell = if needs_data { data.and_then(|data| data.get(row)) } else { None };
+        let axes = self.axes[number].as_ref();
+        for &at in &self.selected[number] {
+            let flags = self.flags.as_ref().and_then(|flags| flags.get(at));
+            let cell = if needs_data { data.and_then(|data| data.get(at)) } else { None };
             // a cell that is undefined has nothing to show
             let (correlations, channels) = match (cell, flags) {
                 (Some((correlations, channels, _)), _) => (correlations, channels),
@@ -371,16 +384,17 @@ impl Read {
                 flags.filter(|(correlated, channeled, _)| (*correlated, *channeled) == (correlations, channels));
             let uvw = |axis: usize| match self.uvw.is_empty() {
                 true => f64::NAN,
-                false => self.uvw.get(3 * row + axis).copied().unwrap_or(f64::NAN),
+                false => self.uvw.get(3 * at + axis).copied().unwrap_or(f64::NAN),
             };
             let row = Row {
-                key: self.keys[row],
-                flag_row: self.flag_rows[row],
+                key: self.keys[at],
+                flag_row: self.flag_rows[at],
                 uvw: [uvw(0), uvw(1), uvw(2)],
                 data: cell.map_or(&[], |(_, _, data)| data),
                 flags: flags.map_or(&[], |(_, _, flags)| flags),
                 correlations,
                 channels,
+                axes: axes.map_or([&[]; 2], |[x, y]| [x.get(at), y.get(at)]),
             };
             fold.sums.add(&row, &fold.selection, &fold.names);
         }

@@ -51,6 +51,7 @@
 
 mod accumulate;
 mod alert;
+mod axes;
 mod bins;
 mod calendar;
 mod describe;
@@ -69,6 +70,7 @@ mod runs;
 mod sample;
 mod selection;
 mod session;
+mod sky;
 mod subtables;
 mod summary;
 
@@ -78,7 +80,7 @@ pub use ctds::{Context, Error, ErrorKind, Result};
 pub use ctds_hdf5::Source;
 pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots, is_calibration};
 pub use frame::{Array, Axis, Frame, Numbers, Plot};
-pub use groups::{BY, Lines};
+pub use groups::{BY, Group, Lines};
 pub use image::{Image, Plane};
 pub use integration::{AntennaFlags, Integration};
 pub use plots::Kind;

@@ -25,6 +25,8 @@ pub(crate) struct Row<'a> {
     pub(crate) flags: &'a [bool],
     pub(crate) correlations: usize,
     pub(crate) channels: usize,
+    /// Numbers on the x and the y axis of the plot `xy`.
+    pub(crate) axes: [&'a [f64]; 2],
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -204,6 +206,14 @@ pub(crate) fn amplitude(value: Complex32) -> f32 {
 /// `None` if the antenna is left out of plots by antenna.
 pub(crate) fn antenna(number: i64) -> Option<usize> {
     usize::try_from(number).ok().filter(|&number| number < MAX_ANTENNAS)
+}
+
+/// Words for `rows` of antennas that are left out of plots by antenna.
+pub(crate) fn unshown(rows: u64) -> String {
+    match rows {
+        0 => String::new(),
+        rows => format!("{rows} rows of antennas beyond 1023"),
+    }
 }
 
 /// Element `number` of a list; a list that is too short is extended with default elements.

@@ -8,7 +8,7 @@ use crate::calendar::mjd_of;
 use crate::plots::Kind;
 
 /// Names of all parameters that a request for a plot may have.
-pub const PARAMETERS: [&str; 15] = [
+pub const PARAMETERS: [&str; 17] = [
     "column",
     "spw",
     "field",
@@ -23,6 +23,8 @@ pub const PARAMETERS: [&str; 15] = [
     "average",
     "flagged",
     "unit",
+    "x",
+    "y",
     "more",
 ];
 
@@ -105,6 +107,10 @@ pub struct Request {
     pub(crate) include_flagged: bool,
     /// Unit of u and v, instead of metres.
     pub(crate) kilowavelengths: bool,
+    /// Word for the axis of the plot `xy`; `None`: time.
+    pub(crate) x: Option<String>,
+    /// Word for the axis of the plot `xy`; `None`: the quantity.
+    pub(crate) y: Option<String>,
     /// How often reading may continue at its limit of bytes: 1 + `more` times the limit is read.
     pub(crate) more: u32,
 }
@@ -137,6 +143,8 @@ impl Request {
             average: Average::Scalar,
             include_flagged: false,
             kilowavelengths: false,
+            x: None,
+            y: None,
             more: 0,
         };
         let mut seen = Vec::new();
@@ -203,6 +211,11 @@ impl Request {
             }
             "flagged" => self.include_flagged = choice(name, value, &[("omit", false), ("include", true)])?,
             "unit" => self.kilowavelengths = choice(name, value, &[("m", false), ("klambda", true)])?,
+            "x" | "y" if self.kind != Kind::Xy => {
+                return Err(Error::usage(format!("{name} is a parameter of xy, not of {}", self.kind.name())));
+            }
+            "x" => self.x = Some(value.to_owned()),
+            "y" => self.y = Some(value.to_owned()),
             "more" => {
                 self.more = value.parse().map_err(|_| Error::usage(format!("more: {value:?} is not a number")))?
             }
@@ -300,6 +313,7 @@ mod tests {
             ("uv", "scan=first"),
             ("uv", "quantity=phase"),
             ("phase_time", "quantity=amp"),
+            ("amp_time", "x=elevation"),
             ("waterfall", "flagged=yes"),
             ("waterfall", "time=now"),
             ("waterfall", "time=now.."),

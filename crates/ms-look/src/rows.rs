@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bstr::ByteSlice;
 use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
 use ctds::schema::Sync;
 use ctds::table::{ColumnInfo, Snapshot, Watch, between_writes};
@@ -256,6 +257,16 @@ impl Rows {
                 source.tables()[0].columns().map_or(Vec::new(), |columns| columns.iter().collect())
             }
         }
+    }
+
+    /// From the keyword QuantumUnits or UNIT of the column; empty if it is not known.
+    pub(crate) fn unit(&self, column: &str) -> String {
+        let of_column = || {
+            let keywords = &self.column(column)?.desc.keywords;
+            let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
+            Some(unit.or_else(|| keywords.string("UNIT"))?.to_string())
+        };
+        of_column().unwrap_or_default()
     }
 
     pub(crate) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {

@@ -5,6 +5,7 @@ use ctds::error::{Error, Result};
 use ctds::suggest::similar;
 use serde_json::{Value as Json, json};
 
+use crate::axes::Axes;
 use crate::calendar::utc_of_mjd;
 use crate::describe::{Description, SpectralWindow, parallel_hands};
 use crate::request::{Average, BaselineWords, Request, Statistic};
@@ -37,6 +38,8 @@ pub(crate) struct Selection {
     pub(crate) time: (Option<f64>, Option<f64>),
     pub(crate) chan: (Option<u64>, Option<u64>),
     pub(crate) include_flagged: bool,
+    /// The axes of the plot `xy`; the session sets them.
+    pub(crate) axes: Option<Axes>,
 }
 
 /// The correlations that a plot shows unless others are selected.
@@ -113,6 +116,7 @@ impl Selection {
             time: request.time,
             chan: request.chan,
             include_flagged: request.include_flagged,
+            axes: None,
         })
     }
 
@@ -171,6 +175,12 @@ impl Selection {
             "statistic": if request.statistic == Statistic::Max { "max" } else { "mean" },
             "average": if request.average == Average::Vector { "vector" } else { "scalar" },
         });
+        if let Some(axes) = &self.axes {
+            selection["x"] = axes.x.name().into();
+            if let Some(y) = &axes.y {
+                selection["y"] = y.name().into();
+            }
+        }
         if !self.fields.is_empty() {
             selection["field"] = self.fields.iter().map(field).collect::<Vec<_>>().into();
         }

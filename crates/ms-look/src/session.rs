@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ctds::clock::Clock;
 use ctds::error::Result;
 
+use crate::axes::Axes;
 use crate::describe::Description;
 use crate::fold::{BlockLayout, Fold, Read};
 use crate::frame::Frame;
@@ -19,6 +20,7 @@ use crate::request::Request;
 use crate::rows::{Rows, Served};
 use crate::sample::{Look, Sample, SampleOptions};
 use crate::selection::Selection;
+use crate::sky::Sky;
 
 /// Most selections whose sums are kept, by default; the least recently used are discarded.
 const SELECTIONS: usize = 8;
@@ -64,6 +66,8 @@ pub struct Session {
     identity: (u64, u64),
     rows: Rows,
     known: Description,
+    /// `None` before the first plot that needs it, and after the subtables have changed.
+    sky: Option<Arc<Sky>>,
     folds: Vec<Fold>,
     /// `None` before the first plot.
     layout: Option<BlockLayout>,
@@ -149,6 +153,7 @@ impl Session {
             identity: Rows::identity(path)?,
             rows,
             known,
+            sky: None,
             folds: Vec::new(),
             layout: None,
             requests: 0,
@@ -275,6 +280,7 @@ impl Session {
                 self.folds.clear();
             }
             self.known = known;
+            self.sky = None;
         } else if change.grew || change.rewritten {
             self.known.update(&self.rows);
         }
@@ -368,6 +374,7 @@ impl Session {
             return Err(ctds::Error::unsupported("the source is of another kind now"));
         }
         self.known = Description::of(&rows)?;
+        self.sky = None;
         self.identity = Rows::identity(&self.path)?;
         self.rows = rows;
         self.folds.clear();
@@ -391,6 +398,7 @@ impl Session {
             return Ok(antennas::frame(&self.known, state));
         };
         let selection = Selection::new(request, &self.known)?;
+        let selection = Selection { axes: Axes::of(request, &self.rows, &mut self.sky)?, ..selection };
         let sums = (plot.sums)(request);
         let layout = match self.layout.take().filter(|layout| layout.rows > 0) {
             Some(layout) => BlockLayout { rows: self.rows.rows(), ..layout },

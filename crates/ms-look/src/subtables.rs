@@ -66,3 +66,39 @@ pub(crate) fn integers(source: &Source, table: &str, column: &str) -> Vec<i64> {
     let first = |values: Option<Values>| values?.integers()?.first().copied();
     each(source, table, column, |values| first(values).unwrap_or(-1))
 }
+
+/// Reference frames, such as `J2000`, of the directions in a column of FIELD.
+#[derive(Default)]
+pub(crate) struct Frames {
+    /// The frame of all rows; empty if it is not recorded, or if each row has a frame of its own.
+    all: String,
+    /// Empty where unknown; the list is empty if all rows have the same frame.
+    each: Vec<String>,
+}
+
+impl Frames {
+    pub(crate) fn of(source: &Source, column: &str) -> Self {
+        let table = source.tables().iter().find(|table| table.name == "FIELD");
+        let columns = table.and_then(|table| table.columns().ok()).unwrap_or_default();
+        let info = columns.iter().find(|info| info.desc.name == column);
+        let Some(measure) = info.and_then(|info| info.desc.keywords.record("MEASINFO")) else {
+            return Frames::default();
+        };
+        let text = |name: &str| measure.string(name).map(|text| text.to_str_lossy().into_owned());
+        let Some(of_rows) = text("VarRefCol") else {
+            return Frames { all: text("Ref").unwrap_or_default(), each: Vec::new() };
+        };
+        let (names, codes) =
+            (measure.strings("TabRefTypes").unwrap_or_default(), measure.integers("TabRefCodes").unwrap_or_default());
+        let name = |code: i64| {
+            let at = codes.iter().position(|known| *known == code)?;
+            names.get(at).map(|name| name.to_str_lossy().into_owned())
+        };
+        let each = integers(source, "FIELD", &of_rows).into_iter().map(|code| name(code).unwrap_or_default()).collect();
+        Frames { all: String::new(), each }
+    }
+
+    pub(crate) fn name(&self, row: usize) -> String {
+        self.each.get(row).unwrap_or(&self.all).clone()
+    }
+}

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bstr::ByteSlice;
 use ctds::error::Error;
 use ctds::measures::{FREQUENCY_FRAMES, correlation};
 use ctds::stman::ColumnCells;
@@ -15,7 +14,7 @@ use ctds_hdf5::Source;
 use ctds_hdf5::internals::{self, RowBlocks};
 
 use crate::describe::{Antenna, antennas};
-use crate::subtables::{cells, doubles, each, integers, rows, strings};
+use crate::subtables::{Frames, cells, doubles, each, integers, rows, strings};
 
 /// Most rows read for the scans; of a longer table, blocks at equal distances are read.
 const MAX_ROWS: u64 = 1 << 20;
@@ -519,42 +518,6 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
         rows: 0,
     };
     (0..rows(source, "FIELD")).map(field).collect()
-}
-
-/// Reference frames, such as `J2000`, of the directions in a column of FIELD.
-#[derive(Default)]
-struct Frames {
-    /// The frame of all rows; empty if it is not recorded, or if each row has a frame of its own.
-    all: String,
-    /// Empty where unknown; the list is empty if all rows have the same frame.
-    each: Vec<String>,
-}
-
-impl Frames {
-    fn of(source: &Source, column: &str) -> Self {
-        let table = source.tables().iter().find(|table| table.name == "FIELD");
-        let columns = table.and_then(|table| table.columns().ok()).unwrap_or_default();
-        let info = columns.iter().find(|info| info.desc.name == column);
-        let Some(measure) = info.and_then(|info| info.desc.keywords.record("MEASINFO")) else {
-            return Frames::default();
-        };
-        let text = |name: &str| measure.string(name).map(|text| text.to_str_lossy().into_owned());
-        let Some(of_rows) = text("VarRefCol") else {
-            return Frames { all: text("Ref").unwrap_or_default(), each: Vec::new() };
-        };
-        let (names, codes) =
-            (measure.strings("TabRefTypes").unwrap_or_default(), measure.integers("TabRefCodes").unwrap_or_default());
-        let name = |code: i64| {
-            let at = codes.iter().position(|known| *known == code)?;
-            names.get(at).map(|name| name.to_str_lossy().into_owned())
-        };
-        let each = integers(source, "FIELD", &of_rows).into_iter().map(|code| name(code).unwrap_or_default()).collect();
-        Frames { all: String::new(), each }
-    }
-
-    fn name(&self, row: usize) -> String {
-        self.each.get(row).unwrap_or(&self.all).clone()
-    }
 }
 
 fn windows(source: &Source) -> Vec<WindowSummary> {

@@ -2,6 +2,7 @@
 
 mod choose;
 mod draw;
+mod drawings;
 mod marks;
 mod palette;
 mod panel;
@@ -16,12 +17,13 @@ mod unicode;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use self::drawings::{Drawing, read_panels};
 use self::panel::Panel;
 use self::terminal::Show;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use ctds_hdf5::{Error, ErrorKind, documents};
-use ms_look::{Description, Frame, Image, Kind, Lines, Plane, Plot, Request, Session};
+use ms_look::{Frame, Image, Kind, Plane, Plot, Session};
 
 use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
@@ -34,6 +36,8 @@ use crate::report::Ending;
   h5bridge plot my.ms
   h5bridge plot my.ms --x time --y phase --by baseline --antenna m000 --out phase.svg
   h5bridge plot my.ms waterfall --out rfi.png --statistic max --corr XX
+  h5bridge plot my.ms --x elevation --y amp --by antenna --out elevation.png
+  h5bridge plot my.ms --x time --y phase --panels antenna --out phases.png
   h5bridge plot my.cal --show
   h5bridge plot my.image --plane 0,12 --out channel12.png
   h5bridge plot live.h5 spectrum --spw 1 --out spectrum.csv
@@ -45,18 +49,22 @@ pub(crate) struct Args {
     /// antenna; if SOURCE is an image, one plane of it]
     #[arg(value_parser = kinds())]
     kind: Option<String>,
-    /// The x axis, which selects the kind of plot instead of KIND: time, channel, uvdist, u or
-    /// antenna
-    #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
+    /// The x axis, which selects the kind of plot instead of KIND: time, channel, uvdist, u,
+    /// antenna, elevation, hour_angle, or a column of numbers
+    #[arg(long, value_name = "AXIS")]
     x: Option<String>,
     /// The y axis, which selects the kind of plot instead of KIND: amplitude, phase, real, imag,
-    /// flagged, time, v or antenna
-    #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
+    /// flagged, time, v, antenna, elevation, hour_angle, uvdist, or a column of numbers
+    #[arg(long, value_name = "AXIS")]
     y: Option<String>,
     /// Draw one line for each correlation, antenna, baseline, field, scan or spectral window, at
     /// most 64
     #[arg(long, value_parser = PossibleValuesParser::new(ms_look::BY))]
     by: Option<String>,
+    /// Draw a panel for each correlation, antenna, baseline, field, scan or spectral window, at most
+    /// 64; --size is that of a panel then
+    #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(ms_look::BY))]
+    panels: Option<String>,
     /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors
     /// [default: KIND.png, unless the plot is shown in the terminal or printed as JSON; --quiet
     /// needs a name]
@@ -130,13 +138,17 @@ pub(crate) struct Args {
     /// draw nothing
     #[arg(long)]
     describe: bool,
-    /// Size of the picture in pixels, width x height
-    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x640", value_parser = pixels)]
-    size: (usize, usize),
+    /// Size of the picture in pixels, width x height [default: 960x640, or 480x320 for each of
+    /// --panels]
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = pixels)]
+    size: Option<(usize, usize)>,
     /// Bytes of rows that are read at a time; for tests
     #[arg(long, value_name = "SIZE", value_parser = size, hide = true)]
     block_bytes: Option<u64>,
 }
+
+/// Longest side of a picture.
+const MAX_PIXELS: usize = 8192;
 
 /// An image has no other plots.
 const IMAGE: &str = "image";
@@ -218,71 +230,6 @@ impl Args {
     }
 }
 
-/// One plot to draw, and the lines that `--by` splits it into.
-struct Drawing {
-    kind: Kind,
-    parameters: Vec<(String, String)>,
-    by: Option<String>,
-}
-
-impl Drawing {
-    /// Without a kind, the plots that suit SOURCE, which `known` describes.
-    fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
-        let parameters = args.parameters();
-        if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
-            // a table without rows is shown as such
-            let by = Some(args.by.clone().unwrap_or_else(|| "antenna".to_owned())).filter(|_| known.rows > 0);
-            let is_complex = args.column.as_ref().or(known.columns.first()).is_some_and(|column| column != "FPARAM");
-            let several = known.time_range.is_some_and(|[first, last]| last > first);
-            let drawing = |kind: Kind, quantity: Option<&str>| {
-                let mut parameters = parameters.clone();
-                if let Some(quantity) = quantity.filter(|_| args.quantity.is_none()) {
-                    parameters.push(("quantity".to_owned(), quantity.to_owned()));
-                }
-                Drawing { kind, parameters, by: by.clone() }
-            };
-            return Ok(match (several, is_complex) {
-                (true, true) => vec![drawing(Kind::AmpTime, None), drawing(Kind::PhaseTime, None)],
-                (false, true) => vec![drawing(Kind::Spectrum, None), drawing(Kind::Spectrum, Some("phase"))],
-                (true, false) => vec![drawing(Kind::AmpTime, Some("real"))],
-                (false, false) => vec![drawing(Kind::Spectrum, Some("real"))],
-            });
-        }
-        let by = args.by.clone().filter(|by| by != "correlation");
-        let (kind, quantity) = match (&args.kind, &by) {
-            (Some(name), _) => (Request::parse(name, &[])?.kind(), None),
-            (None, Some(_)) if args.leaves_kind() => (Kind::AmpTime, None),
-            (None, _) if args.leaves_kind() => (Kind::Waterfall, None),
-            (None, _) => choose::kind_of(args.x.as_deref(), args.y.as_deref())?,
-        };
-        let mut drawing = Drawing { kind, parameters, by };
-        match (quantity, &args.quantity) {
-            (Some(quantity), Some(given)) if quantity != given => {
-                return Err(Error::new(
-                    ErrorKind::Usage,
-                    format!("--quantity is {given}, and --y is {quantity}; one of them is enough"),
-                )
-                .into());
-            }
-            (Some(quantity), None) => drawing.parameters.push(("quantity".to_owned(), quantity.to_owned())),
-            _ => {}
-        }
-        Ok(vec![drawing])
-    }
-
-    /// `--by` gives one line for each antenna, baseline, field, scan or spectral window with data.
-    fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
-        let Some(by) = &self.by else {
-            let request = Request::parse(self.kind.name(), &self.parameters)?;
-            return Ok(read::frames(session, &[request], reading)?.remove(0));
-        };
-        let lines = Lines::of(self.kind.name(), by, session, &self.parameters)?;
-        let requests: Vec<Request> = lines.requests().cloned().collect();
-        session.set_selections(requests.len());
-        Ok(lines.join(read::frames(session, &requests, reading)?)?)
-    }
-}
-
 fn panels(args: &Args, global: &Global, stop: &Stop) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> {
         Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?, &args.source)])
@@ -311,9 +258,13 @@ fn panels(args: &Args, global: &Global, stop: &Stop) -> Result<Vec<Panel>> {
             .into());
     }
     let reading = (args.source.as_path(), global, stop);
-    let mut panels = Vec::new();
-    for drawing in Drawing::of(args, &known)? {
-        panels.push(Panel::new(drawing.frame(&mut session, reading)?, &args.source));
+    let drawings = Drawing::of(args, &known)?;
+    let Some(by) = &args.panels else { return read_panels(drawings, &mut session, reading) };
+    let each = drawings.into_iter().map(|drawing| drawing.each(by, &session)).collect::<Result<Vec<_>>>()?;
+    let panels = read_panels(each.concat(), &mut session, reading)?;
+    if panels.is_empty() {
+        let message = format!("--panels {by}: the source has none of them, or no row of one is selected");
+        return Err(Error::new(ErrorKind::Usage, message).into());
     }
     Ok(panels)
 }
@@ -336,14 +287,23 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let panels = panels(&args, global, &stop)?;
     let Some(first) = panels.first() else { return Ok(Status::Done) };
     let plot = &first.frame.plot;
+    let sheet = Sheet::of(&args, panels.len())?;
     let target = writes.then(|| args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.png", plot.kind))));
     if let Some(path) = &target {
-        write(path, &bytes(&panels, form, args.size), args.overwrite)?;
+        write(path, &bytes(&panels, form, &sheet), args.overwrite)?;
     }
     if let Some(show) = shown {
-        out.write_all(picture(&panels, show, args.size, global.colours(true)).as_bytes())?;
+        out.write_all(picture(&panels, show, &sheet, global.colours(true)).as_bytes())?;
     }
     let mut warnings = Vec::new();
+    if let Some(path) = target.as_ref().filter(|_| panels.len() > 1 && !matches!(form, Form::Png | Form::Svg)) {
+        warnings.push(format!(
+            "{} has one plot, {}, of the {} that .png and .svg show; choose another with --y or --antenna",
+            path.display(),
+            plot.title,
+            panels.len()
+        ));
+    }
     if first.frame.is_stopped() {
         let (used, rows) = (plot.rows_used, plot.rows);
         warnings.push(format!("an even sample of {used} of {rows} rows is shown; --max-read allows more"));
@@ -372,11 +332,42 @@ fn drawing<'a>(panel: &'a Panel, global: &Global) -> documents::Drawing<&'a Plot
     }
 }
 
-fn bytes(panels: &[Panel], form: Form, size: (usize, usize)) -> Vec<u8> {
+/// How panels are put on a picture.
+struct Sheet {
+    columns: usize,
+    /// Width and height of the picture.
+    size: (usize, usize),
+}
+
+impl Sheet {
+    fn of(args: &Args, panels: usize) -> Result<Self> {
+        if args.panels.is_none() {
+            return Ok(Sheet { columns: 1, size: args.size.unwrap_or((960, 640)) });
+        }
+        let (width, height) = args.size.unwrap_or((480, 320));
+        let columns = (1..).find(|columns| columns * columns >= panels).unwrap_or(1);
+        let size = (columns * width, panels.div_ceil(columns) * height);
+        if size.0.max(size.1) > MAX_PIXELS {
+            let message = format!(
+                "{panels} panels of {width}x{height} pixels make a picture of {}x{}, and {MAX_PIXELS} on a side can be; \
+                 choose a smaller --size, or fewer panels",
+                size.0, size.1
+            );
+            return Err(Error::new(ErrorKind::Usage, message).into());
+        }
+        Ok(Sheet { columns, size })
+    }
+
+    fn scene(&self, panels: &[Panel]) -> scene::Scene {
+        draw::scene(panels, self.columns, self.size)
+    }
+}
+
+fn bytes(panels: &[Panel], form: Form, sheet: &Sheet) -> Vec<u8> {
     let frame = |write: &dyn Fn(&Frame) -> Vec<u8>| panels.first().map_or(Vec::new(), |panel| write(&panel.frame));
     match form {
-        Form::Png => png_of(&draw::scene(panels, size)),
-        Form::Svg => svg::encode(&draw::scene(panels, size)).into_bytes(),
+        Form::Png => png_of(&sheet.scene(panels)),
+        Form::Svg => svg::encode(&sheet.scene(panels)).into_bytes(),
         Form::Npy => frame(&Frame::to_npy),
         Form::Csv => frame(&|frame| frame.to_csv().into_bytes()),
         Form::Safetensors => frame(&Frame::to_safetensors),
@@ -388,12 +379,12 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
     png::encode(pixels.width, &pixels.bytes)
 }
 
-/// `size` is in pixels; a picture of Unicode characters has the size of the terminal instead.
-fn picture(panels: &[Panel], show: Show, size: (usize, usize), coloured: bool) -> String {
+/// A picture of Unicode characters has the size of the terminal.
+fn picture(panels: &[Panel], show: Show, sheet: &Sheet, coloured: bool) -> String {
     match show {
-        Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),
-        Show::Iterm2 => terminal::iterm2(&png_of(&draw::scene(panels, size))),
-        Show::Sixel => terminal::sixel(&pixels::draw(&draw::scene(panels, size))),
+        Show::Kitty => terminal::kitty(&png_of(&sheet.scene(panels))),
+        Show::Iterm2 => terminal::iterm2(&png_of(&sheet.scene(panels))),
+        Show::Sixel => terminal::sixel(&pixels::draw(&sheet.scene(panels))),
         Show::Unicode | Show::Auto => {
             let terminal = console::Term::stdout();
             let (lines, columns) = terminal.size_checked().unwrap_or((32, 100));

@@ -305,7 +305,7 @@ def test_axes_are_kinds():
                               (['--x', 'chan', '--y', 'flagged'], 'flag_channel', []), (['--x', 'antenna', '--y', 'antenna'], 'baselines', []),
                               (['--x', 'freq', '--y', 'imag'], 'spectrum', ['--quantity', 'imag']), (['--y', 'real'], 'amp_time', ['--quantity', 'real'])]:
         assert values(DEMO, *words)[0] == values(DEMO, kind, *more)[0]
-    assert 'uvdist and phase' in h5bridge('plot', DEMO, '--x', 'time', '--y', 'v', code=USAGE).stderr
+    assert 'uvdist and phase' in h5bridge('plot', DEMO, '--x', 'channel', '--y', 'v', code=USAGE).stderr
     h5bridge('plot', DEMO, 'uv', '--x', 'time', code=USAGE)
     h5bridge('plot', DEMO, '--y', 'real', '--quantity', 'imag', code=USAGE)
 

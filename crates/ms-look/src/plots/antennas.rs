@@ -35,8 +35,7 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
         found.retain(|(_, position)| *position != [0.; 3]);
     }
     let count = found.len();
-    let mean = |axis: usize| found.iter().map(|(_, position)| position[axis]).sum::<f64>() / count.max(1) as f64;
-    let middle = [mean(0), mean(1), mean(2)];
+    let middle = mean(found.iter().map(|(_, position)| *position));
     let is_on_earth = is_on_earth(middle);
     let places: Vec<(f64, f64)> = found
         .iter()
@@ -67,6 +66,18 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     let x = places.into_iter().map(|(east, _)| east).collect();
     let arrays = vec![Array::new("x", [count], Numbers::F64(x)), Array::new("y", [count, count], Numbers::F32(values))];
     Frame { plot, arrays, session }
+}
+
+/// Zeros without positions.
+fn mean(positions: impl Iterator<Item = [f64; 3]> + Clone) -> [f64; 3] {
+    let count = positions.clone().count().max(1) as f64;
+    [0, 1, 2].map(|axis| positions.clone().map(|position| position[axis]).sum::<f64>() / count)
+}
+
+/// The mean of the positions that are on the Earth, in metres (ITRF); `None` if none is.
+pub(crate) fn middle(positions: &[[f64; 3]]) -> Option<[f64; 3]> {
+    let middle = mean(positions.iter().copied().filter(|position| is_on_earth(*position)));
+    is_on_earth(middle).then_some(middle)
 }
 
 fn is_on_earth([x, y, z]: [f64; 3]) -> bool {

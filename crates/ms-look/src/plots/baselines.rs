@@ -7,7 +7,7 @@ use super::drawing::{Drawing, Maker, with_ends};
 use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::bins::Merge;
 use crate::frame::{Array, Axis, Numbers};
-use crate::part::{Flags, Part, Row, Seen, Sum, antenna, slot};
+use crate::part::{Flags, Part, Row, Seen, Sum, antenna, slot, unshown};
 use crate::request::{Measure, Quantity, Request};
 use crate::selection::RowKey;
 
@@ -60,8 +60,8 @@ impl<T: Cell> Sums for Pairs<T> {
         }
     }
 
-    fn unshown(&self) -> u64 {
-        self.unshown
+    fn unshown(&self) -> String {
+        unshown(self.unshown)
     }
 
     fn bytes(&self) -> usize {

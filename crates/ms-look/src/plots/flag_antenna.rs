@@ -4,7 +4,7 @@ use super::drawing::{Drawing, Maker, flag_line};
 use super::kind::{PlotKind, RowPlot, Sums, SumsKind, Words};
 use crate::bins::Merge;
 use crate::frame::Axis;
-use crate::part::{Flags, Part, Row, antenna, slot};
+use crate::part::{Flags, Part, Row, antenna, slot, unshown};
 use crate::request::Quantity;
 
 pub(super) static PLOT: PlotKind = PlotKind {
@@ -39,8 +39,8 @@ impl Sums for Antennas {
         }
     }
 
-    fn unshown(&self) -> u64 {
-        self.unshown
+    fn unshown(&self) -> String {
+        unshown(self.unshown)
     }
 
     fn bytes(&self) -> usize {

@@ -20,7 +20,7 @@ pub(crate) struct PlotKind {
 
 pub(crate) struct RowPlot {
     pub(crate) sums: fn(&Request) -> &'static SumsKind,
-    /// Title; `{quantity}` stands for the plotted quantity.
+    /// Title; `{quantity}` stands for the plotted quantity, `{x}` and `{y}` for the axes.
     pub(super) title: &'static str,
     /// Text of the note, before the selected antennas, fields and spectral window.
     pub(super) note: fn(&Words) -> String,
@@ -88,9 +88,9 @@ pub(crate) trait Sums: Any + fmt::Debug + Send + Sync {
         true
     }
 
-    /// Antennas left out because their numbers are negative, or 1024 or more.
-    fn unshown(&self) -> u64 {
-        0
+    /// Rows that are left out, in words; empty without such rows.
+    fn unshown(&self) -> String {
+        String::new()
     }
 
     /// Bytes of memory that the sums occupy.

@@ -30,7 +30,7 @@ pub(crate) fn frame(request: &Request, plot: &RowPlot, fold: &Fold, known: &Desc
     let note = maker.note(plot, fold, progress.rows) + if is_selected { of_values(request, &arrays) } else { "" };
     let plot = Plot {
         kind: request.kind.name(),
-        title: plot.title.replace("{quantity}", quantity(request)),
+        title: maker.title(plot.title),
         note,
         revision: progress.revision,
         rows: progress.rows,
@@ -86,6 +86,13 @@ fn quantity(request: &Request) -> &'static str {
 }
 
 impl Maker<'_> {
+    fn title(&self, title: &str) -> String {
+        let quantity = quantity(self.request);
+        let Some(axes) = &self.selection.axes else { return title.replace("{quantity}", quantity) };
+        let y = axes.y.as_ref().map_or_else(|| quantity.to_owned(), |y| y.axis().label);
+        title.replace("{y}", &y).replace("{x}", &axes.x.axis().label)
+    }
+
     fn note(&self, plot: &RowPlot, fold: &Fold, rows: u64) -> String {
         let average = match (self.request.quantity, self.request.statistic, self.request.average) {
             (Quantity::Flagged, ..) => "",
@@ -113,8 +120,9 @@ impl Maker<'_> {
         if fold.sums.misfits > 0 {
             note.push_str(&format!("; {} rows with cells of another shape are left out", fold.sums.misfits));
         }
-        if fold.sums.unshown() > 0 {
-            note.push_str(&format!("; {} rows of antennas beyond 1023 are left out", fold.sums.unshown()));
+        match fold.sums.unshown().as_str() {
+            "" => {}
+            unshown => note.push_str(&format!("; {unshown} are left out")),
         }
         note
     }

@@ -17,6 +17,7 @@ mod spectrum;
 mod uv;
 mod uv_distance;
 mod waterfall;
+mod xy;
 
 pub(crate) use drawing::with_ends;
 pub(crate) use kind::{PlotKind, Sums, SumsKind};
@@ -48,13 +49,16 @@ pub enum Kind {
     FlagTime,
     /// Image of amplitude by the two antennas of a baseline.
     Baselines,
+    /// Plot of a quantity of the visibilities, or a number of each row, against another one: the
+    /// parameters `x` and `y` name columns, or elevation, hour angle and such.
+    Xy,
     /// Plot of the positions of the antennas, in metres east and north of the centre of the array.
     Antennas,
 }
 
 impl Kind {
     /// Every kind of plot, in the order in which the web page of `serve` lists them.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Waterfall,
         Kind::AmpTime,
         Kind::PhaseTime,
@@ -66,6 +70,7 @@ impl Kind {
         Kind::FlagChannel,
         Kind::FlagTime,
         Kind::Baselines,
+        Kind::Xy,
         Kind::Antennas,
     ];
 
@@ -82,6 +87,7 @@ impl Kind {
             Kind::FlagChannel => &flag_channel::PLOT,
             Kind::FlagTime => &flag_time::PLOT,
             Kind::Baselines => &baselines::PLOT,
+            Kind::Xy => &xy::PLOT,
             Kind::Antennas => &antennas::PLOT,
         }
     }

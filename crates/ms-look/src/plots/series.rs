@@ -68,7 +68,16 @@ mod tests {
         add(&mut accumulator, 0..2);
         let data = [f32::NAN, 1., f32::INFINITY, 5., 7., 9.].map(|re| Complex32::new(re, 0.));
         let key = RowKey { time: 0., antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
-        let row = Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 2, channels: 3 };
+        let row = Row {
+            key,
+            flag_row: false,
+            uvw: [0.; 3],
+            data: &data,
+            flags: &[],
+            correlations: 2,
+            channels: 3,
+            axes: [&[]; 2],
+        };
         accumulator.add(&row, &selection(), &[]);
         accumulator.add(&Row { flag_row: true, ..row }, &selection(), &[]);
         accumulator.add(&Row { data: &data[..2], channels: 1, ..row }, &selection(), &[]);

@@ -211,7 +211,16 @@ mod tests {
     fn channels_share_places_when_there_are_too_many() {
         let data = vec![Complex32::new(1., 0.); 1030];
         let key = RowKey { time: 0., antenna1: 0, antenna2: 1, spw: 0, field: 0, scan: 0 };
-        let row = Row { key, flag_row: false, uvw: [0.; 3], data: &data, flags: &[], correlations: 1, channels: 1030 };
+        let row = Row {
+            key,
+            flag_row: false,
+            uvw: [0.; 3],
+            data: &data,
+            flags: &[],
+            correlations: 1,
+            channels: 1030,
+            axes: [&[]; 2],
+        };
         let mut accumulator = Accumulator::new(&AMPLITUDES, &[]);
         accumulator.add(&row, &selection(), &[]);
         let Waterfall(times) = sums::<Waterfall<Amplitude>>(&accumulator);

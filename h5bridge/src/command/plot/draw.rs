@@ -23,12 +23,15 @@ const DOTS: usize = 400;
 /// The values at the left and right, and at the lower and upper edge.
 type Ends = ((f64, f64), (f64, f64));
 
-pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene {
+/// Panels follow each other along lines of `columns` panels.
+pub(super) fn scene(panels: &[Panel], columns: usize, (width, height): (usize, usize)) -> Scene {
     let mut scene = Scene { width, height, shapes: Vec::new() };
-    let each = height as f64 / panels.len().max(1) as f64;
+    let across = width as f64 / columns as f64;
+    let each = height as f64 / panels.len().div_ceil(columns).max(1) as f64;
     for (number, panel) in panels.iter().enumerate() {
-        let top = (number as f64 * each).round();
-        draw_panel(&mut scene, panel, Area::new(0., width as f64, top, (top + each).round()));
+        let left = ((number % columns) as f64 * across).round();
+        let top = ((number / columns) as f64 * each).round();
+        draw_panel(&mut scene, panel, Area::new(left, (left + across).round(), top, (top + each).round()));
     }
     scene
 }
@@ -69,7 +72,7 @@ fn plot_area(plot: &Plot, whole: Area, raster: Option<&Raster>, names: &[String]
             RIGHT + 34. + Size::Normal.character() * longest as f64
         }
     };
-    let area = Area::new(LEFT, whole.right - right, whole.top + TOP, whole.bottom - BOTTOM);
+    let area = Area::new(whole.left + LEFT, whole.right - right, whole.top + TOP, whole.bottom - BOTTOM);
     if !plot.has_equal_axes() {
         return area;
     }
@@ -83,22 +86,23 @@ fn plot_area(plot: &Plot, whole: Area, raster: Option<&Raster>, names: &[String]
 }
 
 fn heading(scene: &mut Scene, panel: &Panel, whole: Area, area: &Area, raster: Option<&Raster>) {
+    let left = whole.left + LEFT;
     let title = Shape::Text {
-        at: (LEFT, whole.top + 18.),
+        at: (left, whole.top + 18.),
         anchor: Anchor::Start,
         size: Size::Title,
         turned: false,
-        text: shortened(&panel.title(), ((whole.right - LEFT) / Size::Title.character()) as usize),
+        text: shortened(&panel.title(), ((whole.right - left) / Size::Title.character()) as usize),
         class: "title",
     };
     scene.shapes.push(title);
     // the keys of a raster are at the right
     let width = match raster.map_or(0., |raster| keys(raster).iter().map(|(words, _)| key_width(words)).sum()) {
-        0. => whole.right - LEFT - 8.,
-        keys => area.right - LEFT - keys,
+        0. => whole.right - left - 8.,
+        keys => area.right - left - keys,
     };
     let note = shortened(&panel.note(), (width / Size::Normal.character()) as usize);
-    scene.text((LEFT, whole.top + 40.), Anchor::Start, &note, "note");
+    scene.text((left, whole.top + 40.), Anchor::Start, &note, "note");
 }
 
 /// Adds a text that reads from bottom to top; `at` is its middle.

@@ -88,7 +88,7 @@ const IMAGE: &str = "image";
 
 /// A requested plot.
 enum Wanted {
-    Rows(Request),
+    Rows(Box<Request>),
     /// A line for each antenna, field, …: kind of the plot, groups, other parameters.
     By(String, String, Vec<(String, String)>),
     Image(Plane),
@@ -102,7 +102,7 @@ impl Wanted {
         let by = query::value(&parameters, "by").filter(|by| !matches!(*by, "" | "correlation")).map(str::to_owned);
         parameters.retain(|(name, _)| name != "by");
         let request = Request::parse(kind, &parameters)?;
-        Ok(by.map_or(Wanted::Rows(request), |by| Wanted::By(kind.to_owned(), by, parameters)))
+        Ok(by.map_or(Wanted::Rows(Box::new(request)), |by| Wanted::By(kind.to_owned(), by, parameters)))
     }
 
     /// Of the state of an image: sessions, whose frames have revisions, do not read images.
