@@ -116,7 +116,7 @@ impl Group {
         let groups = groups(by, session, query)?;
         if groups.len() > MOST {
             return Err(Error::usage(format!(
-                "by {by} there are more than {MOST}; select fewer with --antenna, --baseline, --field, --scan or --spw"
+                "more than {MOST} groups by {by}; select fewer with --antenna, --baseline, --field, --scan or --spw"
             )));
         }
         Ok(groups)

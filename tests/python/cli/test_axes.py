@@ -189,6 +189,22 @@ def test_names_of_axes(made, tmp_path):
     assert axes('--x', 'u', '--y', 'w')[2]['label'] == 'w'
 
 
+def test_pictures_show_places_with_points(made, tmp_path):
+    """The axes reach as far as points do: places all of whose visibilities are flagged are not shown."""
+    folder, truth = made
+    source = tmp_path / 'a.ms'
+    subprocess.run(['cp', '-r', folder / 'made.ms', source], check=True)
+    with ct.table(str(source), readonly=False, ack=False) as t:
+        late = t.getcol('TIME') > np.median(t.getcol('TIME'))
+        t.putcol('FLAG_ROW', late)
+    words = ['--x', 'time', '--y', 'elevation', '--spw', '0', '--out', tmp_path / 'a.svg']
+    h5bridge('plot', source, *words)
+    document = json.loads(h5bridge('plot', source, *words[:-2], '--json').stdout)
+    assert document['plot']['title'] == 'Elevation against time' and len(document['arrays']['x']) == len(np.unique(truth.time))
+    dots, = Picture(tmp_path / 'a.svg').dots().values()
+    assert len(dots) == len(np.unique(truth.time[~late])) and np.ptp(dots[:, 0]) > 700
+
+
 def test_rows_without_numbers_are_named(made, tmp_path):
     """Undefined cells, cells of another size and times without a place are left out, and the note says how many."""
     folder, truth = made

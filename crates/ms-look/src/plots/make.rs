@@ -90,7 +90,9 @@ impl Maker<'_> {
         let quantity = quantity(self.request);
         let Some(axes) = &self.selection.axes else { return title.replace("{quantity}", quantity) };
         let y = axes.y.as_ref().map_or_else(|| quantity.to_owned(), |y| y.axis().label);
-        title.replace("{y}", &y).replace("{x}", &axes.x.axis().label)
+        let title = title.replace("{y}", &y).replace("{x}", &axes.x.axis().label);
+        let mut letters = title.chars();
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
     }
 
     fn note(&self, plot: &RowPlot, fold: &Fold, rows: u64) -> String {

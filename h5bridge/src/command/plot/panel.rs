@@ -288,7 +288,8 @@ pub(super) trait Axes {
     fn is_scatter(&self) -> bool;
     /// Whether lines join points; phases are points, which no line joins through a wrap.
     fn joins_points(&self) -> bool;
-    /// The rectangle that contains all points; `None` without finite values.
+    /// The rectangle that contains all points, and on axes of numbers of rows nothing else; `None`
+    /// without finite values.
     fn view(&self, x: &[f64], y: &[f64]) -> Option<View>;
 }
 
@@ -306,7 +307,12 @@ impl Axes for Plot {
     }
 
     fn view(&self, x: &[f64], y: &[f64]) -> Option<View> {
-        let ((first, last), (low, high)) = (ends(x)?, ends(y)?);
+        let is_point = |at: usize| y.iter().skip(at).step_by(x.len().max(1)).any(|value| value.is_finite());
+        let places: Vec<f64> = match self.kind {
+            "xy" => x.iter().enumerate().filter(|(at, _)| is_point(*at)).map(|(_, &place)| place).collect(),
+            _ => x.to_vec(),
+        };
+        let ((first, last), (low, high)) = (ends(&places)?, ends(y)?);
         let wide = |low: f64, high: f64, part: f64, least: f64| match high - low {
             span if span > least => (low - part * span, high + part * span),
             // one value, but for the noise of rounding
