@@ -12,13 +12,12 @@ use crate::frame::Axis;
 use crate::plots::Kind;
 use crate::request::Request;
 use crate::rows::Rows;
-use crate::selection::RowKey;
 use crate::sky::Sky;
 
 /// Most elements in a cell on an axis: one number for each correlation.
 const MAX_ELEMENTS: u64 = 64;
 
-/// Names of the axes that are no columns, their words, and their labels and units.
+/// Names of the axes beside columns, with labels and units.
 const NAMED: [(&str, AxisKind, &str, &str); 6] = [
     ("elevation", AxisKind::Elevation, "elevation", "deg"),
     ("hour_angle", AxisKind::HourAngle, "hour angle", "h"),
@@ -69,7 +68,7 @@ pub(crate) struct Axes {
 }
 
 impl PartialEq for Axes {
-    /// Of the sky only whether it is the same one: directions may be NaN, which differs from itself.
+    /// The sky has to be the same one: its directions may be NaN, which differs from itself.
     fn eq(&self, other: &Self) -> bool {
         let sky = |axes: &Self| axes.sky.as_ref().map(Arc::as_ptr);
         self.x == other.x && self.y == other.y && sky(self) == sky(other)
@@ -164,7 +163,7 @@ impl RowAxis {
         Ok(RowAxis { kind: AxisKind::Column, column: name, name: "", axis })
     }
 
-    /// In requests.
+    /// Name in requests.
     pub(crate) fn name(&self) -> &str {
         if self.name.is_empty() { &self.column } else { self.name }
     }
@@ -181,13 +180,13 @@ impl RowAxis {
         let mut lists = Lists::new(block.keys.len());
         let mut observer = sky.map(Sky::observer);
         for &row in block.selected {
-            let key = &block.keys[row];
+            let (time, field) = block.keys[row];
             let uvw = |axis: usize| block.uvw.get(3 * row + axis).copied().unwrap_or(f64::NAN);
             let number = match (self.kind, &mut observer) {
                 (AxisKind::UvDistance, _) => uvw(0).hypot(uvw(1)),
                 (AxisKind::Uvw(axis), _) => uvw(axis),
                 (_, Some(observer)) => {
-                    let standing = observer.standing(key.field, key.time)?;
+                    let standing = observer.standing(field, time)?;
                     if self.kind == AxisKind::Elevation { standing.elevation } else { standing.hour_angle }
                 }
                 (_, None) => f64::NAN,
@@ -216,13 +215,14 @@ fn unknown(parameter: &str, word: &str, rows: &Rows) -> Error {
     let mut names: Vec<&str> = NAMED.iter().map(|(name, ..)| *name).collect();
     names.extend(columns.iter().map(String::as_str));
     let meant = similar(word, &names).map_or(String::new(), |name| format!("; did you mean {name}?"));
-    Error::usage(format!("{parameter}: {word:?} is no axis; axes are {}{meant}", names.join(", ")))
+    Error::usage(format!("{parameter}: {word:?}, where {} can be{meant}", names.join(", ")))
 }
 
 /// Rows of a block that a plot selects, and what was read of all its rows.
 pub(crate) struct BlockRows<'a> {
     pub(crate) range: &'a Range<u64>,
-    pub(crate) keys: &'a [RowKey],
+    /// TIME and FIELD_ID of each row.
+    pub(crate) keys: &'a [(f64, i64)],
     /// Empty if not read.
     pub(crate) uvw: &'a [f64],
     /// Offsets from the start of `range`.

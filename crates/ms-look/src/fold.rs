@@ -296,7 +296,7 @@ pub(crate) struct Read {
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// For each plot, numbers on its axes if they are those of rows.
+    /// Numbers of rows on the axes of each plot that has such axes.
     axes: Vec<Option<[Lists; 2]>>,
     /// For each plot, in the order of the `folds` in [`Read::new`]: rows, as offsets in the block.
     selected: Vec<Vec<usize>>,
@@ -358,8 +358,9 @@ impl Read {
             }
         }
         let bytes = cells.bytes;
+        let of_rows: Vec<(f64, i64)> = keys.iter().map(|key| (key.time, key.field)).collect();
         let axes = |(fold, selected): (&&Fold, &Vec<usize>)| {
-            let block = BlockRows { range: &range, keys: &keys, uvw: &uvw, selected };
+            let block = BlockRows { range: &range, keys: &of_rows, uvw: &uvw, selected };
             fold.selection.axes.as_ref().map(|axes| axes.read(rows, &block)).transpose()
         };
         let axes = folds.iter().zip(&selected).map(axes).collect::<Result<_>>()?;

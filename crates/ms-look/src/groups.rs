@@ -11,7 +11,8 @@ use crate::selection::{Correlations, Selection};
 use crate::session::{BUDGET, Session};
 use crate::subtables::label;
 
-/// What a plot can have a line or a panel for: values of [`Lines::of`] and [`Group::all`].
+/// Names of groups for which a plot can have lines or panels: values of [`Lines::of`] and
+/// [`Group::all`].
 pub const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
 
 const MOST: usize = 64;
@@ -21,7 +22,7 @@ const MOST: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Group {
-    /// What the group is called in a legend or title.
+    /// Name of the group in a legend or title.
     pub name: String,
     /// Name of the parameter of a plot that selects the group.
     pub parameter: &'static str,
@@ -116,7 +117,7 @@ impl Group {
         let groups = groups(by, session, query)?;
         if groups.len() > MOST {
             return Err(Error::usage(format!(
-                "more than {MOST} groups by {by}; select fewer with --antenna, --baseline, --field, --scan or --spw"
+                "by {by} there are more than {MOST} groups; select fewer with --antenna, --baseline, --field, --scan or --spw"
             )));
         }
         Ok(groups)

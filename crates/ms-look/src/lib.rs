@@ -61,6 +61,7 @@ mod groups;
 mod image;
 mod integration;
 mod part;
+mod place;
 mod plots;
 mod rates;
 mod request;

@@ -259,7 +259,7 @@ impl Rows {
         }
     }
 
-    /// From the keyword QuantumUnits or UNIT of the column; empty if it is not known.
+    /// Keyword QuantumUnits or UNIT of the column; empty without one.
     pub(crate) fn unit(&self, column: &str) -> String {
         let of_column = || {
             let keywords = &self.column(column)?.desc.keywords;

@@ -1,7 +1,6 @@
-//! Where a field stands in the sky of the array: elevation and hour angle of its phase centre, seen
-//! from the mean position of the antennas. The Earth's rotation is that of UTC (UT1 differs by less
-//! than a second), there is no refraction, and elevation counts from the horizon of the ellipsoid,
-//! as casacore's AZELGEO does.
+//! Elevation and hour angle of the phase centre of a field, seen from the mean position of the
+//! antennas. The Earth turns with UTC, from which UT1 differs by less than a second; air does not
+//! bend rays; elevation counts from the horizon of the ellipsoid, as casacore's AZELGEO does.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use sofars::astro::{IauAstrom, apco13, aper13, atciq, atioq};
 use sofars::coords::{g2icrs, gc2gd};
 use sofars::star::fk45z;
 
-use crate::plots::antennas::middle;
+use crate::place::middle;
 use crate::subtables::{Frames, doubles, each};
 use crate::{describe, subtables};
 
@@ -116,8 +115,8 @@ impl Observer<'_> {
         Ok(standing)
     }
 
-    /// The Earth as it is turned then, with axis and motion of the middle of the quarter of a day: a
-    /// second of arc at most. `None` at a time that is not known.
+    /// The Earth as it is turned then, with axis and motion of the middle of the quarter of a day,
+    /// which changes directions by a second of arc at most. `None` before 1900 and after 2100.
     fn earth(&mut self, day: f64) -> Option<&mut IauAstrom> {
         if !KNOWN_DAYS.contains(&day) {
             return None;

@@ -17,13 +17,14 @@ mod unicode;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use self::choose::Choice;
 use self::drawings::{Drawing, read_panels};
 use self::panel::Panel;
 use self::terminal::Show;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use ctds_hdf5::{Error, ErrorKind, documents};
-use ms_look::{Frame, Image, Kind, Plane, Plot, Session};
+use ms_look::{Description, Frame, Image, Kind, Plane, Plot, Request, Session};
 
 use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
@@ -61,8 +62,8 @@ pub(crate) struct Args {
     /// most 64
     #[arg(long, value_parser = PossibleValuesParser::new(ms_look::BY))]
     by: Option<String>,
-    /// Draw a panel for each correlation, antenna, baseline, field, scan or spectral window, at most
-    /// 64; --size is that of a panel then
+    /// Draw a panel for each correlation, antenna, baseline, field, scan or spectral window, 64 at
+    /// most, of the size --size
     #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(ms_look::BY))]
     panels: Option<String>,
     /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors
@@ -219,6 +220,59 @@ impl Args {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
 
+    /// Without a kind, the plots that suit SOURCE, which `known` describes.
+    fn drawings(&self, known: &Description) -> Result<Vec<Drawing>> {
+        let parameters = self.parameters();
+        if self.leaves_kind() && known.is_calibration && known.missing.is_none() {
+            // a table without rows is shown as such
+            let usual = || Some("antenna".to_owned()).filter(|by| self.panels.as_ref() != Some(by));
+            let by = self.by.clone().or_else(usual).filter(|_| known.rows > 0);
+            let is_complex = self.column.as_ref().or(known.columns.first()).is_some_and(|column| column != "FPARAM");
+            let several = known.time_range.is_some_and(|[first, last]| last > first);
+            let drawing = |kind: Kind, quantity: Option<&str>| {
+                let mut parameters = parameters.clone();
+                if let Some(quantity) = quantity.filter(|_| self.quantity.is_none()) {
+                    parameters.push(("quantity".to_owned(), quantity.to_owned()));
+                }
+                Drawing { kind, parameters, by: by.clone(), group: String::new() }
+            };
+            return Ok(match (several, is_complex) {
+                (true, true) => vec![drawing(Kind::AmpTime, None), drawing(Kind::PhaseTime, None)],
+                (false, true) => vec![drawing(Kind::Spectrum, None), drawing(Kind::Spectrum, Some("phase"))],
+                (true, false) => vec![drawing(Kind::AmpTime, Some("real"))],
+                (false, false) => vec![drawing(Kind::Spectrum, Some("real"))],
+            });
+        }
+        let by = self.by.clone().filter(|by| by != "correlation");
+        let plain = |kind: Kind| Choice { kind, quantity: None, axes: Vec::new() };
+        let (x, y) = (self.x.as_deref(), self.y.as_deref());
+        let choice = match (&self.kind, &by) {
+            (Some(name), _) if name == Kind::Xy.name() => choose::named(x, y),
+            (Some(name), _) if x.is_some() || y.is_some() => {
+                let message = format!("--x and --y select the kind of plot, or the axes of xy: KIND is {name}");
+                return Err(Error::new(ErrorKind::Usage, message).into());
+            }
+            (Some(name), _) => plain(Request::parse(name, &[])?.kind()),
+            (None, Some(_)) if self.leaves_kind() => plain(Kind::AmpTime),
+            (None, _) if self.leaves_kind() => plain(Kind::Waterfall),
+            (None, _) => choose::choice_of(x, y)?,
+        };
+        let parameters = parameters.into_iter().chain(choice.axes).collect();
+        let mut drawing = Drawing { kind: choice.kind, parameters, by, group: String::new() };
+        match (choice.quantity, &self.quantity) {
+            (Some(quantity), Some(given)) if quantity != given => {
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    format!("--quantity is {given}, and --y is {quantity}; one of them is enough"),
+                )
+                .into());
+            }
+            (Some(quantity), None) => drawing.parameters.push(("quantity".to_owned(), quantity.to_owned())),
+            _ => {}
+        }
+        Ok(vec![drawing])
+    }
+
     /// `None` if the picture is not shown in the terminal.
     fn shown(&self, global: &Global) -> Option<Show> {
         let is_terminal = std::io::stdout().is_terminal() && global.caller.is_none();
@@ -258,7 +312,7 @@ fn panels(args: &Args, global: &Global, stop: &Stop) -> Result<Vec<Panel>> {
             .into());
     }
     let reading = (args.source.as_path(), global, stop);
-    let drawings = Drawing::of(args, &known)?;
+    let drawings = args.drawings(&known)?;
     let Some(by) = &args.panels else { return read_panels(drawings, &mut session, reading) };
     let each = drawings.into_iter().map(|drawing| drawing.each(by, &session)).collect::<Result<Vec<_>>>()?;
     let panels = read_panels(each.concat(), &mut session, reading)?;

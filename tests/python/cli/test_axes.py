@@ -229,7 +229,7 @@ def test_rows_without_numbers_are_named(made, tmp_path):
 def test_wrong_axes(made, tmp_path):
     folder, _ = made
     source = folder / 'made.ms'
-    for words, said in [(('--x', 'elevatoin'), "x: \"elevatoin\" is no axis; axes are elevation, hour_angle, uvdist, u, v, w, "),
+    for words, said in [(('--x', 'elevatoin'), "x: \"elevatoin\", where elevation, hour_angle, uvdist, u, v, w, "),
                         (('--x', 'elevatoin'), 'did you mean elevation?'),
                         (('--x', 'UVW'), 'the cells of UVW have 3 elements; this axis takes one number of each row'),
                         (('--y', 'DATA'), 'the cells of DATA have 600 elements; this axis takes one number of each row, or one for each correlation'),

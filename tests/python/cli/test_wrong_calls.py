@@ -139,7 +139,7 @@ def test_manifests(folder, words, code, says):
     (['--by', 'scan', '--scan', '99'], USAGE, '--by scan: the source has none of them, or no row of one is selected'),
     (['baselines', '--by', 'antenna'], USAGE, '--by antenna: baselines has no lines; amplitude or phase against time has'),
     (['--by', 'baseline', 'amp_time', '--baseline', ','.join('a%d-b%d' % (n, n) for n in range(65))], USAGE,
-     'more than 64 groups by baseline; select fewer with --antenna, --baseline, --field, --scan or --spw'),
+     'by baseline there are more than 64 groups; select fewer with --antenna, --baseline, --field, --scan or --spw'),
     (['--x', 'channel', '--y', 'real', '--quantity', 'imag'], USAGE, '--quantity is imag, and --y is real; one of them is enough'),
 ], ids=lambda value: ' '.join(value) if isinstance(value, list) else '')
 def test_plots(folder, words, code, says):

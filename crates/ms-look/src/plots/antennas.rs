@@ -6,13 +6,11 @@ use serde_json::json;
 use super::kind::PlotKind;
 use crate::describe::Description;
 use crate::frame::{Array, Axis, Frame, Numbers, Plot};
+use crate::place::{is_on_earth, mean};
 use crate::request::Quantity;
 
 /// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
-
-/// Positions at one to two times this distance in metres from the origin are on the Earth (ITRF).
-const ON_EARTH: f64 = 6e6;
 
 const MAX_ANTENNAS: usize = 1024;
 
@@ -66,22 +64,6 @@ pub(crate) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     let x = places.into_iter().map(|(east, _)| east).collect();
     let arrays = vec![Array::new("x", [count], Numbers::F64(x)), Array::new("y", [count, count], Numbers::F32(values))];
     Frame { plot, arrays, session }
-}
-
-/// Zeros without positions.
-fn mean(positions: impl Iterator<Item = [f64; 3]> + Clone) -> [f64; 3] {
-    let count = positions.clone().count().max(1) as f64;
-    [0, 1, 2].map(|axis| positions.clone().map(|position| position[axis]).sum::<f64>() / count)
-}
-
-/// The mean of the positions that are on the Earth, in metres (ITRF); `None` if none is.
-pub(crate) fn middle(positions: &[[f64; 3]]) -> Option<[f64; 3]> {
-    let middle = mean(positions.iter().copied().filter(|position| is_on_earth(*position)));
-    is_on_earth(middle).then_some(middle)
-}
-
-fn is_on_earth([x, y, z]: [f64; 3]) -> bool {
-    (ON_EARTH..2. * ON_EARTH).contains(&x.hypot(y).hypot(z))
 }
 
 /// `left_out`: number of antennas at the origin.

@@ -37,13 +37,13 @@ fn of(request: &Request) -> &'static SumsKind {
 
 #[derive(Debug)]
 struct Points<T> {
-    /// For each place on the x axis sums of each correlation, or one.
+    /// Sums of each correlation, or one, by the place on the x axis.
     sums: Times<T>,
     /// Rows without a number on an axis.
     unshown: u64,
 }
 
-/// What is added up at a place on the x axis.
+/// Sums at a place on the x axis.
 trait Place: Merge + std::fmt::Debug + Send + Sync + 'static {
     /// Returns whether the row has a number on the y axis.
     fn add(places: &mut [Self], row: &Row<'_>, part: &Part) -> bool;

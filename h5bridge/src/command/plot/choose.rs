@@ -45,7 +45,7 @@ const QUANTITIES: [(&str, &str); 5] =
 #[derive(Debug, PartialEq)]
 pub(super) struct Choice {
     pub(super) kind: Kind,
-    /// For kinds that have several.
+    /// `None` for kinds that have one.
     pub(super) quantity: Option<&'static str>,
     /// Names and values of the parameters `x` and `y`.
     pub(super) axes: Vec<(String, String)>,

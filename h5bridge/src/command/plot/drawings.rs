@@ -1,14 +1,13 @@
-//! The plots that a command line asks for, and the panels that are read for them.
+//! Plots to draw, and the panels that are read for them.
 
 use std::path::Path;
 
 use anyhow::Result;
 use ctds_hdf5::{Error, ErrorKind};
-use ms_look::{Description, Frame, Group, Kind, Lines, Request, Session};
+use ms_look::{Frame, Group, Kind, Lines, Request, Session};
 
-use super::choose::{self, Choice};
 use super::panel::Panel;
-use super::{Args, read};
+use super::read;
 use crate::args::Global;
 use crate::interrupt::Stop;
 
@@ -18,14 +17,14 @@ const MAX_REQUESTS: usize = 256;
 /// One plot to draw, and the lines that `--by` splits it into.
 #[derive(Clone)]
 pub(super) struct Drawing {
-    kind: Kind,
-    parameters: Vec<(String, String)>,
-    by: Option<String>,
+    pub(super) kind: Kind,
+    pub(super) parameters: Vec<(String, String)>,
+    pub(super) by: Option<String>,
     /// Name of the group of `--panels` that it shows; empty if it shows all.
-    group: String,
+    pub(super) group: String,
 }
 
-/// What is read for a drawing.
+/// Requests for the frames of a drawing.
 enum Reading {
     One(Box<Request>),
     Lines(Lines),
@@ -41,58 +40,6 @@ impl Reading {
 }
 
 impl Drawing {
-    /// Without a kind, the plots that suit SOURCE, which `known` describes.
-    pub(super) fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
-        let parameters = args.parameters();
-        if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
-            // a table without rows is shown as such
-            let by = Some(args.by.clone().unwrap_or_else(|| "antenna".to_owned())).filter(|_| known.rows > 0);
-            let is_complex = args.column.as_ref().or(known.columns.first()).is_some_and(|column| column != "FPARAM");
-            let several = known.time_range.is_some_and(|[first, last]| last > first);
-            let drawing = |kind: Kind, quantity: Option<&str>| {
-                let mut parameters = parameters.clone();
-                if let Some(quantity) = quantity.filter(|_| args.quantity.is_none()) {
-                    parameters.push(("quantity".to_owned(), quantity.to_owned()));
-                }
-                Drawing { kind, parameters, by: by.clone(), group: String::new() }
-            };
-            return Ok(match (several, is_complex) {
-                (true, true) => vec![drawing(Kind::AmpTime, None), drawing(Kind::PhaseTime, None)],
-                (false, true) => vec![drawing(Kind::Spectrum, None), drawing(Kind::Spectrum, Some("phase"))],
-                (true, false) => vec![drawing(Kind::AmpTime, Some("real"))],
-                (false, false) => vec![drawing(Kind::Spectrum, Some("real"))],
-            });
-        }
-        let by = args.by.clone().filter(|by| by != "correlation");
-        let plain = |kind: Kind| Choice { kind, quantity: None, axes: Vec::new() };
-        let (x, y) = (args.x.as_deref(), args.y.as_deref());
-        let choice = match (&args.kind, &by) {
-            (Some(name), _) if name == Kind::Xy.name() => choose::named(x, y),
-            (Some(name), _) if x.is_some() || y.is_some() => {
-                let message = format!("--x and --y select the kind of plot, or the axes of xy: KIND is {name}");
-                return Err(Error::new(ErrorKind::Usage, message).into());
-            }
-            (Some(name), _) => plain(Request::parse(name, &[])?.kind()),
-            (None, Some(_)) if args.leaves_kind() => plain(Kind::AmpTime),
-            (None, _) if args.leaves_kind() => plain(Kind::Waterfall),
-            (None, _) => choose::choice_of(x, y)?,
-        };
-        let parameters = parameters.into_iter().chain(choice.axes).collect();
-        let mut drawing = Drawing { kind: choice.kind, parameters, by, group: String::new() };
-        match (choice.quantity, &args.quantity) {
-            (Some(quantity), Some(given)) if quantity != given => {
-                return Err(Error::new(
-                    ErrorKind::Usage,
-                    format!("--quantity is {given}, and --y is {quantity}; one of them is enough"),
-                )
-                .into());
-            }
-            (Some(quantity), None) => drawing.parameters.push(("quantity".to_owned(), quantity.to_owned())),
-            _ => {}
-        }
-        Ok(vec![drawing])
-    }
-
     /// A drawing for each group that `panels` names.
     pub(super) fn each(self, panels: &str, session: &Session) -> Result<Vec<Self>> {
         if self.by.as_deref() == Some(panels) {
