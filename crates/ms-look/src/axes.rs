@@ -218,7 +218,7 @@ fn unknown(parameter: &str, word: &str, rows: &Rows) -> Error {
     Error::usage(format!("{parameter}: {word:?}, where {} can be{meant}", names.join(", ")))
 }
 
-/// Rows of a block that a plot selects, and what was read of all its rows.
+/// The rows of a block, and those of them that a plot selects.
 pub(crate) struct BlockRows<'a> {
     pub(crate) range: &'a Range<u64>,
     /// TIME and FIELD_ID of each row.
