@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason='no browser: install one
 
 WRITER = os.path.join(support.ROOT, 'scripts', 'demo.d', 'growing_ms.py')
 ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
-KINDS = support.PLOTS
+KINDS = tuple(kind for kind in support.PLOTS if kind != 'xy')    # its axes are named, not found
 RASTERS = ('waterfall', 'amp_uvdist', 'phase_uvdist', 'uv', 'baselines')
 SECONDS = 60    # a busy machine is slow at drawing
 
