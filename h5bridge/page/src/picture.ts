@@ -193,7 +193,7 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   const across = ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look));
   const up = ofRange(plot.y, from, to, log, null);
   return {
-    kind: 'lines', plot, isDifference, values, lines: all, starts: startsOf(frame, y), names: null, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
+    kind: 'lines', plot, isDifference, values, lines: all, starts: startsOf(frame, y), names: null, style: bars ? 'bars' : plot.kind === 'xy' || isAngle(plot.y) ? 'points' : 'line',
     x: across, y: up, xTitle: title(plot.x, [first, last], across), yTitle: title(plot.y, [], up),
   };
 }

@@ -12,8 +12,8 @@ import { SELECTION, type State } from './state';
 export interface Kind {
   kind: string;
   name: string;
-  /** Parameters of this plot alone: the first value is the server's default. */
-  own: { name: string; label: string; values: [value: string, label: string][] }[];
+  /** Parameters of this plot alone: the first value is the server's default. `parameter`, if it is not called `name`. */
+  own: { name: string; parameter?: string; label: string; values: [value: string, label: string][] }[];
   /** Has a linear and a logarithmic form. */
   scales: boolean;
   /** What the axes show, where other plots show it as well: these are zoomed together. */
@@ -47,6 +47,14 @@ export const KINDS: Kind[] = [
   { kind: 'flag_channel', name: 'Flags by channel', scales: false, links: { x: 'frequency' }, lines: true, own: [] },
   { kind: 'flag_time', name: 'Flags by time', scales: false, links: { x: 'time' }, lines: true, own: [] },
   { kind: 'baselines', name: 'Baselines', scales: true, own: [{ name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['flagged', 'flagged']] }] },
+  {
+    kind: 'xy', name: 'Other axes', scales: true, lines: true, own: [
+      {
+        name: 'axis', parameter: 'x', label: 'Horizontal axis', values: [['', 'time'], ['elevation', 'elevation'], ['hour_angle', 'hour angle'],
+          ['uvdist', 'uv distance'], ['u', 'u'], ['v', 'v'], ['w', 'w'], ['scan', 'scan'], ['field', 'field']],
+      },
+      { name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['phase', 'phase'], ['real', 'real part'], ['imag', 'imaginary part'], ['flagged', 'flagged']] }],
+  },
   { kind: 'antennas', name: 'Antennas', scales: false, own: [] },
   { kind: 'image', name: 'Image', scales: true, own: [] },
 ];
@@ -284,9 +292,9 @@ export class View {
       const value = state.get(name);
       if (value && !(kind === 'baselines' && name === 'baseline')) query.set(name, value);
     }
-    for (const { name } of own) {
+    for (const { name, parameter } of own) {
       const value = state.get(`${kind}.${name}`);
-      if (value) query.set(name, value);
+      if (value) query.set(parameter ?? name, value);
     }
     if (kind === 'waterfall' && state.get('waterfall.baseline')) query.set('baseline', state.get('waterfall.baseline'));
     if (this.more) query.set('more', String(this.more));

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason='no browser: install one
 
 WRITER = os.path.join(support.ROOT, 'scripts', 'demo.d', 'growing_ms.py')
 ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
-KINDS = tuple(kind for kind in support.PLOTS if kind != 'xy')    # its axes are named, not found
+KINDS = support.PLOTS
 RASTERS = ('waterfall', 'amp_uvdist', 'phase_uvdist', 'uv', 'baselines')
 SECONDS = 60    # a busy machine is slow at drawing
 
@@ -547,6 +547,29 @@ def test_state_is_in_the_address(chromium, server, tmp_path):
         page.locator('select[name=field]').select_option('')
         page.go_back()
         wait(page, '() => document.querySelector("[name=field]").value === "1"')
+
+
+def test_axis_is_chosen(chromium, server, tmp_path):
+    with opened(chromium, server, plots('my.h5', plots='xy')) as page:
+        wait_for_plots(page, ['xy'])
+        times = page.locator('#xy [role=img]').get_attribute('aria-label')
+        with page.expect_request(lambda request: '/live/plot/xy?' in request.url) as asked:
+            page.get_by_label('Horizontal axis, Other axes').select_option('elevation')
+        assert urllib.parse.parse_qs(urllib.parse.urlsplit(asked.value.url).query)['x'] == ['elevation']
+        wait(page, 'text => document.querySelector("#xy [role=img]").ariaLabel !== text', times)
+        wait_for_plots(page, ['xy'])
+        frame, arrays = server.frame('xy', 'my.h5', x='elevation')
+        assert frame['x']['label'] == 'elevation' and frame['title'] in page.locator('#xy h2').inner_text()
+        # the axis and the part of it that is shown are two values of the address
+        page.locator('#xy [role=img]').focus()
+        page.keyboard.press('+')
+        wait(page, '() => location.search.includes("xy.x=")')
+        assert query(page)['xy.axis'] == ['elevation']
+        low, high = map(float, query(page)['xy.x'][0].split('..'))
+        assert np.nanmin(arrays['x']) - 1 < low < high < np.nanmax(arrays['x']) + 1
+        # as colours of antennas, too
+        assert server.frame('xy', 'my.h5', x='elevation', by='antenna', antenna='m001')[0]['selection']['by'] == 'antenna'
+        keep(page, 'axis', tmp_path)
 
 
 def test_dark_phone(chromium, server, tmp_path):
