@@ -235,6 +235,8 @@ def report(ms, results, sizes):
 
 # what hashes and codecs are tuned for; a figure means little without them
 FEATURES = ('sse4_1', 'avx2', 'avx512f', 'sha_ni', 'asimd', 'sha2')
+# what each word of `--hide` leaves out
+HIDDEN = {'sha': ('sha_ni',), 'avx512': ('avx512f',), 'avx2': ('avx2', 'avx512f')}
 
 
 def processors():
@@ -243,6 +245,10 @@ def processors():
         fields = dict(line.split(':', 1) for line in file if ':' in line)
     fields = {name.strip(): value.strip() for name, value in fields.items()}
     known = fields.get('flags', fields.get('Features', '')).split()
+    hidden = os.environ.get('HIDDEN_FEATURES', '')
+    for word, names in HIDDEN.items():
+        if word in hidden:
+            known = [name for name in known if name not in names]
     without = [] if 'sha_ni' in known or 'sha2' in known else ['no SHA instructions']
     return '%d processors: %s, %s' % (os.cpu_count(), fields.get('model name', 'model unknown'),
                                       ', '.join([name for name in FEATURES if name in known] + without))
