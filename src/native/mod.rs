@@ -58,7 +58,7 @@ pub(crate) use names::{
 pub(crate) use nexus::{DEFAULT, MOST_ROWS, OF_VIEWERS, SIGNALS, TIME, auxiliary_signals, view};
 pub(crate) use notes::Notes;
 pub(crate) use processing_set::{attribute_of, changed_attributes, coordinates_attribute};
-pub(crate) use raw_strings::{RawStrings, can_hold, readable, text_attribute};
+pub(crate) use raw_strings::{RawStrings, can_hold, changed_keywords, changed_strings, readable, text_attribute};
 pub(crate) use reader::Reader;
 pub(crate) use table::open::{NativeEntry, is_native, may_be_native, open, open_around_damage};
 pub(crate) use table::storage::StoredBlock;

@@ -10,7 +10,7 @@ use super::names::raw_strings_group;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
 use crate::limits;
-use crate::value::{Element, Region, Shape, Values};
+use crate::value::{Element, Field, Record, Region, Shape, Value, Values};
 
 /// Cut at the first NUL, bytes that are not UTF-8 replaced; true if nothing was changed.
 pub(crate) fn text(string: &BStr) -> (BString, bool) {
@@ -33,6 +33,25 @@ pub(crate) fn readable(values: &Values) -> Cow<'_, Values> {
 
 pub(crate) fn can_hold(string: &[u8]) -> bool {
     !string.contains(&0) && std::str::from_utf8(string).is_ok()
+}
+
+/// How many strings [`text`] changes.
+pub(crate) fn changed_strings(values: &Values) -> u64 {
+    match values {
+        Values::String(strings) => strings.iter().filter(|string| !can_hold(string)).count() as u64,
+        Values::Record(records) => records.iter().map(changed_keywords).sum(),
+        _ => 0,
+    }
+}
+
+/// [`changed_strings`] in a record and the records in it.
+pub(crate) fn changed_keywords(record: &Record) -> u64 {
+    let changed = |field: &Field| match &field.value {
+        Value::Scalar(values) | Value::Array(_, values) => changed_strings(values),
+        Value::Record(record) => changed_keywords(record),
+        Value::Table(_) => 0,
+    };
+    record.fields.iter().map(changed).sum()
 }
 
 /// Changes the string as [`text`] does.

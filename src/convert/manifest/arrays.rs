@@ -15,10 +15,10 @@ use super::left_out::LeftOutColumn;
 use super::metadata::{self, ArrayMetadata};
 use super::references::{References, join};
 use super::tiles::Tiles;
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::grid::ChunkCache;
 use crate::h5::{Dataset, Group};
-use crate::native::{Part, display_name, stored_size};
+use crate::native::{Part, changed_keywords, display_name, stored_size};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::value::{DataType, Record, Region, Shape, Values};
@@ -84,6 +84,37 @@ impl<'a> Arrays<'a> {
             }
         }
         Ok(left_out)
+    }
+
+    /// Warnings about strings, also in keywords, that Zarr cannot hold.
+    pub(super) fn changed_strings(&self) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        let mut warn = |place: Context, what: &str, count: u64| {
+            if count > 0 {
+                warnings.push(format!(
+                    "{place}: {count} {what} not UTF-8 or contain a NUL: readers of the manifest get other bytes"
+                ));
+            }
+        };
+        for table in &self.plan.tables {
+            let content = self.source.tables[table.source].content()?;
+            warn(
+                Context::table(display_name(&table.name)),
+                "strings of keywords are",
+                changed_keywords(content.keywords()),
+            );
+            for column in &table.columns {
+                let place = || column_context(&table.name, &column.name);
+                let keywords = &content.columns()[column.index].desc.keywords;
+                warn(place(), "strings of keywords are", changed_keywords(keywords));
+                if column.data_type == DataType::String {
+                    let cache = &ChunkCache::new(CACHE_BYTES);
+                    let stored = StoredColumn { source: self.source, table, column, cache };
+                    warn(place(), "strings are", stored.changed_strings().with_context(place)?);
+                }
+            }
+        }
+        Ok(warnings)
     }
 
     pub(super) fn write<W: Write>(

@@ -211,9 +211,10 @@ impl<'a> ToManifest<'a> {
         let is_flat = self.table.is_some();
         let arrays = Arrays { source, plan: &plan, outline: &outline, tiles: &tiles, stored, files: &files, is_flat };
         let record = json!({ "version": env!("CARGO_PKG_VERSION"), "source": source.name });
-        let Document { counts, references, out } = write_document(&arrays, record, out, progress)?;
+        let warnings = warnings(&arrays)?;
+        let Document { counts, references, out } = write_document(&arrays, record, &warnings, out, progress)?;
         files.check_unchanged()?;
-        Ok(ManifestSummary { file_bytes: out.bytes, ..summary(&plan, &tiles, counts, references, warnings(&plan)) })
+        Ok(ManifestSummary { file_bytes: out.bytes, ..summary(&plan, &tiles, counts, references, warnings) })
     }
 
     fn write_from(&self, source: &Source, target: &Path, progress: &dyn Progress) -> Result<ManifestSummary> {
@@ -228,13 +229,12 @@ impl<'a> ToManifest<'a> {
             tiles.iter().flatten().flatten().flatten().fold(0, |sum: u64, tiles| sum.saturating_add(tiles.count()));
         let output = Output::create(target, self.call.publishing, needed.saturating_mul(REFERENCE_BYTES))?;
         let is_native = source.tables.first().is_some_and(|main| main.group.is_some());
-        let mut warnings = warnings(&plan);
-        let (stored_at, companion) = if is_native {
-            (self.source.clone(), None)
+        let (stored_at, companion, of_companion) = if is_native {
+            (self.source.clone(), None, Vec::new())
         } else {
             let path = companion_of(output.partial());
-            warnings.extend(self.write_companion(source, &tiles, &path, progress)?);
-            (path.clone(), Some(path))
+            let warnings = self.write_companion(source, &tiles, &path, progress)?;
+            (path.clone(), Some(path), warnings)
         };
         let final_companion = companion_of(target);
         let stored_in = match &companion {
@@ -258,8 +258,10 @@ impl<'a> ToManifest<'a> {
             "source": source.name,
             "files": files.to_json()?,
         });
+        let mut warnings = warnings(&arrays)?;
         let out = BufWriter::with_capacity(1 << 18, File::create(output.partial())?);
-        let Document { counts, references, .. } = write_document(&arrays, record, out, progress)?;
+        let Document { counts, references, .. } = write_document(&arrays, record, &warnings, out, progress)?;
+        warnings.extend(of_companion);
         drop(arrays);
         files.check_unchanged()?;
         progress.go_on()?;
@@ -341,6 +343,7 @@ struct Document<W> {
 fn write_document<W: Write>(
     arrays: &Arrays<'_>,
     mut record: Json,
+    warnings: &[String],
     out: W,
     progress: &dyn Progress,
 ) -> Result<Document<W>> {
@@ -349,7 +352,6 @@ fn write_document<W: Write>(
         .iter()
         .map(|column| json!({ "table": column.table, "column": column.column, "reason": column.reason }));
     record["left_out"] = missing.collect();
-    let warnings = warnings(arrays.plan);
     if !warnings.is_empty() {
         record["warnings"] = warnings.into();
     }
@@ -360,12 +362,15 @@ fn write_document<W: Write>(
 }
 
 /// Without those about columns that are left out.
-fn warnings(plan: &Plan) -> Vec<String> {
+fn warnings(arrays: &Arrays<'_>) -> Result<Vec<String>> {
+    let plan = arrays.plan;
     let missing = plan.tables.iter().flat_map(|table| table.missing.iter().map(|column| (&table.name, &column.name)));
     let known: Vec<String> =
         missing.map(|(table, column)| format!("{} is not converted: ", column_context(table, column))).collect();
     let is_new = |text: &&String| !known.iter().any(|start| text.starts_with(start));
-    plan.warnings.iter().filter(is_new).cloned().collect()
+    let mut warnings: Vec<String> = plan.warnings.iter().filter(is_new).cloned().collect();
+    warnings.extend(arrays.changed_strings()?);
+    Ok(warnings)
 }
 
 /// Refuses files whose columns are variables of MSv4.

@@ -9,10 +9,10 @@ use super::outline::stored_values;
 use super::plan::{ColumnPlan, TablePlan};
 use crate::error::{Error, Result};
 use crate::grid::ChunkCache;
-use crate::native::Part;
+use crate::native::{Part, changed_strings};
 use crate::source::{Content, Source};
 use crate::table::ColumnCells;
-use crate::value::{Region, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values};
 
 /// Rows whose cell shapes are in memory at a time.
 const BLOCK_ROWS: u64 = 4096;
@@ -208,6 +208,18 @@ impl StoredColumn<'_> {
             }
         }
         Ok(stored_values(values, content))
+    }
+
+    /// How many strings [`read`](Self::read) gives with other bytes.
+    pub(in crate::convert) fn changed_strings(&self) -> Result<u64> {
+        let (_, cells) = self.content()?;
+        let mut changed = 0;
+        for rows in blocks(self.table.rows.clone()) {
+            let mut values = Values::new(DataType::String);
+            cells.read_rows(rows, &mut values)?;
+            changed += changed_strings(&values);
+        }
+        Ok(changed)
     }
 }
 

@@ -13,7 +13,7 @@ import xarray
 import casacore.tables as ct
 
 import support
-from support import DAMAGED, DIFFERENT, DONE, EXISTS, UNSUPPORTED, USAGE, h5bridge
+from support import DAMAGED, DIFFERENT, DONE, EXISTS, UNSUPPORTED, USAGE, WARNINGS, h5bridge
 
 zarr = pytest.importorskip('zarr')
 pytest.importorskip('kerchunk')
@@ -303,6 +303,38 @@ def test_virtualizarr(tmp_path):
     with xarray.open_zarr(store, consolidated=False, zarr_format=3) as dataset, ct.table(DEMO, ack=False) as table:
         for name in ('DATA', 'FLAG', 'UVW', 'TIME', 'ANTENNA1', 'WEIGHT_SPECTRUM'):
             assert same(dataset[name].values, table.getcol(name)), name
+
+
+@pytest.mark.parametrize('text', [b'ab\xffcde', b'abc\0de', b'\xc3\xa9abcd', b'\xed\xa0\x80abc', b'abcde\xc3'])
+def test_strings_that_readers_get_otherwise(text, tmp_path):
+    """Strings of a table may be any bytes. Those that Zarr cannot hold are counted, by column and in keywords."""
+    path, placeholder = tmp_path / 'odd.tab', '@01234'
+    described = ct.maketabdesc([ct.makescacoldesc('ONE', ''), ct.makearrcoldesc('MANY', '', ndim=1), ct.makescacoldesc('PLAIN', '')])
+    with ct.table(str(path), described, nrow=2, ack=False) as table:
+        table.putcol('ONE', ['before', placeholder])
+        table.putcell('MANY', 0, [placeholder, 'between', placeholder])
+        table.putcell('MANY', 1, ['end'])
+        table.putcol('PLAIN', ['a', 'b'])
+        table.putkeyword('NOTE', placeholder)
+        table.putcolkeyword('PLAIN', 'record', {'inside': placeholder})
+    for name in os.listdir(path):
+        content = (path / name).read_bytes()
+        (path / name).write_bytes(content.replace(placeholder.encode(), text))
+    try:
+        is_same = '\0' not in text.decode()
+    except UnicodeDecodeError:
+        is_same = False
+    h5bridge('to-hdf5', path, tmp_path / 'odd.h5')
+    for source in (path, tmp_path / 'odd.h5'):
+        found = make(source, tmp_path / 'odd.json', '--overwrite')['warnings']
+        counts = [('column ONE', '1 strings are'), ('column MANY', '2 strings are'), ('column PLAIN', '1 strings of keywords are'), ('table MAIN', '1 strings of keywords are')]
+        assert len(found) == (0 if is_same else len(counts)), found
+        for place, count in () if is_same else counts:
+            assert any(place in warning and count in warning for warning in found), (place, found)
+        read = open_group(tmp_path / 'odd.json')['MAIN/ONE'][:]
+        assert list(read) == ['before', text.split(b'\0')[0].decode('utf-8', 'replace')]
+    refs = h5bridge('refs', tmp_path / 'odd.h5', '--strict', code=DONE if is_same else WARNINGS)
+    assert ('not UTF-8' in refs.stderr) != is_same
 
 
 def test_base(tmp_path):
