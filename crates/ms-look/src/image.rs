@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bstr::ByteSlice;
-use ctds::error::{Context, Error, Result, ResultExt};
+use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
 use ctds::value::{Complex32, Complex64, DataType, Record, Region, Shape, Value, Values};
 use ctds_hdf5::{Source, internals};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::plots::with_ends;
 /// Most pixels along an axis; those of a larger plane are means of squares of image pixels.
 const MAX_PIXELS: u64 = 1024;
 
-/// Approximate number of image pixels that are read at a time.
+/// Most image pixels that are read at a time.
 const STRIP: u64 = 1 << 20;
 
 /// Keyword with the name of the default mask, which is applied to the plot.
@@ -93,6 +93,15 @@ impl Image {
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.
     pub fn frame(&self, plane: &Plane) -> Result<Frame> {
+        self.frame_while(plane, &|| true)
+    }
+
+    /// [`frame`](Self::frame), given up when `is_wanted`, which is asked before each million of
+    /// pixels, returns false.
+    ///
+    /// # Errors
+    /// `Interrupted` if it did; those of [`frame`](Self::frame).
+    pub fn frame_while(&self, plane: &Plane, is_wanted: &dyn Fn() -> bool) -> Result<Frame> {
         let others = &self.shape[2..];
         let mut start: Vec<u64> = vec![0, 0];
         for (axis, &len) in others.iter().enumerate() {
@@ -117,12 +126,16 @@ impl Image {
         let (columns, lines) = (width.div_ceil(each) as usize, height.div_ceil(each) as usize);
         let mut sums = vec![(0f64, 0u32); columns * lines];
         let mask = self.mask().and_then(|(_, place)| place);
-        // whole places at a time
-        let strip = (STRIP / width.max(1) / each).max(1) * each;
-        for first in (0..height).step_by(strip as usize) {
-            let count = strip.min(height - first);
-            start[1] = first;
-            let extents = [width, count].into_iter().chain(others.iter().map(|_| 1)).collect();
+        let (across, up) = (width.clamp(1, STRIP), (STRIP / width.max(1)).max(1));
+        let corners =
+            (0..height).step_by(up as usize).flat_map(|y| (0..width).step_by(across as usize).map(move |x| (x, y)));
+        for (left, first) in corners {
+            if !is_wanted() {
+                return Err(Error::new(ErrorKind::Interrupted, "interrupted"));
+            }
+            (start[0], start[1]) = (left, first);
+            let columns_read = across.min(width - left);
+            let extents = [columns_read, up.min(height - first)].into_iter().chain(others.iter().map(|_| 1)).collect();
             let region = Region { start: start.iter().copied().collect(), shape: extents };
             let good = match mask {
                 Some((table, column)) => Some(
@@ -132,7 +145,7 @@ impl Image {
             };
             let is_shown = |at: usize, value: f64| value.is_finite() && good.as_ref().is_none_or(|good| good[at]);
             for (at, value) in self.read(&region)?.into_iter().enumerate().filter(|&(at, value)| is_shown(at, value)) {
-                let (x, y) = (at as u64 % width, first + at as u64 / width);
+                let (x, y) = (left + at as u64 % columns_read, first + at as u64 / columns_read);
                 let sum = &mut sums[(y / each) as usize * columns + (x / each) as usize];
                 *sum = (sum.0 + value, sum.1 + 1);
             }
@@ -368,7 +381,7 @@ fn sexagesimal(value: f64, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ctds::error::{ErrorKind, Fails};
+    use ctds::error::Fails;
     use ctds::schema::{ColumnDesc, ColumnKind};
     use ctds::table::NewTable;
 
@@ -400,7 +413,29 @@ mod tests {
         floats
             .frame(&Plane(vec![1, 5]))
             .fails(ErrorKind::Usage, "the image has 1 axes after the first two; --plane has one more number, 5");
+        floats.frame_while(&Plane(vec![1]), &|| false).fails(ErrorKind::Interrupted, "interrupted");
         let integers = image("integers.im", DataType::Int);
         integers.frame(&Plane::default()).fails(ErrorKind::Unsupported, "images of type int are not drawn");
+    }
+
+    #[test]
+    fn lines_longer_than_a_strip_are_averaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long.im");
+        let map = ColumnDesc::new("map".into(), DataType::Float, ColumnKind::Array);
+        let table = NewTable::new().column(map).keyword("coords", Value::Record(Default::default()));
+        let mut table = table.create(&path).unwrap();
+        table.add_rows(1).unwrap();
+        // 1024 places of 1025 pixels, and a line of more pixels than a strip
+        let (width, height) = (1024 * 1025, 2);
+        let value = |x: u64, y: u64| (x / 1025 + 10 * y) as f32;
+        let pixels = (0..height).flat_map(|y| (0..width).map(move |x| value(x, y))).collect();
+        let shape = Shape::from([width, height]);
+        table.column("map").unwrap().put_values(0..1, &shape, &Values::Float(pixels)).unwrap();
+        table.close().unwrap();
+        let frame = Image::open(&path).unwrap().unwrap().frame(&Plane::default()).unwrap();
+        let raster = &frame.values().unwrap().numbers;
+        assert_eq!(frame.values().unwrap().shape, [1, 1024]);
+        assert!((0..1024).all(|x| raster.get(x) == Some(x as f64 + 5.)), "{raster:?}");
     }
 }

@@ -110,13 +110,13 @@ impl Wanted {
         Ok(if matches!(self, Wanted::Image(_)) { Stamp::of(&file.path)?.identity().0 } else { Vec::new() })
     }
 
-    fn frame(&self, file: &LiveFile, session: &mut Session) -> Result<Frame, Error> {
+    fn frame(&self, file: &LiveFile, session: &mut Session, is_wanted: &dyn Fn() -> bool) -> Result<Frame, Error> {
         match self {
             Wanted::Rows(request) => session.frame(request),
             Wanted::By(kind, by, parameters) => Lines::of(kind, by, session, parameters)?.frame(session),
             Wanted::Image(plane) => {
                 let missing = || Error::new(ErrorKind::Unsupported, "the source is not an image");
-                let mut frame = file.image()?.ok_or_else(missing)?.frame(plane)?;
+                let mut frame = file.image()?.ok_or_else(missing)?.frame_while(plane, is_wanted)?;
                 frame.plot.revision = session.revision();
                 Ok(frame)
             }
@@ -172,15 +172,27 @@ impl LiveFile {
         admission: Admission,
         job: impl FnOnce(&LiveFile, &mut OwnedMutexGuard<Option<Session>>) -> Result<T, Error> + Send + 'static,
     ) -> Result<Result<T, Error>, Lost> {
+        self.run_while(shared, admission, |file, session, _| job(file, session)).await
+    }
+
+    /// [`run`](Self::run) for a job that asks whether the client still waits.
+    async fn run_while<T: Send + 'static>(
+        self: &Arc<Self>,
+        shared: &Shared,
+        admission: Admission,
+        job: impl FnOnce(&LiveFile, &mut OwnedMutexGuard<Option<Session>>, &dyn Fn() -> bool) -> Result<T, Error>
+        + Send
+        + 'static,
+    ) -> Result<Result<T, Error>, Lost> {
         let (file, mut session) = (Arc::clone(self), Arc::clone(&self.session).lock_owned().await);
         self.touch();
         let quarantine = shared.quarantine.clone();
-        let watched = move || {
+        let watched = move |is_wanted: &dyn Fn() -> bool| {
             let refused = |reason| Error::new(ErrorKind::Unsupported, reason);
             let _watch = quarantine.watch(&file.path).map_err(refused)?;
-            job(&file, &mut session)
+            job(&file, &mut session, is_wanted)
         };
-        let done = shared.pool.run(admission, watched).await;
+        let done = shared.pool.run_while(admission, watched).await;
         if matches!(done, Err(Lost::Failed)) {
             *self.session.lock().await = None; // it may be half changed
         }
@@ -255,9 +267,9 @@ impl LiveFile {
             Err(error) => return self.refusal(&error),
         };
         let (headers, name, words) = (headers.clone(), kind.to_owned(), address.to_owned());
-        let made = self.run(shared, Admission::New, move |file, session| {
+        let made = self.run_while(shared, Admission::New, move |file, session, is_wanted| {
             file.look(session)?;
-            let frame = wanted.frame(file, opened(session, file)?)?;
+            let frame = wanted.frame(file, opened(session, file)?, is_wanted)?;
             let progress = Progress { rows_used: frame.plot.rows_used, rows: frame.plot.rows };
             let identity = wanted.identity(file)?;
             let etag = reply::etag(&[frame.revision().as_bytes(), &identity, name.as_bytes(), words.as_bytes()]);

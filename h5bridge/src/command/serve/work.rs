@@ -93,10 +93,20 @@ impl Pool {
         admission: Admission,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Lost> {
+        self.run_while(admission, |_| job()).await
+    }
+
+    /// [`run`](Self::run) for a long job, which asks whether the caller still waits.
+    pub(super) async fn run_while<T: Send + 'static>(
+        &self,
+        admission: Admission,
+        job: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+    ) -> Result<T, Lost> {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move || {
             if !sender.is_closed() {
-                let result = catch_unwind(AssertUnwindSafe(job)).map_err(|_| Lost::Failed);
+                let work = AssertUnwindSafe(|| job(&|| !sender.is_closed()));
+                let result = catch_unwind(work).map_err(|_| Lost::Failed);
                 // the client may have gone
                 let _ = sender.send(result);
             }
@@ -244,6 +254,16 @@ mod tests {
             assert_eq!(pool.run(Admission::New, || 1).await, Ok(1));
         });
         assert!(!begun.load(Ordering::Relaxed), "begun for a client that has gone");
+        let job = |is_wanted: &dyn Fn() -> bool| {
+            while is_wanted() {
+                std::thread::yield_now();
+            }
+        };
+        block_on(async {
+            let long = pool.run_while(Admission::New, job);
+            assert!(tokio::time::timeout(Duration::from_millis(20), long).await.is_err(), "it is wanted");
+            assert_eq!(pool.run(Admission::New, || 2).await, Ok(2), "the thread is free again");
+        });
     }
 
     #[test]
