@@ -77,6 +77,12 @@ def copy_demo(name):
     shutil.copytree(DEMO, name)
 
 
+def make_survey(name):
+    """Of antennas on the Earth, which the demo's are not."""
+    writer = os.path.join(support.ROOT, 'scripts', 'demo.d', 'growing_ms.py')
+    subprocess.run([sys.executable, writer, name, '4', '3', '8', '0'], check=True, stdin=subprocess.DEVNULL, timeout=SECONDS)
+
+
 def make_ragged(name):
     with ct.table(name, ct.maketabdesc([ct.makearrcoldesc('RAGGED', 0., ndim=1)]), nrow=9, ack=False) as table:
         for row in range(9):
@@ -94,6 +100,7 @@ def make_live(name):
 MAKERS = {
     'my.ms': copy_demo,
     'my.h5': lambda name: run('to-hdf5', '--quiet', '--restorable', 'my.ms', name),
+    'survey.ms': make_survey,
     'my.tab': make_ragged,
     'my.mfh5': lambda name: run('pack', '--quiet', '--single-file', '--format', 'multihdf5', 'my.ms', name),
     'my.vt': lambda name: run('pack', '--quiet', '--format', 'vt', 'my.ms', name),
@@ -107,7 +114,7 @@ BESIDE = {
     'docs/howto/archive.md': ['archive'],
     'docs/reference/live.md': ['my.ms', 'live.h5'],
     'docs/howto/cluster.md': ['archive', 'my.ms'],
-    'docs/reference/plots.md': ['my.ms', 'my.h5', 'live.h5'],
+    'docs/reference/plots.md': ['my.ms', 'my.h5', 'live.h5', 'survey.ms'],
     'docs/reference/readers.md': ['my.ms', 'my.h5'],
     'docs/reference/serve.md': ['my.ms', 'my.h5'],
     'docs/tutorial.md': ['testdata'],
