@@ -1,6 +1,6 @@
 """check.py FILE [--native]: what is promised of a wheel or source archive of h5bridge; says why not, or prints what it is.
 
-Runs in the environment of scripts/wheel, for auditwheel and its reader of ELF.
+Runs in the environment of scripts/wheel, for auditwheel and its reader of ELF, and for the reader of Mach-O.
 """
 import argparse
 import io
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 
 # bytes of a wheel, and of a source archive, which has the built pages of the server; docs/explanation/decisions/0007-python-package.md
@@ -17,6 +18,9 @@ ARCHIVE_LIMIT = 3_000_000
 EXPORTED = {'PyInit__native'}
 LIBRARIES = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libgcc_s.so.1', 'ld-linux-x86-64.so.2',
              'ld-linux-aarch64.so.1'}
+# of macOS: the C library, and the frameworks that know its certificates
+LIBRARIES_MACOS = re.compile(r'/usr/lib/lib(System\.B|iconv\.2|objc\.A)\.dylib'
+                             r'|/System/Library/Frameworks/(CoreFoundation|Security)\.framework/\S+')
 IN_WHEEL = [r'h5bridge/__init__\.py', r'h5bridge/__main__\.py', r'h5bridge/py\.typed', r'h5bridge/_native\.abi3\.so',
             r'h5bridge-\S+\.dist-info/entry_points\.txt', r'h5bridge-\S+\.dist-info/licenses/LICENSE-MIT',
             r'h5bridge-\S+\.dist-info/licenses/LICENSE-APACHE', r'h5bridge-\S+\.dist-info/licenses/THIRD-PARTY\.txt',
@@ -38,10 +42,21 @@ def exports_and_libraries(data):
     return names, {tag.needed for tag in elf.get_section_by_name('.dynamic').iter_tags('DT_NEEDED')}
 
 
+def exports_and_libraries_macos(path):
+    """The same of a Mach-O program or library, without those libraries that every macOS has."""
+    from macholib.MachO import MachO
+    from macholib.SymbolTable import SymbolTable
+    library = MachO(path)
+    names = {name.decode().removeprefix('_') for _, name in SymbolTable(library).extdefsyms}
+    needed = {loaded for header in library.headers for _, _, loaded in header.walkRelocatables()}
+    return names, {loaded for loaded in needed if not LIBRARIES_MACOS.fullmatch(loaded)}
+
+
 def wheel(path, is_native):
     """What is wrong with a wheel."""
     name = os.path.basename(path)
-    tag = 'linux' if is_native else 'manylinux_2_17'
+    is_macos = '-macosx_' in name
+    tag = 'macosx_11_0' if is_macos else 'linux' if is_native else 'manylinux_2_17'
     if not re.fullmatch(r'h5bridge-\S+-cp311-abi3-(?:\S+\.)?%s_\S+\.whl' % tag, name):
         yield 'its name is not that of a wheel for cp311-abi3-%s' % tag
     if os.path.getsize(path) >= LIMIT:
@@ -53,12 +68,16 @@ def wheel(path, is_native):
         if len(extensions) != 1:
             yield 'libraries: %s; one is wanted' % extensions
             return
-        shown, needed = exports_and_libraries(archive.read(extensions[0]))
+        if is_macos:
+            with tempfile.TemporaryDirectory() as folder:
+                shown, needed = exports_and_libraries_macos(archive.extract(extensions[0], folder))
+        else:
+            shown, needed = exports_and_libraries(archive.read(extensions[0]))
     if shown != EXPORTED:
         yield 'the extension exports %s' % sorted(shown)
     if needed - LIBRARIES:
         yield 'the extension needs %s' % sorted(needed - LIBRARIES)
-    if not is_native:
+    if not is_native and not is_macos:
         shown = subprocess.run([sys.executable, '-m', 'auditwheel', 'show', path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, check=False).stdout
         if 'manylinux_2_17' not in shown.replace('\n', ' '):
