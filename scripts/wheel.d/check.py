@@ -47,7 +47,7 @@ def exports_and_libraries_macos(path):
     from macholib.MachO import MachO
     from macholib.SymbolTable import SymbolTable
     library = MachO(path)
-    names = {name.decode().removeprefix('_') for _, name in SymbolTable(library).extdefsyms}
+    names = {name.decode().removeprefix('_') for _, name in SymbolTable(library).extdefsyms if name}
     needed = {loaded for header in library.headers for _, _, loaded in header.walkRelocatables()}
     return names, {loaded for loaded in needed if not LIBRARIES_MACOS.fullmatch(loaded)}
 
