@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Element, Record, Shape, TABLE_CODE, Value, Values};
 
 /// Kind of the cells of a column: scalars (records included) or arrays.
@@ -294,9 +294,7 @@ impl ColumnDesc {
 
     /// `ScalarColumnDesc<Int `: element type padded to 8 characters, without closing bracket.
     fn class(&self) -> Result<String> {
-        if let Some(foreign) = &self.foreign {
-            return Err(foreign.refusal().context(Context::column(&self.name)));
-        }
+        self.check_class().context(Context::column(&self.name))?;
         let element = match self.data_type {
             DataType::Bool => "Bool",
             DataType::UChar => "uChar",
@@ -321,6 +319,11 @@ impl ColumnDesc {
     /// of `foreign` cells.
     pub fn type_name(&self) -> &'static str {
         self.foreign.as_ref().map_or(self.data_type.name(), Foreign::name)
+    }
+
+    /// Fails if the cells are `foreign`.
+    pub(crate) fn check_class(&self) -> Result<()> {
+        self.foreign.as_ref().map_or(Ok(()), |foreign| Err(foreign.refusal()))
     }
 
     /// Whether the cells of the column are arrays that the data manager stores like scalars, not in

@@ -380,7 +380,7 @@ impl Table {
     fn manager_of(&self, index: usize) -> Result<(&Arc<dyn Manager>, usize)> {
         let (manager, column) = self.bindings[index];
         let opened = self.managers[manager].opened.as_ref().map_err(Error::clone)?;
-        open_managers::check_class(&self.columns[index])?;
+        self.columns[index].desc.check_class()?;
         Ok((opened, column))
     }
 

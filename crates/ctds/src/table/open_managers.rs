@@ -144,8 +144,8 @@ impl<'a> OpenManagers<'a> {
         self.check_files(entry.sequence)?;
         let bound = || self.columns.iter().zip(&self.bindings).filter(|(_, binding)| binding.0 == manager);
         let members = || bound().filter(|(column, _)| is_stored(column));
-        let only_foreign = bound().find_map(|(column, _)| column.desc.foreign.as_ref());
-        if let Some(foreign) = only_foreign.filter(|_| members().next().is_none()) {
+        let foreign = bound().find_map(|(column, _)| column.desc.foreign.as_ref());
+        if let Some(foreign) = foreign.filter(|_| members().next().is_none()) {
             return Err(foreign.refusal());
         }
         let specs: Vec<ColumnSpec> = members().map(|(column, _)| column.spec()).collect();
@@ -179,11 +179,6 @@ fn is_stored(column: &ColumnInfo) -> bool {
     column.desc.foreign.is_none() || stman::is_engine(column.manager.as_bstr())
 }
 
-/// Fails for a column of objects or tables.
-pub(super) fn check_class(column: &ColumnInfo) -> Result<()> {
-    column.desc.foreign.as_ref().map_or(Ok(()), |foreign| Err(foreign.refusal()))
-}
-
 impl Columns for OpenManagers<'_> {
     fn rows(&self) -> u64 {
         self.rows
@@ -197,7 +192,7 @@ impl Columns for OpenManagers<'_> {
         let found = self.find(name)?;
         let (manager, index) = self.bindings[found];
         let manager = self.open(manager)?;
-        check_class(&self.columns[found])?;
+        self.columns[found].desc.check_class()?;
         manager.readable(index)?;
         Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
     }
