@@ -75,10 +75,10 @@ pub use ctds::io;
 pub use ctds::value;
 pub use ctds::{
     BlockCheck, CancelToken, Cancellable, Column, ColumnDesc, ColumnInfo, ColumnKind, ColumnMut, Container,
-    ContainerInfo, ContainerMut, Context, Directory, Error, ErrorKind, FileLayout, FormatOptions, HashKind, Hypercube,
-    Locking, ManagerInfo, ManagerSpec, MultiFile, MultiFileMut, NewTable, NewView, OpenOptions, Phase, Progress,
-    Properties, Property, Result, Subtable, Table, TableDesc, TableInfo, TableKind, TableWriter, is_locked_here,
-    is_open_elsewhere, supported_managers, written_managers,
+    ContainerInfo, ContainerMut, Context, Directory, Error, ErrorKind, FileLayout, Foreign, FormatOptions, HashKind,
+    Hypercube, Locking, ManagerInfo, ManagerSpec, MultiFile, MultiFileMut, NewTable, NewView, OpenOptions, Phase,
+    Progress, Properties, Property, Result, Subtable, Table, TableDesc, TableInfo, TableKind, TableWriter,
+    is_locked_here, is_open_elsewhere, supported_managers, written_managers,
 };
 pub use h5::{Compression, Plugin};
 pub use hash::Hash;

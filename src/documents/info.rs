@@ -384,7 +384,7 @@ impl InfoColumn {
         let first = first.map(|first| first.shape.reversed());
         Ok(InfoColumn {
             name: column.desc.name.to_string(),
-            dtype: column.data_type().name().to_owned(),
+            dtype: column.desc.type_name().to_owned(),
             kind: if column.desc.kind == ColumnKind::Array { "array" } else { "scalar" }.to_owned(),
             shape: first.or_else(|| column.shape.as_ref().map(Shape::reversed)),
             manager: column.manager.to_string(),

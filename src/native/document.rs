@@ -507,6 +507,7 @@ impl ColumnDocument {
             manager_type: self.default_manager.0.0,
             manager_group: self.default_manager.1.0,
             data_type,
+            foreign: None,
             kind,
             options: self.options,
             ndim: self.ndim,

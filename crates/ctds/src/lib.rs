@@ -84,7 +84,7 @@ pub use error::{Context, Error, ErrorKind, Result, shown_path};
 /// The crate `ndarray` in the version whose arrays this interface uses.
 pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Phase, Progress};
-pub use schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
+pub use schema::{ColumnDesc, ColumnKind, Foreign, TableDesc, TableInfo};
 pub use stman::{supported as supported_managers, written as written_managers};
 pub use suggest::instead;
 pub use table::{

@@ -3,8 +3,8 @@
 use bstr::{BString, ByteSlice};
 
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::{Context, Error, Result};
-use crate::value::{DataType, Element, Record, Shape, Value, Values};
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::value::{DataType, Element, Record, Shape, TABLE_CODE, Value, Values};
 
 /// Kind of the cells of a column: scalars (records included) or arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,40 @@ pub enum ColumnKind {
     Scalar,
     /// Each cell of the column is an array.
     Array,
+}
+
+/// The cells of a column that can be described only: its name and keywords are known.
+/// formats/table.md 2.3.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Foreign {
+    /// Objects of the C++ class with this name, by a virtual column engine of the class's author;
+    /// data type 26, casacore's `TpOther`.
+    Objects(BString),
+    /// Tables: casacore's class `SubTableDesc`, data type 12, which casacore describes and does not
+    /// store.
+    Tables,
+}
+
+impl Foreign {
+    const OBJECTS_CODE: i32 = 26;
+
+    /// Casacore's name of the data type, in lower case.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Foreign::Objects(_) => "other",
+            Foreign::Tables => "table",
+        }
+    }
+
+    /// The error of reading the cells.
+    pub(crate) fn refusal(&self) -> Error {
+        Error::unsupported(match self {
+            Foreign::Objects(class) => format!("objects of the C++ class {class} are not read"),
+            Foreign::Tables => {
+                "the cells are tables (class SubTableDesc), which casacore describes and does not store".to_owned()
+            }
+        })
+    }
 }
 
 /// The description of a column; in `table.dat` it has no AipsIO header of its own.
@@ -26,14 +60,15 @@ pub enum ColumnKind {
 /// | comment       | string        |                                        |
 /// | manager_type  | string        |                                        |
 /// | manager_group | string        |                                        |
-/// | data_type     | i32           | code of the element                    |
+/// | data_type     | i32           | code of the element, or of a [`Foreign`] |
 /// | options       | i32           | 1 Direct, 2 Undefined, 4 FixedShape    |
 /// | ndim          | i32           | 0 scalar, -1 free                      |
-/// | shape         | `IPosition`   | arrays                                 |
+/// | shape         | `IPosition`   | arrays and subtables                   |
 /// | max_length    | u32           |                                        |
 /// | keywords      | `TableRecord` |                                        |
 /// | class format  | u32 = 1       |                                        |
 /// | default       | element       | scalars; arrays: a Bool, always False  |
+/// | table         | string, Bool, `TableDesc` | subtables; the last if the Bool is False |
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesc {
     /// Name of the column, unique within the table.
@@ -46,8 +81,12 @@ pub struct ColumnDesc {
     /// Name of the data manager (casacore's data manager group) that was suggested when the column
     /// was described.
     pub manager_group: BString,
-    /// The type of the elements of the column's cells.
+    /// The type of the elements of the column's cells; [`Record`](DataType::Record) if they are
+    /// `foreign`.
     pub data_type: DataType,
+    /// Cells that are not of a type of casacore's: no program without their class can read them.
+    /// `None` for every other column.
+    pub foreign: Option<Foreign>,
     /// Whether the cells of the column are scalars, also records, or arrays.
     pub kind: ColumnKind,
     /// Casacore's option bits of the column: 1 Direct, 2 Undefined, 4 FixedShape.
@@ -96,6 +135,7 @@ impl ColumnDesc {
             manager_type: "StandardStMan".into(),
             manager_group: "StandardStMan".into(),
             data_type,
+            foreign: None,
             kind,
             options: 0,
             ndim: if kind == ColumnKind::Array { -1 } else { 0 },
@@ -158,6 +198,7 @@ impl ColumnDesc {
 
 const DIRECT: i32 = 1;
 const FIXED_SHAPE: i32 = 4;
+const SUBTABLE: &str = "SubTableDesc";
 
 impl ColumnDesc {
     pub(super) fn decode(d: &mut Decoder<'_>) -> Result<Self> {
@@ -172,28 +213,37 @@ impl ColumnDesc {
         let code = d.i32("data type")?;
         let options = d.i32("options")?;
         let ndim = d.i32("ndim")?;
-        let (kind, has_shape) = match class.as_bytes() {
-            class if class.starts_with(b"ScalarColumnDesc<") => (ColumnKind::Scalar, false),
-            class if class.starts_with(b"ArrayColumnDesc<") => (ColumnKind::Array, true),
-            b"ScalarRecordColumnDesc" => (ColumnKind::Scalar, false),
+        let (kind, element) = match class.split_once_str("<") {
+            Some((b"ScalarColumnDesc", element)) => (ColumnKind::Scalar, element),
+            Some((b"ArrayColumnDesc", element)) => (ColumnKind::Array, element),
+            None if class == "ScalarRecordColumnDesc" || class == SUBTABLE => (ColumnKind::Scalar, &b""[..]),
             _ => {
                 return Err(Error::unsupported(format!("column {name:?} of class {class:?} is not supported"))
                     .context(Context::offset("TableDesc", start)));
             }
         };
-        let data_type = DataType::from_code(code)
+        let is_subtable = class == SUBTABLE;
+        let foreign = match code {
+            TABLE_CODE if is_subtable => Some(Foreign::Tables),
+            Foreign::OBJECTS_CODE if !element.is_empty() => Some(Foreign::Objects(element.trim_ascii().into())),
+            _ => None,
+        };
+        let data_type = match foreign {
+            Some(_) => Some(DataType::Record),
+            None => DataType::from_code(code).filter(|_| !is_subtable),
+        };
+        let data_type = data_type
             .ok_or_else(|| d.error(format!("column {name:?}: data type code {code}, which no column can have")))?;
-        let shape = if has_shape { d.shape("column shape")? } else { Shape::scalar() };
+        let shape = if kind == ColumnKind::Array || is_subtable { d.shape("column shape")? } else { Shape::scalar() };
         let max_length = d.u32("maximum string length")?;
         let keywords = d.record()?;
         expect_version(d, "column class")?;
-        let default = match kind {
-            ColumnKind::Array => {
-                d.bool("default")?;
-                None
-            }
-            ColumnKind::Scalar if data_type == DataType::Record => None,
-            ColumnKind::Scalar => Some(d.values("default", data_type, 1)?),
+        let default = match (kind, &foreign) {
+            (_, Some(Foreign::Tables)) => skip_table(d).map(|()| None)?,
+            (ColumnKind::Array, _) => d.bool("default").map(|_| None)?,
+            // records and objects have no default
+            (ColumnKind::Scalar, _) if data_type == DataType::Record => None,
+            (ColumnKind::Scalar, _) => Some(d.values("default", data_type, 1)?),
         };
         Ok(ColumnDesc {
             name,
@@ -201,6 +251,7 @@ impl ColumnDesc {
             manager_type,
             manager_group,
             data_type,
+            foreign,
             kind,
             options,
             ndim,
@@ -243,6 +294,7 @@ impl ColumnDesc {
 
     /// `ScalarColumnDesc<Int `: element type padded to 8 characters, without closing bracket.
     fn class(&self) -> Result<String> {
+        self.check_class().context(Context::column(&self.name))?;
         let element = match self.data_type {
             DataType::Bool => "Bool",
             DataType::UChar => "uChar",
@@ -263,6 +315,17 @@ impl ColumnDesc {
         Ok(format!("{class}ColumnDesc<{element:8}"))
     }
 
+    /// Type of the elements by python-casacore's names: that of `data_type`, or `other` and `table`
+    /// of `foreign` cells.
+    pub fn type_name(&self) -> &'static str {
+        self.foreign.as_ref().map_or(self.data_type.name(), Foreign::name)
+    }
+
+    /// Fails if the cells are `foreign`.
+    pub(crate) fn check_class(&self) -> Result<()> {
+        self.foreign.as_ref().map_or(Ok(()), |foreign| Err(foreign.refusal()))
+    }
+
     /// Whether the cells of the column are arrays that the data manager stores like scalars, not in
     /// a separate array file.
     pub fn is_direct(&self) -> bool {
@@ -275,9 +338,106 @@ impl ColumnDesc {
     }
 }
 
+/// The description of the tables in a column, or only its name.
+fn skip_table(d: &mut Decoder<'_>) -> Result<()> {
+    d.string("name of the table description")?;
+    if d.bool("by name")? {
+        return Ok(());
+    }
+    d.start("TableDesc", 1..=2)?;
+    d.skip("TableDesc", d.remaining())?;
+    d.end()
+}
+
 fn expect_version(d: &mut Decoder<'_>, what: &str) -> Result<()> {
     match d.u32("version")? {
         1 => Ok(()),
         version => Err(d.error(format!("{what} version {version}, only 1 exists"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, Fails};
+    use crate::io::ByteOrder;
+    use crate::schema::TableDesc;
+
+    /// Up to the keywords, which are none.
+    fn begin(e: &mut Encoder, class: &str, name: &str, code: i32, ndim: i32, shape: Option<&[u64]>) {
+        e.u32(1);
+        e.string(class);
+        e.u32(1);
+        for text in [name, "", "StandardStMan", "StandardStMan"] {
+            e.string(text);
+        }
+        for number in [code, 0, ndim] {
+            e.i32(number);
+        }
+        if let Some(shape) = shape {
+            e.shape(&Shape::from(shape));
+        }
+        e.u32(0);
+        e.record("TableRecord", &Record::default()).unwrap();
+        e.u32(1);
+    }
+
+    fn table(count: u32, columns: impl FnOnce(&mut Encoder)) -> Result<TableDesc> {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.start("TableDesc", 2);
+        for _ in 0..3 {
+            e.string("");
+        }
+        for _ in 0..2 {
+            e.record("TableRecord", &Record::default()).unwrap();
+        }
+        e.u32(count);
+        columns(&mut e);
+        e.end();
+        let bytes = e.into_bytes();
+        TableDesc::decode(&mut Decoder::new(&bytes, 0, ByteOrder::Big, "table.dat")?)
+    }
+
+    fn subtable(e: &mut Encoder, name: &str, by_name: bool) {
+        begin(e, SUBTABLE, name, TABLE_CODE, 1, Some(&[]));
+        e.string("inner");
+        e.bool(by_name);
+        if !by_name {
+            let inner = TableDesc { columns: vec![ColumnDesc::scalar::<i32>("A")], ..TableDesc::default() };
+            inner.encode(e).unwrap();
+        }
+    }
+
+    #[test]
+    fn columns_of_classes_leave_the_others_readable() {
+        let found = table(6, |e| {
+            subtable(e, "NESTED", false);
+            ColumnDesc::scalar::<f64>("B").encode(e).unwrap();
+            begin(e, "ScalarColumnDesc<Quaternion", "Q", 26, 0, None);
+            begin(e, "ArrayColumnDesc<StokesVector", "V", 26, -1, Some(&[]));
+            e.bool(false);
+            subtable(e, "NAMED", true);
+            ColumnDesc::array::<i32>("C").encode(e).unwrap();
+        });
+        let found = found.unwrap();
+        let names: Vec<_> = found.columns.iter().map(|column| (column.name.to_string(), column.type_name())).collect();
+        let expected = [("NESTED", "table"), ("B", "double"), ("Q", "other"), ("V", "other"), ("NAMED", "table")];
+        assert!(
+            names.iter().map(|(name, class)| (name.as_str(), *class)).eq(expected.into_iter().chain([("C", "int")]))
+        );
+        assert_eq!(found.columns[3].foreign, Some(Foreign::Objects("StokesVector".into())));
+        assert_eq!([2, 3].map(|index: usize| found.columns[index].kind), [ColumnKind::Scalar, ColumnKind::Array]);
+        for (index, words) in [(0, "casacore describes and does not store"), (2, "C++ class Quaternion are not read")] {
+            let written = found.columns[index].encode(&mut Encoder::new(ByteOrder::Big));
+            written.fails(ErrorKind::Unsupported, words);
+        }
+    }
+
+    #[test]
+    fn unknown_descriptions_are_refused() {
+        let unknown = |class: &'static str, code| table(1, |e| begin(e, class, "X", code, 0, None));
+        unknown("SparseColumnDesc", 5).fails(ErrorKind::Unsupported, "of class \"SparseColumnDesc\" is not supported");
+        unknown(SUBTABLE, 5).fails(ErrorKind::Format, "data type code 5, which no column can have");
+        unknown("ScalarColumnDesc<Char    ", 1).fails(ErrorKind::Format, "data type code 1, which no column can have");
     }
 }

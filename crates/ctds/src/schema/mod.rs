@@ -12,7 +12,7 @@ mod table_desc;
 mod table_name;
 mod views;
 
-pub use column_desc::{ColumnDesc, ColumnKind};
+pub use column_desc::{ColumnDesc, ColumnKind, Foreign};
 pub use column_set::{ColumnBinding, ColumnSet, DEFAULT_BLOCK_BYTES, ManagerEntry, StorageOption};
 pub use info::TableInfo;
 pub use storage::with_storage;

@@ -214,8 +214,8 @@ impl NewTable {
     ///
     /// # Errors
     /// `Exists` if there is something at `path`, `Usage` if the description contradicts itself,
-    /// `Unsupported` for managers that are not written or cannot hold their columns, `Io`,
-    /// `NoSpace`.
+    /// `Unsupported` for managers that are not written or cannot hold their columns and for foreign
+    /// columns, `Io`, `NoSpace`.
     pub fn create(self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let path = std::path::absolute(path.as_ref())?;
         let place = Context::path(&path);
@@ -305,6 +305,7 @@ pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result
         return Err(Error::new(ErrorKind::Exists, "there is a column of this name already")
             .context(Context::column(desc.name.as_bstr())));
     }
+    desc.check_class().context(Context::column(desc.name.as_bstr()))?;
     if desc.kind == ColumnKind::Scalar {
         return Ok(());
     }

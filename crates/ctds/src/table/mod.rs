@@ -363,24 +363,25 @@ impl Table {
     /// Record columns have the stored bytes.
     #[doc(hidden)]
     pub fn cells(&self, index: usize) -> Result<&dyn ColumnCells> {
-        let (manager, column) = self.bindings[index];
-        match &self.managers[manager].opened {
-            Ok(opened) => {
-                opened.readable(column)?;
-                Ok(opened.column(column))
-            }
-            Err(error) => Err(error.clone()),
-        }
+        let (manager, column) = self.manager_of(index)?;
+        manager.readable(column)?;
+        Ok(manager.column(column))
     }
 
     /// Also where the manager says that some cells cannot be read; reading those fails.
     #[doc(hidden)]
     pub fn cells_in_part(&self, index: usize) -> Result<&dyn ColumnCells> {
+        let (manager, column) = self.manager_of(index)?;
+        Ok(manager.column(column))
+    }
+
+    /// The data manager of a column, and the column's index there. Fails if the manager could not
+    /// be opened, or the cells are of a class that only the manager's author has.
+    fn manager_of(&self, index: usize) -> Result<(&Arc<dyn Manager>, usize)> {
         let (manager, column) = self.bindings[index];
-        match &self.managers[manager].opened {
-            Ok(opened) => Ok(opened.column(column)),
-            Err(error) => Err(error.clone()),
-        }
+        let opened = self.managers[manager].opened.as_ref().map_err(Error::clone)?;
+        self.columns[index].desc.check_class()?;
+        Ok((opened, column))
     }
 
     /// `table.f<sequence>` of the column's manager, and `suffix`, such as `_TSM0`.
@@ -466,18 +467,13 @@ impl Columns for Table {
         let found = self.columns.iter().position(|column| column.desc.name == name);
         let found = found
             .ok_or_else(|| Error::format(format!("column {name} does not exist")).context(Context::path(&self.path)))?;
-        let (manager, index) = self.bindings[found];
-        match &self.managers[manager].opened {
-            Ok(opened) => {
-                opened.readable(index).context(Context::path(&self.path))?;
-                let manager: Arc<dyn Manager> = match &self.lock {
-                    Some(lock) => Arc::new(Locked { manager: opened.clone(), _lock: lock.clone() }),
-                    None => opened.clone(),
-                };
-                Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
-            }
-            Err(error) => Err(error.clone().context(Context::path(&self.path))),
-        }
+        let (opened, index) = self.manager_of(found).context(Context::path(&self.path))?;
+        opened.readable(index).context(Context::path(&self.path))?;
+        let manager: Arc<dyn Manager> = match &self.lock {
+            Some(lock) => Arc::new(Locked { manager: opened.clone(), _lock: lock.clone() }),
+            None => opened.clone(),
+        };
+        Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) struct OpenManagers<'a> {
     set: &'a ColumnSet,
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
+    /// Manager of each column, and index among those that [`is_stored`] there.
     bindings: Vec<(usize, usize)>,
     managers: RefCell<Vec<ManagerState>>,
     names: OnceCell<Vec<String>>,
@@ -75,7 +76,7 @@ impl<'a> OpenManagers<'a> {
                 may_be_undefined: false,
             });
             bindings.push((manager, counts[manager]));
-            counts[manager] += 1;
+            counts[manager] += usize::from(is_stored(columns.last().expect("one was added")));
         }
         // an engine has the cells of its stored column, whatever shape its own description gives
         // them
@@ -141,7 +142,12 @@ impl<'a> OpenManagers<'a> {
     fn open_new(&self, manager: usize) -> Result<Arc<dyn Manager>> {
         let entry = &self.set.managers[manager];
         self.check_files(entry.sequence)?;
-        let members = || self.columns.iter().zip(&self.bindings).filter(|(_, binding)| binding.0 == manager);
+        let bound = || self.columns.iter().zip(&self.bindings).filter(|(_, binding)| binding.0 == manager);
+        let members = || bound().filter(|(column, _)| is_stored(column));
+        let foreign = bound().find_map(|(column, _)| column.desc.foreign.as_ref());
+        if let Some(foreign) = foreign.filter(|_| members().next().is_none()) {
+            return Err(foreign.refusal());
+        }
         let specs: Vec<ColumnSpec> = members().map(|(column, _)| column.spec()).collect();
         let keywords: Vec<&Record> = members().map(|(column, _)| &column.desc.keywords).collect();
         let args = OpenArgs {
@@ -167,6 +173,12 @@ impl<'a> OpenManagers<'a> {
     }
 }
 
+/// Whether the manager of the column knows it: storage managers store no objects of classes, which
+/// engines compute.
+fn is_stored(column: &ColumnInfo) -> bool {
+    column.desc.foreign.is_none() || stman::is_engine(column.manager.as_bstr())
+}
+
 impl Columns for OpenManagers<'_> {
     fn rows(&self) -> u64 {
         self.rows
@@ -180,6 +192,7 @@ impl Columns for OpenManagers<'_> {
         let found = self.find(name)?;
         let (manager, index) = self.bindings[found];
         let manager = self.open(manager)?;
+        self.columns[found].desc.check_class()?;
         manager.readable(index)?;
         Ok(OtherColumn { spec: self.columns[found].spec(), manager, index })
     }

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 use ctds_hdf5_testing::{Copy, testdata};
 use ndarray::ArrayD;
 
 use super::{Column, ColumnInfo, ManagerSpec, NewTable, Table, TableWriter};
 use crate::aipsio::Encoder;
 use crate::error::{Context, ErrorKind, Fails, Result};
-use crate::schema::{Body, ColumnDesc, StorageOption, TableDat, with_storage};
+use crate::schema::{Body, ColumnDesc, ColumnKind, StorageOption, TableDat, with_storage};
+use crate::stman::Columns;
 use crate::stman::contradictory::Contradictory;
 use crate::value::{ByteOrder, DataType, Region, Shape, Value, Values};
 
@@ -212,6 +213,44 @@ fn views_of_other_tables_than_they_were_made_of() {
         *bytes = e.into_bytes();
     });
     view().fails(ErrorKind::Format, "c.concat: the concatenation has no tables");
+}
+
+/// A table with the columns A of integers and X of objects: a column of records has the same bytes
+/// but for its class and code.
+fn table_of_objects(path: &Path) -> Table {
+    let records = ColumnDesc::new("X".into(), DataType::Record, ColumnKind::Scalar);
+    let mut table = NewTable::new().column(ColumnDesc::scalar::<i32>("A")).column(records).create(path).unwrap();
+    table.add_rows(2).unwrap();
+    table.column("A").unwrap().put_scalars(0, vec![3, 4]).unwrap();
+    table.close().unwrap();
+    let (dat, class) = (path.join("table.dat"), b"ScalarRecordColumnDesc");
+    let mut bytes = std::fs::read(&dat).unwrap();
+    let at = bytes.find(class).unwrap();
+    bytes[at..at + class.len()].copy_from_slice(b"ScalarColumnDesc<Spinr");
+    // after the version, the name, the empty comment, and twice `StandardStMan`
+    let code = at + class.len() + 4 + 5 + 4 + 17 + 17;
+    assert_eq!(bytes[code..code + 4], 25u32.to_be_bytes());
+    bytes[code + 3] = 26;
+    std::fs::write(&dat, bytes).unwrap();
+    Table::open(path).unwrap()
+}
+
+#[test]
+fn columns_of_objects_are_named_and_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = table_of_objects(&folder.path().join("t.tab"));
+    assert_eq!(table.column("A").unwrap().values(0..2).unwrap(), Values::Int(vec![3, 4]));
+    let [known, objects] = table.columns() else { panic!("two columns") };
+    assert_eq!([known, objects].map(|info| info.desc.type_name()), ["int", "other"]);
+    let refusal = "objects of the C++ class Spinr are not read";
+    table.column("X").unwrap().values(0..2).fails(ErrorKind::Unsupported, refusal);
+    table.cells_in_part(1).fails(ErrorKind::Unsupported, refusal);
+    Columns::column(&table, "X".into()).fails(ErrorKind::Unsupported, refusal);
+    assert!(table.unreadable().is_none());
+    let other = folder.path().join("other.tab");
+    let written = NewTable::new().column(objects.desc.clone()).create(&other);
+    written.fails(ErrorKind::Unsupported, "column X: objects of the C++ class Spinr are not read");
+    assert!(!other.exists());
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl ColumnFacts {
             ColumnFacts {
                 name: info.desc.name.to_string(),
                 kind: info.desc.kind,
-                data_type: info.data_type().name(),
+                data_type: info.desc.type_name(),
                 shape: shape.text(info),
                 bytes,
                 is_shared,

@@ -116,7 +116,7 @@ fn print_column(table: &SourceTable, index: usize, column: &ctds_hdf5::ColumnInf
         name => format!("{} ({name})", column.manager),
     };
     let name = ls::printable(&column.desc.name.to_string());
-    writeln!(out, "  {name:24} {:9} {}", column.data_type().name(), ls::printable(&manager))?;
+    writeln!(out, "  {name:24} {:9} {}", column.desc.type_name(), ls::printable(&manager))?;
     for stored in table.engine_chain(index)?.iter().skip(1) {
         writeln!(out, "    from {}", ls::printable(stored))?;
     }

@@ -6,15 +6,15 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// AipsIO object `StandardStMan`, in the byte order of the table; version 2 in big-endian tables, 3
-/// in little-endian ones. formats/stman.md 1.1.
+/// AipsIO object `StandardStMan`, in the byte order of the table. formats/stman.md 1.1. Written are
+/// version 2 in big-endian tables and 3 in little-endian ones.
 ///
 /// | field | type | since | meaning |
 /// |---------------|------|-------|---------------------------------------------------------------------|
 /// | big_endian | bool | 3 | must agree with the table; older versions are big-endian |
 /// | bucket_bytes | u32 | | |
 /// | buckets | u32 | | in the file, of all kinds |
-/// | cache | u32 | | hint for the cache size |
+/// | cache | u32, since 4 u64 | | hint for the cache size |
 /// | free | u32 | | free buckets |
 /// | first_free | i32 | | -1 for none |
 /// | index_buckets | u32 | | |
@@ -27,6 +27,7 @@ use crate::io::{ByteOrder, ReadAt};
 pub(super) struct Header {
     pub(super) bucket_bytes: u32,
     pub(super) buckets: u32,
+    /// At most `i32::MAX`, the largest that the parameter can be; a larger hint counts as that.
     pub(super) cache: u32,
     pub(super) free: u32,
     pub(super) first_free: i32,
@@ -41,14 +42,14 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn decode(file: &dyn ReadAt, order: ByteOrder) -> Result<Self> {
         let mut d = Decoder::new(file, 0, order, "header")?;
-        let version = d.root("StandardStMan", 1..=3)?;
+        let version = d.root("StandardStMan", 1..=4)?;
         let big_endian = if version >= 3 { d.bool("big endian flag")? } else { true };
         if big_endian != (order == ByteOrder::Big) {
             return Err(d.error(format!("big endian: {big_endian}, but the table is {} endian", order.name())));
         }
         let bucket_bytes = d.u32("bucket size")?;
         let buckets = d.u32("number of buckets")?;
-        let cache = d.u32("cache size")?;
+        let cache = d.uint("cache size", version >= 4)?.min(i32::MAX as u64) as u32;
         let free = d.u32("number of free buckets")?;
         let first_free = d.i32("first free bucket")?;
         let index_buckets = d.u32("number of index buckets")?;

@@ -81,6 +81,26 @@ fn written_by_casacore() {
     assert_eq!([shape(5, 0), shape(5, 1)], [None, Some(Shape::from([2]))]);
 }
 
+/// A hint of 2^32 + 5 buckets; what follows it is as in `FILE`.
+const HEADER_4: &str = "
+    bebebebe 4a000000 0d000000 'StandardStMan' 04000000 00 a1000000
+    03000000 0500000001000000 00000000 ffffffff
+    01000000 02000000 00000000 01000000
+    7e000000 01000000 00*434";
+
+#[test]
+fn cache_size_of_version_4_has_64_bits() {
+    let file = [bytes(HEADER_4), bytes(FILE)[512..].to_vec()].concat();
+    let header = header::Header::decode(&file, ByteOrder::Little).unwrap();
+    assert_eq!((header.buckets, header.cache, header.free, header.first_free), (3, i32::MAX as u32, 0, -1));
+    assert_eq!((header.first_index, header.last_heap, header.index_bytes, header.indices), (2, 1, 0x7e, 1));
+    let [sample, old] = [bytes(FILE), file].map(|file| open_sample(file, bytes(ARRAYS), &bytes(INFO)).unwrap());
+    for index in 0..6 {
+        assert_eq!(read(&*old, index).unwrap(), read(&*sample, index).unwrap());
+    }
+    assert_eq!(old.parameters().integer("PERSCACHESIZE"), Some(i64::from(i32::MAX)));
+}
+
 #[test]
 fn rows_beyond_the_index_are_an_error() {
     let manager = open_sample(bytes(FILE), bytes(ARRAYS), &bytes(INFO)).unwrap();
@@ -115,6 +135,7 @@ fn damage_is_an_error() {
 
 mod written {
     use super::*;
+    use crate::aipsio::Encoder;
     use crate::container::Container;
     use crate::stman::samples::create_args;
     use crate::stman::{ManagerMut, model};
@@ -158,6 +179,60 @@ mod written {
         // the set shape of V took less than the array did, and was given up
         assert_eq!(file, bytes(FILE));
         assert_eq!(contents(&files, "table.f0i"), bytes(ARRAYS));
+    }
+
+    /// `file` with a header of another version.
+    fn with_version(file: &[u8], order: ByteOrder, version: u32) -> Vec<u8> {
+        let header = header::Header::decode(&file, order).unwrap();
+        let mut e = Encoder::new(order);
+        e.root("StandardStMan", version);
+        if version >= 3 {
+            e.bool(order == ByteOrder::Big);
+        }
+        e.u32(header.bucket_bytes);
+        e.u32(header.buckets);
+        e.uint(u64::from(header.cache), version >= 4);
+        e.u32(header.free);
+        e.i32(header.first_free);
+        e.u32(header.index_buckets);
+        e.i32(header.first_index);
+        if version >= 2 {
+            e.u32(header.index_offset);
+        }
+        e.i32(header.last_heap);
+        e.u32(header.index_bytes);
+        e.u32(header.indices);
+        e.end();
+        let mut bytes = e.into_bytes();
+        bytes.resize(512, 0);
+        [bytes, file[512..].to_vec()].concat()
+    }
+
+    #[test]
+    fn headers_of_every_version() {
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            let files = Arc::new(Memory::default());
+            let mut manager = create(&files, order, &columns(), -4);
+            fill(&mut *manager);
+            let info = manager.flush().unwrap();
+            let [file, arrays] = ["table.f0", "table.f0i"].map(|name| contents(&files, name));
+            let open = |file: Vec<u8>| {
+                let files = Memory::new([("table.f0", file), ("table.f0i", arrays.clone())]);
+                let manager = open(&samples::args(&files, order, 3, &columns(), &info))?;
+                (0..6).map(|index| read(&*manager, index)).collect::<Result<Vec<_>>>()
+            };
+            let written = open(file.clone()).unwrap();
+            for version in 1..=5 {
+                let found = open(with_version(&file, order, version));
+                match version {
+                    5 => found.fails(ErrorKind::Format, "StandardStMan version 5, known are 1 to 4"),
+                    1 | 2 if order == ByteOrder::Little => {
+                        found.fails(ErrorKind::Format, "big endian: true, but the table is little endian");
+                    }
+                    _ => assert_eq!(found.unwrap(), written, "version {version}"),
+                }
+            }
+        }
     }
 
     #[test]
