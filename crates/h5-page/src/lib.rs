@@ -9,15 +9,16 @@
 //! | `data`  | `path`, `selection`, `format`, `dtype`, `flatten` | values of a dataset                      |
 //! | `stats` | `path`, `selection`                      | minimum, maximum, mean, standard deviation        |
 //!
-//! The documents are those of the crate h5-browse, which needs a system with files and C. This crate
-//! has of it what a page without a server can use: `format` is `json`, `bin` or `npy`, links into
-//! other files are not followed, and of a live file all rows up to its extents are shown.
+//! The documents are those of the crate h5-browse, which needs a system with files, and C. This
+//! crate has the parts that a page without a server can use: `format` is `json`, `bin` or `npy`,
+//! links into other files are not followed, and all rows of a live file up to its extents are
+//! shown.
 //!
 //! # Map
 //!
-//! `answer.rs` finds objects and their values; `describe.rs` describes objects and types, `elements.rs` writes values
-//! as JSON, `number.rs` knows which types are numbers and converts them, `selection.rs` parses
-//! selections, `filters.rs` decodes chunks.
+//! `answer.rs` finds objects and their values; `describe.rs` describes objects and types,
+//! `elements.rs` writes values as JSON, `number.rs` knows which types are numbers and converts
+//! them, `selection.rs` parses selections, `filters.rs` decodes chunks.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

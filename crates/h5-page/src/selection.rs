@@ -16,7 +16,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// From the first selected index to the last.
+    /// The indices from the first selected one to the last.
     pub(crate) fn range(&self) -> Range<u64> {
         let span = self.count.checked_sub(1).map_or(0, |last| last * self.step + 1);
         self.start..self.start + span
