@@ -151,7 +151,7 @@ fn descending(group: &Group) -> Result<Vec<Link>> {
 
 /// Selected elements of a dataset.
 struct Selected {
-    /// As the file has them.
+    /// Elements as the file has them.
     bytes: Vec<u8>,
     datatype: Datatype,
     /// Slowest axis first; `None` for a null dataspace.
@@ -254,7 +254,7 @@ impl Selected {
 #[derive(Clone, Copy)]
 struct Finite {
     value: f64,
-    /// With all digits.
+    /// The number with all digits, if it is an integer.
     integer: Option<i128>,
 }
 

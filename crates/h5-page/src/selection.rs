@@ -8,7 +8,7 @@ use crate::error::{Refusal, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axis {
     pub(crate) start: u64,
-    /// At least 1.
+    /// Distance of two indices, at least 1.
     pub(crate) step: u64,
     pub(crate) count: u64,
     /// An integer instead of a slice: the axis is not in the result.
