@@ -56,7 +56,8 @@ fn find(file: &File, path: &str) -> Result<Found> {
         ErrorKind::Missing => Refusal::new("the file has no such object: it is not a valid path"),
         _ => error.into(),
     };
-    let (parents, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
+    let path = path.trim_end_matches('/');
+    let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
     let root = file.root()?;
     if matches!(name, "" | ".") {
         return Ok(Found::Object(root.find(parents).map_err(invalid)?));

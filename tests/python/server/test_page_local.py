@@ -171,7 +171,7 @@ def test_answers_are_those_of_serve(program, kinds, name):
             words = ['%s=%s' % pair for pair in parameters.items()]
             run = subprocess.run([program, file, request, *words], capture_output=True, timeout=SECONDS)
             try:
-                expected = server.get('api/%s/?%s' % (request, urllib.parse.urlencode({'file': name, **parameters})))
+                expected = server.get('api/%s?%s' % (request, urllib.parse.urlencode({'file': name, **parameters})))
             except urllib.error.HTTPError:
                 expected = None
             count += 1
