@@ -276,7 +276,9 @@ fn unsupported(format: &str) -> Refusal {
 
 /// Version 1.0; `shape` has the slowest axis first.
 fn npy_header(form: Form, shape: &[u64]) -> Vec<u8> {
-    let extents: String = shape.iter().map(|extent| format!("{extent}, ")).collect();
+    let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
+    let one = if shape.len() == 1 { "," } else { "" };
+    let extents = extents.join(", ") + one;
     let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({extents}), }}", form.dtype());
     // magic, version, two bytes of length; the numbers begin at a multiple of 64
     let padding = 63 - (10 + text.len()) % 64;

@@ -110,7 +110,7 @@ mod tests {
         ] {
             assert_eq!(decode(id, encoded, decoded.len()).as_deref(), Some(decoded), "filter {id}");
             assert_eq!(decode(id, encoded, decoded.len() - 1), None, "filter {id} beyond the limit");
-            assert_eq!(decode(id, &encoded[..encoded.len() - 2], decoded.len()), None, "filter {id} cut off");
+            assert_eq!(decode(id, &encoded[..encoded.len() - 1], decoded.len()), None, "filter {id} cut off");
         }
         assert_eq!(decode(32001, b"", 9), None);
     }
