@@ -176,7 +176,7 @@ def test_a_changed_value_is_still_found(made, tmp_path):
     h5bridge('to-hdf5', made[1], tmp_path / 'x.h5')
     with h5py.File(tmp_path / 'x.h5', 'r+') as file:
         file['MAIN/A'][3] = 99
-    assert 'column A' in h5bridge('verify', made[1], tmp_path / 'x.h5', code=support.DIFFERENT).stdout
+    assert 'A row 3: 3 | 99' in h5bridge('verify', made[1], tmp_path / 'x.h5', code=support.DIFFERENT).stdout
 
 
 @pytest.mark.parametrize('native', [False, True])

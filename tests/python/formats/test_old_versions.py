@@ -1,5 +1,5 @@
-"""Headers of StandardStMan of all versions, of tables that casacore made: it reads those that releases wrote as this program does, and
-fails for version 4, which only its development tree of 2017 wrote."""
+"""Headers of StandardStMan of all versions, of tables that casacore made: it reads those that releases wrote as this program does.
+Version 4 only its development tree of 2017 wrote; releases take its numbers for others and reserve gigabytes."""
 import json
 import struct
 
@@ -95,12 +95,12 @@ def test_versions_that_casacore_reads(order, version, tmp_path):
 def test_version_4(order, cache, tmp_path):
     path = made(tmp_path / 't.tab', order)
     expected, digests = values(path), columns(path)
+    with open(path / 'table.f0', 'rb') as file:
+        buckets = header(file.read(), order)[1][1]
     rewritten(path, order, 4, cache)
-    with pytest.raises(RuntimeError):
-        values(path)
     assert columns(path) == digests
     document = json.loads(h5bridge('info', '--json', path).stdout)
-    assert document['tables']['.']['managers'][0]['parameters']['PERSCACHESIZE'] == min(cache, (1 << 31) - 1)
+    assert document['tables']['.']['managers'][0]['parameters']['PERSCACHESIZE'] == min(cache, buckets)
     h5bridge('to-hdf5', '--strict', path, tmp_path / 'x.h5')
     h5bridge('verify', path, tmp_path / 'x.h5')
     # what is written has a version that casacore reads

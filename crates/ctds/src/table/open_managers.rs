@@ -68,15 +68,16 @@ impl<'a> OpenManagers<'a> {
                 ColumnKind::Array => binding.shape.clone(),
             };
             let type_name = set.managers[manager].type_name.clone();
-            columns.push(ColumnInfo {
+            let column = ColumnInfo {
                 desc: desc.clone(),
                 shape,
                 manager: type_name,
                 manager_name: BString::default(),
                 may_be_undefined: false,
-            });
+            };
             bindings.push((manager, counts[manager]));
-            counts[manager] += usize::from(is_stored(columns.last().expect("one was added")));
+            counts[manager] += usize::from(is_stored(&column));
+            columns.push(column);
         }
         // an engine has the cells of its stored column, whatever shape its own description gives
         // them

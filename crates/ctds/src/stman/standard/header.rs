@@ -27,7 +27,7 @@ use crate::io::{ByteOrder, ReadAt};
 pub(super) struct Header {
     pub(super) bucket_bytes: u32,
     pub(super) buckets: u32,
-    /// At most `i32::MAX`, the largest that the parameter can be; a larger hint counts as that.
+    /// A hint beyond `i32::MAX` counts as all buckets: casacore reserves memory for each.
     pub(super) cache: u32,
     pub(super) free: u32,
     pub(super) first_free: i32,
@@ -49,7 +49,8 @@ impl Header {
         }
         let bucket_bytes = d.u32("bucket size")?;
         let buckets = d.u32("number of buckets")?;
-        let cache = d.uint("cache size", version >= 4)?.min(i32::MAX as u64) as u32;
+        let cache = d.uint("cache size", version >= 4)?;
+        let cache = if cache > i32::MAX as u64 { buckets } else { cache as u32 };
         let free = d.u32("number of free buckets")?;
         let first_free = d.i32("first free bucket")?;
         let index_buckets = d.u32("number of index buckets")?;
