@@ -218,14 +218,14 @@ impl Selected {
         self.finite(&number, |found| {
             count += 1.0;
             sum += found.value;
-            let lesser = |known: &Finite| found.value < known.value;
-            min = min.filter(|known| !lesser(known)).or(Some(found));
-            max = max.filter(|known: &Finite| found.value <= known.value).or(Some(found));
+            let least = |known: Option<Finite>| known.filter(|known| !found.is_less(known)).or(Some(found));
+            min = least(min);
+            max = max.filter(|known: &Finite| !known.is_less(&found)).or(Some(found));
             if found.value >= 0.0 {
-                positive = positive.filter(|known| !lesser(known)).or(Some(found));
+                positive = least(positive);
             }
             if found.value > 0.0 {
-                strict = strict.filter(|known| !lesser(known)).or(Some(found));
+                strict = least(strict);
             }
         });
         let mean = sum / count;
@@ -260,6 +260,13 @@ struct Finite {
 }
 
 impl Finite {
+    fn is_less(&self, other: &Finite) -> bool {
+        match self.integer.zip(other.integer) {
+            Some((left, right)) => left < right,
+            None => self.value < other.value,
+        }
+    }
+
     fn json(self) -> Value {
         match self.integer {
             Some(integer) => {

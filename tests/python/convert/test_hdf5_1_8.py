@@ -42,7 +42,7 @@ def test_native(case, table, old, converted, counts):
 
 @pytest.mark.parametrize('case,table', support.convertible())
 def test_multihdf5(case, table, old, tmp_path, counts):
-    support.h5bridge('pack', '--format', 'multihdf5', os.path.join(support.TESTDATA, case, table), tmp_path / 'one.h5')
+    support.h5bridge('pack', '--format', 'multihdf5', '--single-file', os.path.join(support.TESTDATA, case, table), tmp_path / 'one.h5')
     check(old, tmp_path / 'one.h5', counts)
 
 
