@@ -203,7 +203,7 @@ impl Selected {
                 nested(file, &datatype, &shape, &bytes)
             }
             ("bin", Some((number, to))) => Ok(number.convert(bytes, to)),
-            ("bin", None) if !datatype.is_variable() => Ok(bytes),
+            ("bin", None) if !has_pointers(&datatype) => Ok(bytes),
             ("npy", Some((number, to))) => Ok([npy_header(to, &shape), number.convert(bytes, to)].concat()),
             (format, _) => Err(unsupported(format)),
         }
@@ -248,6 +248,16 @@ impl Selected {
             Element::Float(value) if value.is_finite() => each(Finite { value, integer: None }),
             _ => {}
         });
+    }
+}
+
+/// Whether elements have addresses in the file, which mean nothing elsewhere.
+fn has_pointers(datatype: &Datatype) -> bool {
+    match &datatype.class {
+        Class::Reference(_) => true,
+        Class::Compound(members) => members.iter().any(|member| has_pointers(&member.datatype)),
+        Class::Array { base, .. } => has_pointers(base),
+        _ => datatype.is_variable(),
     }
 }
 
