@@ -16,7 +16,9 @@ import numpy as np
 
 import h5bridge
 
-H5BRIDGE, LIST = os.environ['H5BRIDGE'], os.environ['H5_LIST']
+RELEASE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'target', 'release')
+H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(RELEASE, 'h5bridge'))
+LIST = os.path.join(RELEASE, 'examples', 'list')
 
 parser = argparse.ArgumentParser(prog='scripts/bench open', description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
