@@ -211,3 +211,28 @@ fn live_columns_whose_rows_have_no_place() {
         .map(drop)
         .fails(ErrorKind::Format, "the position of row 0 is not a number of 0 or more");
 }
+
+#[test]
+fn a_page_without_a_server_answers_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path());
+    let limits = Limits::default();
+    let browser = Browser::open(&path, &|_: &Path| false, &limits).unwrap();
+    let local = h5_read::File::open(std::fs::read(&path).unwrap()).unwrap();
+    let answer = |request: &str, parameters: &[(&str, &str)]| {
+        let owned: Vec<_> = parameters.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        h5_page::answer(&local, request, &owned).unwrap()
+    };
+    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    for object in ["/", "/g", "/g/d"] {
+        let found = browser.meta(object, LinkResolution::OnlyValid).unwrap();
+        assert_eq!(json(&answer("meta", &[("path", object)])), json(found.as_bytes()), "{object}");
+        let found = browser.attributes(object, &[]).unwrap();
+        assert_eq!(json(&answer("attr", &[("path", object)])), json(found.as_bytes()), "{object}");
+    }
+    let selected = [("path", "/g/d"), ("selection", "7:9,1::100")];
+    let options = DataOptions { selection: Some(selected[1].1), ..DataOptions::default() };
+    assert_eq!(json(&answer("data", &selected)), json(&all(browser.data("/g/d", &options).unwrap())));
+    let found = browser.stats("/g/d", options.selection).unwrap();
+    assert_eq!(json(&answer("stats", &selected)), json(found.as_bytes()));
+}
