@@ -12,7 +12,7 @@ use crate::args::Global;
 use crate::command::serve;
 use crate::command::{
     batch, completions, digest, finalize, follow, generate, help, info, join, link, lint, ls, manifest, materialize,
-    pack, plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
+    pack, plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, vt, watch,
 };
 use crate::exit::Status;
 use crate::version;
@@ -82,6 +82,7 @@ impl Cli {
             Verb::Verify(args) => verify::run(args, global, out),
             Verb::Pack(args) => pack::run(args, global, out),
             Verb::Unpack(args) => unpack::run(args, global, out),
+            Verb::Vt(args) => vt::run(args, global, out),
             Verb::Ls(args) => ls::run(args, global, out),
             Verb::Shard(args) => shard::run(args, global, out),
             Verb::Watch(args) => watch::run(args, global, out),
@@ -163,6 +164,10 @@ pub(crate) enum Verb {
     Pack(pack::Args),
     /// Extract the files of a table from its containers
     Unpack(unpack::Args),
+    /// Serve a vt store to other programs
+    ///
+    /// A vt store has blocks of files and archives of the Python package cs.vt.
+    Vt(vt::Args),
     /// Make a table of an HDF5 file: one copy for both
     ///
     /// The files with large tiles in the table directory are symbolic links to the HDF5 file.

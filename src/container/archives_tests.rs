@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Container, VT, locate, vt_archive_of};
+use super::{Container, VT, at_address, locate, vt_archive_of};
 use crate::error::ErrorKind;
 use crate::io::read_all;
 use crate::pack::{CompareBytes, Pack, PackFormat, Unpack};
@@ -28,6 +28,17 @@ fn path_like_names_are_never_written() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         assert_eq!(std::fs::read_dir(folder.path().join("in")).unwrap().count(), 2);
     }
+}
+
+#[test]
+fn addresses_in_files_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = folder.path().join("marker");
+    let path = std::path::PathBuf::from(format!("vt+exec:touch {}", marker.display()));
+    // so is a path located that a table has
+    assert!(locate(&path).unwrap().open("table.dat").is_err() && !marker.exists());
+    // one that the caller was given runs its command
+    assert!(at_address(&path).unwrap().open().is_err() && marker.exists());
 }
 
 /// Lists every file below a container with its bytes; names of directories end in a slash.

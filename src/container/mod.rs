@@ -26,6 +26,7 @@ pub(crate) use ctds::container::*;
 pub(crate) use ctds_archives::sion::FORMAT as SION;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use ctds_archives::vt::{FORMAT as VT, archive_of as vt_archive_of};
+pub use ctds_archives::vt::{StoreOnDisk as VtStore, serve_store as serve_vt};
 use ctds_archives::{sion, vt};
 
 use crate::error::{Error, Result};
@@ -59,6 +60,13 @@ pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<
 
 pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     ctds::container::outermost(path, FORMATS)
+}
+
+/// The container of the address of a vt store that another program serves; `None` for a path. Only a
+/// path that the caller was given is one, not a path that a file has.
+pub(crate) fn at_address(path: &Path) -> Option<Outermost<'_>> {
+    let (address, below) = vt::split_address(path)?;
+    Some(Outermost::elsewhere(address, &vt::REMOTE, below, FORMATS))
 }
 
 pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {

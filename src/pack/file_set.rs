@@ -10,7 +10,9 @@ use bstr::{BStr, ByteSlice};
 use super::elsewhere::{self, Elsewhere, Reference};
 use super::special::{self, Special};
 use crate::container::thin;
-use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Found, Properties};
+use crate::container::{
+    self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Found, Outermost, Properties,
+};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
@@ -256,6 +258,10 @@ impl Container for Plain {
 /// A single file inside a container becomes a container with this file as its only member.
 fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
     let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
+    files_of(&outermost)
+}
+
+fn files_of(outermost: &Outermost<'_>) -> Result<Arc<dyn Container>> {
     Ok(match outermost.find()? {
         Found::Container(container) => container,
         Found::File(container, name) => {
@@ -302,11 +308,13 @@ impl FileSet {
 
     fn find(path: &Path, search: Search) -> Result<Self> {
         let open = || {
-            let path = std::path::absolute(path)?;
-            let (container, damage) = match search.salvage {
-                true => container::locate_damaged(&path)?,
-                false if search.wanted == Wanted::Files => (locate_files(&path)?, None),
-                false => (container::locate(&path)?, None),
+            let address = container::at_address(path);
+            let path = if address.is_some() { path.to_owned() } else { std::path::absolute(path)? };
+            let (container, damage) = match (&address, search.salvage) {
+                (Some(address), _) => (files_of(address)?, None),
+                (None, true) => container::locate_damaged(&path)?,
+                (None, false) if search.wanted == Wanted::Files => (locate_files(&path)?, None),
+                (None, false) => (container::locate(&path)?, None),
             };
             let format = container::FORMATS.named(container.describe().format);
             let is_accepted = match search.wanted {
@@ -346,6 +354,9 @@ impl FileSet {
 
     /// Fails if the target is the source, inside it, or a directory that contains it.
     pub(super) fn check_apart(&self, target: &Path) -> Result<()> {
+        if [self.path(), target].into_iter().any(|path| container::at_address(path).is_some()) {
+            return Ok(());
+        }
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
         let source = real(&self.path);
         let target = std::path::absolute(target)?;

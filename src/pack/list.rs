@@ -145,7 +145,8 @@ impl Contents {
         let path = path.as_ref();
         let of = || {
             let absolute = std::path::absolute(path)?;
-            let Ok(Some(file)) = container::outermost(&absolute) else { return Ok(Contents::Table) };
+            let found = container::at_address(path).map_or_else(|| container::outermost(&absolute), |at| Ok(Some(at)));
+            let Ok(Some(file)) = found else { return Ok(Contents::Table) };
             let for_tables = file.format.is_for_tables();
             if for_tables && file.is_whole() {
                 return Ok(Contents::Table);
@@ -268,19 +269,23 @@ impl Listing {
     /// As [`open`](Self::open); that of `each`, after which it is not called again.
     pub fn visit(path: impl AsRef<Path>, each: &mut dyn FnMut(Listed<'_>) -> Result<()>) -> Result<()> {
         let name = path.as_ref().display().to_string();
-        let path = std::path::absolute(&path)?;
-        let container = container::locate(&path).with_context(|| Context::member(&name))?;
+        let container = match container::at_address(path.as_ref()) {
+            Some(address) => address.open(),
+            None => container::locate(&std::path::absolute(&path)?),
+        };
+        let container = container.with_context(|| Context::member(&name))?;
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
     /// Leaves out containers that are not `wanted`; `None` if that is the outermost one.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
-        let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
+        let (name, absolute) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
-            let container: Arc<dyn Container> = match container::outermost(&path)? {
+            let found = container::at_address(path).map_or_else(|| container::outermost(&absolute), |at| Ok(Some(at)));
+            let container: Arc<dyn Container> = match found? {
                 Some(file) if !wanted(".", file.format, &file.directory, file.name)? => return Ok(None),
                 Some(file) => file.open()?,
-                None => Arc::new(Directory::new(path.clone())),
+                None => Arc::new(Directory::new(absolute.clone())),
             };
             Self::of("", name.clone(), container, wanted, 0).map(Some)
         };

@@ -41,6 +41,7 @@ mod special;
 mod tests;
 mod write;
 
+pub use crate::container::{VtStore, serve_vt};
 pub use crate::output::Damage;
 pub use builders::{CompareBytes, Pack, Unpack};
 pub use compare::{ByteComparison, ByteDifference};

@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Convert", &["to-hdf5", "to-ms"]),
     ("Check", &["verify", "digest", "lint"]),
     ("Live", &["follow", "repair", "finalize"]),
-    ("Archive", &["pack", "unpack"]),
+    ("Archive", &["pack", "unpack", "vt"]),
     ("Share", &["link", "materialize", "manifest", "refs"]),
     ("Scale", &["batch", "shard", "join"]),
     ("Help", &["help", "completions"]),

@@ -26,4 +26,5 @@ pub(crate) mod to_hdf5;
 pub(crate) mod to_ms;
 pub(crate) mod unpack;
 pub(crate) mod verify;
+pub(crate) mod vt;
 pub(crate) mod watch;

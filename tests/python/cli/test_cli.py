@@ -160,6 +160,7 @@ def test_target_is_the_source(tmp_path):
     ['unpack', 'MISSING', 'OUT'], ['finalize', 'MISSING', 'OUT'], ['follow', 'MISSING', 'OUT'],
     ['manifest', 'MISSING', 'OUT'], ['link', 'MISSING', 'OUT'], ['join', '--virtual', 'MISSING', 'OUT'],
     ['to-hdf5', '--replace', 'MISSING', 'OUT'], ['materialize', 'MISSING'],
+    ['vt', 'serve', 'MISSING'],
 ], ids=lambda words: ' '.join(w for w in words if w != DEMO))
 def test_missing_path(words, tmp_path):
     """The system's words are printed once, and a missing path is not called a table without table.dat."""

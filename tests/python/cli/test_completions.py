@@ -82,7 +82,7 @@ def test_manual(tmp_path):
     """Every page is rendered without a warning; man shows it."""
     h5bridge('generate', 'man', tmp_path)
     pages = sorted(tmp_path.glob('*.1'))
-    names = verbs() + ['%s-%s' % (verb, part) for verb in ('batch', 'shard') for part in verbs(verb) if part != 'help']
+    names = verbs() + ['%s-%s' % (verb, part) for verb in ('batch', 'shard', 'vt') for part in verbs(verb) if part != 'help']
     assert {page.stem for page in pages} == {'h5bridge'} | {'h5bridge-' + name for name in names if name != 'help'}
     for page in pages:
         made = subprocess.run(['groff', '-man', '-Tutf8', '-ww', page], capture_output=True, text=True, check=True)

@@ -23,6 +23,7 @@ import support
 with open(os.path.join(support.ROOT, 'docs', 'reference', 'documents.schema.json'), encoding='utf-8') as opened:
     SCHEMA = json.load(opened)
 STREAMS = {'serve', 'watch'}
+PARTED = ('batch', 'shard', 'vt')     # verbs with parts, each with documents of its own
 
 # Before each of these blocks `Folder` changes the sources.
 COMMANDS = """
@@ -212,6 +213,7 @@ batch status verify.ndjson --ledger ledger --failed
 batch status no --ledger ledger
 batch clean list.ndjson
 batch clean no
+vt serve no
 serve no
 serve one.h5 --no-token --host 0.0.0.0
 completions bash
@@ -462,7 +464,7 @@ class Run:
 
     def judged(self, line, text):
         words = shlex.split(line)
-        verb = '-'.join(words[:2]) if words[0] in ('batch', 'shard') else words[0]
+        verb = '-'.join(words[:2]) if words[0] in PARTED else words[0]
         found = [json.loads(part) for part in (text.splitlines() if verb in STREAMS else [text])]
         assert found, line
         for document in found:
@@ -500,6 +502,8 @@ def run_all(folder, run):
         for line in block.strip().splitlines():
             run.command(line)
     run.until('serve one.h5 --port 0')
+    (folder / 'store').mkdir()
+    run.until('vt serve store --port 0')
     run.until('watch live.h5')
     run.until('watch base.h5 --interval 10ms', end=lambda process: os.remove(folder / 'base.h5'))
     with tables.table(str(folder / 'base.tab'), ack=False):
@@ -514,11 +518,11 @@ def run_all(folder, run):
 
 
 def verbs():
-    """Those of `--help`, of `batch` and `shard` each part, as the schema names them. `help` prints text."""
+    """Those of `--help`, of `batch`, `shard` and `vt` each part, as the schema names them. `help` prints text."""
     def listed(*words):
         text = support.h5bridge(*words, '--help').stdout.partition('Commands:\n')[2].partition('\n\n')[0]
         return re.findall(r'^  (?:[A-Z]\w+ +| {9})?([a-z][a-z0-9-]*)  ', text, re.MULTILINE)
-    found = set(listed()) - {'help', 'batch', 'shard'} | {'%s-%s' % (verb, part) for verb in ('batch', 'shard') for part in listed(verb)}
+    found = set(listed()) - {'help', *PARTED} | {'%s-%s' % (verb, part) for verb in PARTED for part in listed(verb)}
     assert len(found) > 25
     return found
 

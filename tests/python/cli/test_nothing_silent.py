@@ -346,7 +346,7 @@ WALK = {
     'link': (['{tiled}', 'x.thin'], 'freqs'),
 }
 # These make nothing of what they read (lint and ls list it, repair counts the rows it removes) or copy whole tables.
-OTHERS = {'info', 'digest', 'lint', 'ls', 'plot', 'serve', 'watch', 'repair', 'materialize', 'completions', 'help'}
+OTHERS = {'info', 'digest', 'lint', 'ls', 'plot', 'serve', 'watch', 'repair', 'materialize', 'vt', 'completions', 'help'}
 
 
 @pytest.fixture(scope='module')

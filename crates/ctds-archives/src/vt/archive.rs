@@ -21,6 +21,8 @@ pub(super) const HEAD_BYTES: u64 = 4096;
 pub(super) struct Line {
     /// Date and time in ISO form.
     pub(super) date: String,
+    /// Since 1970; 0 if the line cannot be parsed.
+    pub(super) seconds: f64,
     /// The root, mostly a directory; an error if the line cannot be parsed.
     pub(super) entry: Result<Dirent>,
 }
@@ -35,6 +37,11 @@ fn fields(line: &str) -> Option<(&str, &str, &str)> {
 fn is_skipped(line: &str) -> bool {
     let line = line.trim();
     line.is_empty() || line.starts_with('#')
+}
+
+/// Whether a text has more than empty lines and comments.
+pub(super) fn has_entries(bytes: &[u8]) -> bool {
+    bytes.split(|&byte| byte == b'\n').any(|line| !is_skipped(&String::from_utf8_lossy(line)))
 }
 
 pub(super) fn is_archive(head: &[u8]) -> bool {
@@ -70,11 +77,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Line>> {
         let Some((date, seconds, rest)) = fields(line.trim()) else {
             return Err(Error::format("the line does not have date, time and entry").context(place));
         };
-        let entry = match seconds.parse::<f64>() {
+        let seconds = seconds.parse::<f64>();
+        let entry = match &seconds {
             Ok(_) => Text::new(rest).dirent(),
             Err(_) => Err(Error::format("the time is not a number of seconds")),
         };
-        lines.push(Line { date: date.to_owned(), entry: entry.context(place) });
+        lines.push(Line { date: date.to_owned(), seconds: seconds.unwrap_or_default(), entry: entry.context(place) });
     }
     match lines.last().map(|last| &last.entry) {
         None => Err(Error::format("the archive has no entries")),

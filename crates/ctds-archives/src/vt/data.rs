@@ -15,12 +15,12 @@ use super::hash::BlockHash;
 use super::plain::InFile;
 use super::records::LARGEST_BLOCK;
 use super::reference::BlockRef;
-use super::store::Store;
+use super::source::Source;
 use super::wire::Cursor;
 
 #[derive(Debug)]
 pub(super) struct Reader {
-    pub(super) store: Arc<Store>,
+    pub(super) store: Arc<dyn Source>,
     /// Lists that were decoded last, the oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
@@ -68,7 +68,7 @@ impl Position {
 }
 
 impl Reader {
-    pub(super) fn new(store: Arc<Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn Source>) -> Self {
         Reader { store, children: Mutex::default() }
     }
 

@@ -111,6 +111,30 @@ impl Dirent {
     }
 }
 
+impl Dirent {
+    /// Fails for a reference that has no binary form.
+    pub(super) fn encode_whole(&self, out: &mut Vec<u8>) -> Result<()> {
+        let meta = self.meta.stored();
+        let flags = [
+            (!self.name.is_empty(), NAME),
+            (meta.is_some(), META),
+            (self.uuid.is_some(), UUID),
+            (self.block.is_none(), NO_BLOCK),
+            (self.earlier.is_some(), EARLIER),
+        ];
+        put_uint(out, self.kind.code());
+        put_uint(out, flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
+        if !self.name.is_empty() {
+            put_data(out, self.name.as_bytes());
+        }
+        if let Some(meta) = meta {
+            put_data(out, meta.as_bytes());
+        }
+        out.extend(self.uuid.iter().flatten());
+        self.block.iter().chain(&self.earlier).try_for_each(|block| block.encode(out))
+    }
+}
+
 impl Meta {
     /// Parses JSON or `key:value;key:value`.
     pub(super) fn parse(text: &str) -> Result<Self> {

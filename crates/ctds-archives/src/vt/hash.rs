@@ -6,7 +6,7 @@ use ctds::error::{Error, Result};
 use sha1::Digest as _;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum HashKind {
+pub enum HashKind {
     Sha1,
     Sha256,
     #[cfg(feature = "blake3")]
@@ -16,7 +16,7 @@ pub(super) enum HashKind {
 const LONGEST: usize = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct BlockHash {
+pub struct BlockHash {
     kind: HashKind,
     /// Zeros follow a hash shorter than 32 bytes.
     bytes: [u8; LONGEST],

@@ -121,6 +121,16 @@ impl Index {
         Some(self.entries[found].place)
     }
 
+    /// The entries from `key` on in order, or in descending order; `None` for all.
+    pub(super) fn from(&self, key: Option<HashKey>, is_descending: bool) -> impl Iterator<Item = Entry> + '_ {
+        let (low, high) = match key {
+            Some(key) if is_descending => (0, self.entries.partition_point(|entry| entry.key <= key)),
+            Some(key) => (self.entries.partition_point(|entry| entry.key < key), self.entries.len()),
+            None => (0, self.entries.len()),
+        };
+        (low..high).map(move |at| self.entries[if is_descending { high - 1 - (at - low) } else { at }])
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.entries.len() as u64
     }
@@ -243,6 +253,56 @@ impl IndexFile {
         Ok(None)
     }
 
+    /// Number of entries whose keys are less than `key`; of those that are at most `key`, with
+    /// `is_at_most`.
+    fn count_below(&self, key: HashKey, is_at_most: bool) -> Result<u64> {
+        let (mut low, mut high) = (0, self.entries);
+        let mut bytes = [0; ENTRY_BYTES];
+        while low < high {
+            let middle = low + (high - low) / 2;
+            self.file.read_at(self.start + middle * ENTRY_BYTES as u64, &mut bytes)?;
+            let found = Entry::decode(&bytes).key;
+            if found < key || is_at_most && found == key { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// The entries from `key` on in order, or in descending order; `None` for all.
+    pub(super) fn from(
+        &self,
+        key: Option<HashKey>,
+        is_descending: bool,
+    ) -> Result<impl Iterator<Item = Result<Entry>> + '_> {
+        let bound = key.map(|key| self.count_below(key, is_descending)).transpose()?;
+        let (mut low, mut high) = if is_descending {
+            (0, bound.unwrap_or(self.entries))
+        } else {
+            (bound.unwrap_or(0), self.entries)
+        };
+        let pieces = std::iter::from_fn(move || {
+            let count = (high - low).min(WINDOW);
+            let first = if is_descending { high - count } else { low };
+            (low, high) = if is_descending { (low, first) } else { (first + count, high) };
+            (count > 0).then(|| self.piece(first, count))
+        });
+        Ok(pieces.flat_map(move |piece| {
+            let (mut entries, error) = match piece {
+                Ok(entries) => (entries, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            if is_descending {
+                entries.reverse();
+            }
+            entries.into_iter().map(Ok).chain(error)
+        }))
+    }
+
+    fn piece(&self, first: u64, count: u64) -> Result<Vec<Entry>> {
+        let mut bytes = vec![0; count as usize * ENTRY_BYTES];
+        self.file.read_at(self.start + first * ENTRY_BYTES as u64, &mut bytes)?;
+        Ok(bytes.chunks_exact(ENTRY_BYTES).map(|entry| Entry::decode(entry).renumbered(&self.numbers)).collect())
+    }
+
     /// All entries, sorted by hash.
     pub(super) fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
         self.pieces().flat_map(|piece| {
@@ -259,10 +319,7 @@ impl IndexFile {
         const AT_A_TIME: u64 = 1 << 13;
         (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
             let first = piece * AT_A_TIME;
-            let count = AT_A_TIME.min(self.entries - first);
-            let mut bytes = vec![0; count as usize * ENTRY_BYTES];
-            self.file.read_at(self.start + first * ENTRY_BYTES as u64, &mut bytes)?;
-            Ok(bytes.chunks_exact(ENTRY_BYTES).map(|entry| Entry::decode(entry).renumbered(&self.numbers)).collect())
+            self.piece(first, AT_A_TIME.min(self.entries - first))
         })
     }
 }
@@ -356,18 +413,32 @@ impl Growing {
     }
 
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
-        if self.was_just_added(hash) {
-            return Ok(true);
+        Ok(self.find(hash)?.is_some())
+    }
+
+    /// Where the block is in the data file being written.
+    pub(super) fn find(&self, hash: &BlockHash) -> Result<Option<u64>> {
+        if let Some(place) = self.recent.get(&key_of(hash)) {
+            return Ok(Some(place.offset()));
         }
         if !self.in_runs.may_have(key_of(hash)) {
-            return Ok(false);
+            return Ok(None);
         }
         for run in self.runs.iter().rev() {
-            if run.find(hash)?.is_some() {
-                return Ok(true);
+            if let Some(place) = run.find(hash)? {
+                return Ok(Some(place.offset()));
             }
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    pub(super) fn runs(&self) -> &[IndexFile] {
+        &self.runs
+    }
+
+    /// A sorted copy of the entries that are in memory.
+    pub(super) fn recent(&self) -> Index {
+        Index::new(self.recent.iter().map(|(&key, &place)| Entry { key, place }).collect())
     }
 
     /// Whether the block is among the newest entries, which are in memory.
@@ -477,6 +548,32 @@ mod tests {
             }
         }
         assert_eq!(std::mem::size_of::<Entry>(), ENTRY_BYTES);
+    }
+
+    #[test]
+    fn entries_from_a_key_are_in_order() {
+        let memory = index(0..1000);
+        let target = Arc::new(MemoryFile::default());
+        write(&*target, &files(), &[], &memory).unwrap();
+        let file = IndexFile::open(target).unwrap();
+        let all: Vec<HashKey> = memory.entries().iter().map(Entry::key).collect();
+        for at in [0, 1, 500, 998, 999] {
+            let between = [all[at][0], all[at][1].wrapping_add(1)];
+            for (key, ascending, descending) in [
+                (None, &all[..], &all[..]),
+                (Some(all[at]), &all[at..], &all[..=at]),
+                (Some(between), &all[at + 1..], &all[..=at]),
+            ] {
+                let mut reversed = descending.to_vec();
+                reversed.reverse();
+                for (is_descending, expected) in [(false, ascending), (true, &reversed)] {
+                    let found: Vec<_> = memory.from(key, is_descending).map(|entry| entry.key()).collect();
+                    assert_eq!(found, expected);
+                    let found = file.from(key, is_descending).unwrap().map(|entry| entry.unwrap().key());
+                    assert_eq!(found.collect::<Vec<_>>(), expected);
+                }
+            }
+        }
     }
 
     #[test]

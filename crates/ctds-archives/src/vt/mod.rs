@@ -8,7 +8,10 @@
 //!               └─ hash   name of a block                                    [`hash`]
 //!   store/data/*.vtd      blocks, one after the other, zlib or plain         [`records`] [`store`] [`index`]
 //!   store/data/…          or ordinary files, of which blocks are ranges      [`plain`]
+//!   vt+unix:PATH          or a store that another program serves             [`remote`] [`client`]
 //! ```
+//!
+//! [`serve`] is the other side: it answers for a store ([`blocks`]), such as one [`on_disk`].
 //!
 //! An archive does not say where its store is: every directory beside the archive that has
 //! `data/*.vtd` is one, and the directory of the archive itself. A store with ordinary files is a
@@ -20,22 +23,33 @@
 //!   file, `.vtd`, is a header and the data.
 //! - An **entry** is a file, directory or link: a name, metadata and a reference.
 
+mod address;
+mod append;
 mod archive;
 mod bare;
+mod blocks;
 mod check;
 mod chunker;
+mod client;
 mod data;
 mod dirent;
 mod hash;
 mod index;
+mod on_disk;
 mod plain;
+mod protocol;
 mod records;
 mod reference;
+mod remote;
+mod serve;
+mod sink;
+mod source;
 mod store;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tree;
+mod update;
 mod wire;
 mod write;
 mod zlib;
@@ -43,13 +57,22 @@ mod zlib;
 use std::sync::Arc;
 
 use ctds::container::Format;
+use ctds::error::{Context, Error, ResultExt};
 
+use address::Address;
 use bare::BareStore;
 #[cfg(any(test, feature = "internals"))]
 use dirent::{Dirent, EntryKind};
 #[cfg(any(test, feature = "internals"))]
 use reference::BlockRef;
 use tree::Archive;
+
+pub use address::split_address;
+pub use blocks::Blocks;
+pub use hash::{BlockHash, HashKind};
+pub use on_disk::StoreOnDisk;
+pub use protocol::HashRange;
+pub use serve::serve_store;
 
 pub(crate) use write::write_tree;
 
@@ -58,6 +81,17 @@ pub static FORMAT: Format = Format {
     write_tree: Some(write_tree),
     ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
 };
+
+/// The container format of an archive of a store that another program serves. Its name is an address
+/// ([`split_address`]), which is not the name of a file: nothing is recognised as it.
+pub static REMOTE: Format = Format::read_only(
+    "vt",
+    |_, _| Ok(false),
+    |_, name| match Address::parse(name) {
+        Some(address) => Ok(Arc::new(Archive::of_address(&address).context(Context::path(name))?)),
+        None => Err(Error::usage("an address begins with vt+unix: or vt+exec:")),
+    },
+);
 
 /// The container format of a vt store without an archive, which would tell the files that its
 /// blocks make up. It is a directory, recognised by its data files, `data/*.vtd`.

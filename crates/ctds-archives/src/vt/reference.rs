@@ -117,6 +117,49 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
+    /// `Unsupported` without a span, which the binary form needs, and for a list that is neither a
+    /// block nor a literal.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let without_span = || Error::unsupported(format!("the reference {self} does not say how long its data are"));
+        let mut inner = Vec::new();
+        match self {
+            BlockRef::Hash { hash, span } => {
+                Self::encode_hash(out, hash, span.ok_or_else(without_span)?, false);
+                return Ok(());
+            }
+            BlockRef::Literal(bytes) => {
+                Self::encode_literal(out, bytes);
+                return Ok(());
+            }
+            BlockRef::Rle { octet, span } => {
+                [TYPED, *span, 1].into_iter().for_each(|number| put_uint(&mut inner, number));
+                inner.push(*octet);
+            }
+            BlockRef::Sub { block, offset, span } => {
+                [TYPED, *span, 3, *offset].into_iter().for_each(|number| put_uint(&mut inner, number));
+                block.encode(&mut inner)?;
+            }
+            BlockRef::Indirect { block, span } => {
+                let span = span.ok_or_else(without_span)?;
+                match &**block {
+                    BlockRef::Hash { hash, .. } => {
+                        Self::encode_hash(out, hash, span, true);
+                        return Ok(());
+                    }
+                    BlockRef::Literal(bytes) => {
+                        [INDIRECT | TYPED, span, 2].into_iter().for_each(|number| put_uint(&mut inner, number));
+                        inner.extend_from_slice(bytes);
+                    }
+                    other => {
+                        return Err(Error::unsupported(format!("the list of references {other} has no binary form")));
+                    }
+                }
+            }
+        }
+        put_data(out, &inner);
+        Ok(())
+    }
+
     /// `None` for a reference that holds or describes its data itself.
     pub(super) fn hash_kind(&self) -> Option<HashKind> {
         match self {

@@ -16,6 +16,7 @@ use super::hash::{BlockHash, HashKind};
 use super::index::{Entry, HashKey, Index, IndexFile, Indexed, LARGEST_FILE, MAX_FILES, Place, key_of};
 use super::plain::{InFile, PlainFiles, is_platonic};
 use super::records::{self, Record};
+use super::source::Source;
 
 /// Directory of a store that has its data files.
 pub(super) const DATA: &str = "data";
@@ -128,14 +129,29 @@ impl Known {
         self.found.in_files.first()
     }
 
+    /// Entries from `key` on in order, or in descending order; each list is sorted by itself.
+    pub(super) fn sorted(
+        &self,
+        key: Option<HashKey>,
+        is_descending: bool,
+    ) -> Result<Vec<Box<dyn Iterator<Item = Result<Entry>> + '_>>> {
+        let mut lists: Vec<Box<dyn Iterator<Item = Result<Entry>> + '_>> = Vec::new();
+        for file in &self.found.in_files {
+            lists.push(Box::new(file.from(key, is_descending)?));
+        }
+        lists.push(Box::new(self.found.scanned.from(key, is_descending).map(Ok)));
+        Ok(lists)
+    }
+
     /// Entries of the blocks that the index file does not cover.
     pub(super) fn scanned(&self) -> &[Entry] {
         self.found.scanned.entries()
     }
 }
 
+/// Blocks that were read last, the oldest first.
 #[derive(Debug, Default)]
-struct Cache {
+pub(super) struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
     bytes: usize,
 }
@@ -148,10 +164,16 @@ type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
+        Self::open_without(inside, None)
+    }
+
+    /// As [`open`](Self::open), without the data file `own`, which the caller is writing.
+    pub(super) fn open_without(inside: &dyn Container, own: Option<&str>) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
         for (store, directory) in find_stores(inside)? {
-            for name in directory.names()?.into_iter().filter(|name| is_data_file(name)) {
+            let is_wanted = |name: &String| is_data_file(name) && Some(name.as_str()) != own;
+            for name in directory.names()?.into_iter().filter(is_wanted) {
                 let path = format!("{store}{DATA}/{name}");
                 let len = directory.open(&name)?.len().context(Context::member(&path))?;
                 if len > LARGEST_FILE {
@@ -276,21 +298,6 @@ impl Store {
         Ok(found.find(hash)?.is_some())
     }
 
-    /// Compares the bytes with the hash; `Format` if the block is missing or damaged.
-    pub(super) fn block(&self, hash: &BlockHash) -> Result<Arc<Vec<u8>>> {
-        self.block_of_file(hash, None)
-    }
-
-    /// As [`block`](Self::block). With `place`, the block is also searched for in Platonic stores.
-    pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
-        if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
-            return Ok(block);
-        }
-        let block = Arc::new(self.read(hash, place)?);
-        self.cache.lock_unpoisoned().put(*hash, &block);
-        Ok(block)
-    }
-
     fn read(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Vec<u8>> {
         let found = self.found(hash.kind())?;
         if let Some(place) = place
@@ -325,6 +332,12 @@ impl Store {
             Some(problem) => Error::format(format!("{missing}; damaged is {problem}")),
             None => Error::format(missing),
         })
+    }
+
+    /// Not compared with a hash.
+    pub(super) fn block_at(&self, place: Place) -> Result<Vec<u8>> {
+        let read = || records::read_block(&*self.data_file(place.file())?, place.offset());
+        read().with_context(|| Context::member(&self.files[place.file()].path))
     }
 
     fn read_at(&self, place: Place, hash: &BlockHash) -> Result<Vec<u8>> {
@@ -432,6 +445,17 @@ impl Store {
     }
 }
 
+impl Source for Store {
+    fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
+        if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
+            return Ok(block);
+        }
+        let block = Arc::new(self.read(hash, place)?);
+        self.cache.lock_unpoisoned().put(*hash, &block);
+        Ok(block)
+    }
+}
+
 /// Where the scan of each data file has ended, and the damage that it found; see [`Found`].
 struct Ends {
     ends: Vec<u64>,
@@ -475,14 +499,14 @@ impl Found {
 }
 
 impl Cache {
-    fn get(&mut self, hash: &BlockHash) -> Option<Arc<Vec<u8>>> {
+    pub(super) fn get(&mut self, hash: &BlockHash) -> Option<Arc<Vec<u8>>> {
         let found = self.blocks.iter().rposition(|(known, _)| known == hash)?;
         let block = self.blocks[found].1.clone();
         self.blocks[found..].rotate_left(1);
         Some(block)
     }
 
-    fn put(&mut self, hash: BlockHash, block: &Arc<Vec<u8>>) {
+    pub(super) fn put(&mut self, hash: BlockHash, block: &Arc<Vec<u8>>) {
         self.bytes += block.as_slice().len();
         self.blocks.push((hash, block.clone()));
         while self.blocks.len() > 1 && (self.bytes > CACHE_BYTES || self.blocks.len() > 64) {

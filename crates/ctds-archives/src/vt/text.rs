@@ -358,6 +358,51 @@ impl<'a> Text<'a> {
     }
 }
 
+/// An entry as a line of an archive has it. `Unsupported` for metadata that have no such form.
+pub(super) fn of_entry(entry: &Dirent) -> Result<String> {
+    let kind = match entry.kind {
+        EntryKind::File => "F",
+        EntryKind::Directory => "D",
+        EntryKind::Symlink => "SymLink",
+        EntryKind::HardLink => "Indirect",
+    };
+    let name = if entry.name.is_empty() { String::new() } else { format!("{}:", quote(&entry.name)) };
+    let mut members = Vec::new();
+    if let Some(uuid) = &entry.uuid {
+        let digits = ctds::hex::Hex(uuid).to_string();
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits[part].to_owned());
+        members.push(format!("uuid:U{{{}}}", parts.join("-")));
+    }
+    if !entry.meta.fields.is_empty() {
+        members.push(format!("meta:M{{{}}}", of_meta(&entry.meta)?));
+    }
+    members.extend(entry.block.iter().map(|block| format!("block:{block}")));
+    members.extend(entry.earlier.iter().map(|block| format!("prevblock:{block}")));
+    Ok(format!("{kind}{{{name}{}}}", members.join(",")))
+}
+
+/// `a:"o:rwx-",m:1.5`
+fn of_meta(meta: &Meta) -> Result<String> {
+    let mut members = Vec::new();
+    for (key, value) in &meta.fields {
+        if key.is_empty() || key.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'_') {
+            return Err(Error::unsupported(format!("metadata with the key {key:?}, which is not a name")));
+        }
+        // the binary form has the time as text
+        let time = meta.modified().filter(|time| key == "m" && time.is_finite());
+        let value = match (value, time) {
+            (Value::Null, _) => continue,
+            (Value::String(_), Some(time)) => format!("{time:?}"),
+            (Value::Bool(is_set), _) => u8::from(*is_set).to_string(),
+            (Value::String(text), None) => quote(text),
+            (Value::Number(_) | Value::Object(_), _) => value.to_string(),
+            (Value::Array(_), _) => return Err(Error::unsupported(format!("metadata with the list {key:?}"))),
+        };
+        members.push(format!("{key}:{value}"));
+    }
+    Ok(members.join(","))
+}
+
 /// Quotes a name with escapes that every reader of the format knows.
 pub(super) fn quote(name: &str) -> String {
     let mut quoted = String::from("\"");

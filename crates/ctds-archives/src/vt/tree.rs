@@ -9,11 +9,13 @@ use ctds::io::{ReadAt, read_all};
 use ctds::limits;
 use ctds::sync::LockUnpoisoned;
 
+use super::address::Address;
 use super::archive::{self, Line};
 use super::data::{Reader, VtFile};
 use super::dirent::{Dirent, EntryKind};
 use super::hash::{BlockHash, HashKind};
 use super::reference::BlockRef;
+use super::remote::Remote;
 use super::store::Store;
 
 /// Name of a file that was saved by itself and without a name.
@@ -56,7 +58,22 @@ impl Archive {
     /// Opens the archive in the file `name` of `inside`, and the stores in the same directory.
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
         let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
-        let reader = Arc::new(Reader::new(Store::open(inside)?));
+        Self::of_lines(Reader::new(Store::open(inside)?), lines, name)
+    }
+
+    /// Opens an archive of a store that another program serves.
+    pub(super) fn of_address(address: &Address<'_>) -> Result<Self> {
+        let remote = Remote::connect(address)?;
+        let lines = remote.lines(address.archive).context(Context::member(address.archive))?;
+        if lines.is_empty() {
+            let message = "the store that is served has no such archive, or it has no entries";
+            return Err(Error::not_found(message).context(Context::member(address.archive)));
+        }
+        Self::of_lines(Reader::new(Arc::new(remote)), lines, address.archive)
+    }
+
+    fn of_lines(reader: Reader, lines: Vec<Line>, name: &str) -> Result<Self> {
+        let reader = Arc::new(reader);
         let current = lines.last().map(|line| line.entry.clone());
         let current = current.unwrap_or_else(|| Err(Error::format("the archive has no entries")))?;
         let archive = Self::of_entry(reader, current, lines);

@@ -79,7 +79,13 @@ pub fn outermost(path: &Path, formats: Formats) -> Result<Option<Outermost<'_>>>
     Ok(Some(Outermost { directory, name, format, below, formats }))
 }
 
-impl Outermost<'_> {
+impl<'a> Outermost<'a> {
+    /// A container of `format` that is not one of the files of a directory, such as one on another
+    /// machine; `below` is the path inside it.
+    pub fn elsewhere(name: &'a str, format: &'static Format, below: &'a Path, formats: Formats) -> Self {
+        Outermost { directory: Directory::new(""), name, format, below, formats }
+    }
+
     /// Whether the path ends at the container.
     pub fn is_whole(&self) -> bool {
         self.below.as_os_str().is_empty()
