@@ -14,6 +14,7 @@ use super::archive;
 use super::data::Reader;
 use super::hash::{BlockHash, HashKind};
 use super::index::{HashKey, IndexFile, Place, key_of};
+use super::source::Source;
 use super::store::{Store, index_name};
 use super::tree::{self, is_archive};
 

@@ -50,7 +50,7 @@ impl StoreOnDisk {
             fs::create_dir_all(path.join(DATA))?;
             let appender = Appender::new(Store::open(&Directory::new(&path))?, path.clone());
             let state = Mutex::new(State { appender: Some(appender), others: HashMap::new() });
-            Ok(StoreOnDisk { path, state })
+            Ok::<_, Error>(StoreOnDisk { path, state })
         };
         open().with_context(|| Context::path(path))
     }
@@ -198,11 +198,11 @@ impl Blocks for StoreOnDisk {
         let appender = state.appender.as_ref().ok_or_else(closed)?;
         let (first, is_descending) = (range.first.as_ref().map(key_of), range.is_descending);
         let known = appender.store.known(range.kind)?;
+        let recent = state.added(range.kind).map(Growing::recent).unwrap_or_default();
         let mut sources: Vec<Sorted<'_>> = Vec::new();
         for entries in known.sorted(first, is_descending)? {
             sources.push(Box::new(entries.map(|entry| entry.map(|entry| (entry, false)))));
         }
-        let recent = state.added(range.kind).map(Growing::recent).unwrap_or_default();
         for run in state.added(range.kind).map(Growing::runs).unwrap_or_default() {
             sources.push(Box::new(run.from(first, is_descending)?.map(|entry| entry.map(|entry| (entry, true)))));
         }
@@ -227,7 +227,7 @@ impl Blocks for StoreOnDisk {
         let path = self.archive_path(name)?;
         let read = || {
             limits::whole_file(fs::metadata(&path)?.len())?;
-            Ok(fs::read(&path)?)
+            Ok::<_, Error>(fs::read(&path)?)
         };
         match read() {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

@@ -16,7 +16,7 @@ use std::io::{BufReader, Read};
 use ctds::error::{Context, Error, Result, ResultExt};
 
 use crate::vt::records::LARGEST_BLOCK;
-use crate::vt::wire::{Cursor, LONGEST_UINT, decode_uint, put_data, put_uint};
+use crate::vt::wire::{Cursor, LONGEST_UINT, decode_uint, put_uint};
 
 /// Longest packet that is read, in bytes: the largest block with the numbers before it.
 pub(in crate::vt) const LONGEST_PACKET: u64 = LARGEST_BLOCK as u64 + 4096;
