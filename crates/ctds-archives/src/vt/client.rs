@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ctds::error::{Error, ErrorKind, Result};
@@ -89,10 +89,13 @@ impl Client {
         let mut sent = 0;
         while sent < requests.len() || !pending.is_empty() {
             while sent < requests.len() && pending.len() < MAX_OUTSTANDING {
-                pending.insert(self.send(&requests[sent])?, sent);
+                let (kind, flags, payload) = requests[sent].encode()?;
+                let tag = self.send(kind, flags, payload).map_err(|error| self.not_sent(error))?;
+                pending.insert(tag, sent);
                 sent += 1;
             }
-            self.target.as_mut().map_or(Ok(()), Write::flush)?;
+            let flushed = self.target.as_mut().map_or(Ok(()), Write::flush);
+            flushed.map_err(|error| self.not_sent(error))?;
             let packet = self.packets.next()?.filter(|packet| !packet.is_end()).ok_or_else(|| self.ended())?;
             let Some(number) = pending.remove(&packet.tag).filter(|_| packet.request.is_none()) else {
                 let what = if packet.request.is_some() { "a request" } else { "a response to no request" };
@@ -104,8 +107,7 @@ impl Client {
     }
 
     /// Returns the tag.
-    fn send(&mut self, request: &Request) -> Result<u64> {
-        let (kind, flags, payload) = request.encode()?;
+    fn send(&mut self, kind: u64, flags: u64, payload: Vec<u8>) -> io::Result<u64> {
         self.tag += 1;
         let mut bytes = Vec::with_capacity(payload.len() + 16);
         Packet::request(self.tag, kind, flags, payload).encode(&mut bytes);
@@ -115,18 +117,26 @@ impl Client {
         Ok(self.tag)
     }
 
+    fn not_sent(&mut self, error: io::Error) -> Error {
+        if error.kind() == io::ErrorKind::BrokenPipe { self.ended() } else { error.into() }
+    }
+
     fn ended(&mut self) -> Error {
-        let status = self.command.as_mut().and_then(|command| {
-            std::thread::sleep(END_POLL);
-            command.try_wait().ok().flatten()
-        });
-        Error::new(
-            ErrorKind::Io,
-            match status {
-                Some(status) => format!("the command that serves the store has ended: {status}"),
-                None => "the server has ended the connection".to_owned(),
-            },
-        )
+        match self.command.as_mut().and_then(status) {
+            Some(status) => Error::not_found(format!("the command that serves the store has ended: {status}")),
+            None => Error::new(ErrorKind::Io, "the server has ended the connection"),
+        }
+    }
+}
+
+/// `None` if the command does not end by itself.
+fn status(command: &mut Child) -> Option<ExitStatus> {
+    let until = Instant::now() + END_WAIT;
+    loop {
+        match command.try_wait() {
+            Ok(None) if Instant::now() < until => std::thread::sleep(END_POLL),
+            status => return status.ok().flatten(),
+        }
     }
 }
 
@@ -138,15 +148,11 @@ impl Drop for Client {
             Packet::end().encode(&mut end);
             let _ = target.write_all(&end).and_then(|()| target.flush());
         }
-        let Some(command) = &mut self.command else { return };
-        let until = Instant::now() + END_WAIT;
-        while let Ok(None) = command.try_wait() {
-            if Instant::now() > until {
-                let _ = command.kill();
-                let _ = command.wait();
-                return;
-            }
-            std::thread::sleep(END_POLL);
+        if let Some(command) = &mut self.command
+            && status(command).is_none()
+        {
+            let _ = command.kill();
+            let _ = command.wait();
         }
     }
 }
@@ -202,8 +208,10 @@ mod tests {
 
     #[test]
     fn a_command_that_ends_is_named() {
-        let mut client = Client::connect(Transport::Exec("exit 5")).unwrap();
-        let error = client.ask(&Request::Flush).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Io);
+        for command in ["exit 5", "exec >&- <&-; exit 5", "sleep 0.1; exit 5"] {
+            let mut client = Client::connect(Transport::Exec(command)).unwrap();
+            let error = client.ask(&Request::Flush).unwrap_err();
+            assert_eq!(error.message(), "the command that serves the store has ended: exit status: 5", "{command}");
+        }
     }
 }
