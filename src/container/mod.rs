@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub(crate) use ctds::container::*;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use ctds_archives::sion::FORMAT as SION;
+pub(crate) use ctds_archives::vt::DataInFile;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use ctds_archives::vt::{FORMAT as VT, archive_of as vt_archive_of};
 pub use ctds_archives::vt::{StoreOnDisk as VtStore, serve_store as serve_vt};
@@ -31,7 +32,7 @@ use ctds_archives::{sion, vt};
 
 use crate::error::{Error, Result};
 pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
-pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, LiveFiles, Origin, Updated, is_multi_hdf5};
+pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, LiveFiles, Origin, Updated, is_multi_hdf5, live_options};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
 
 pub(crate) static FORMATS: Formats = Formats {

@@ -39,6 +39,7 @@ mod list;
 mod special;
 #[cfg(test)]
 mod tests;
+mod vt_store;
 mod write;
 
 pub use crate::container::{VtStore, serve_vt};
@@ -50,4 +51,5 @@ pub use finalize::{FinalizeFiles, FinalizedFiles};
 pub use follow::{FilesCommit, FilesEvent, FilesFollowed, FollowFiles, is_followed};
 pub use format::PackFormat;
 pub use list::{Check, Contents, Listed, ListedFile, Listing, StoredFile, StoredFiles};
+pub use vt_store::open_vt_store;
 pub use write::PackSummary;

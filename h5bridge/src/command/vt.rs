@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::Result;
-use ctds_hdf5::pack::{VtStore, serve_vt};
+use ctds_hdf5::pack::{VtStore, open_vt_store, serve_vt};
 use ctds_hdf5::program::LockUnpoisoned;
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
@@ -51,7 +51,8 @@ enum Step {
 /// Command-line arguments of `h5bridge vt serve`.
 #[derive(Debug, clap::Args)]
 struct Serve {
-    /// The directory of the store, which has the directory data; one without blocks may be empty
+    /// The directory of the store, which has the directory data, or may be empty; or an HDF5 file
+    /// with the blocks, NAME.h5, which is made if it does not exist
     store: PathBuf,
     /// Listen at a socket that is made here, which only its user can open
     #[arg(long, value_name = "PATH", conflicts_with = "port")]
@@ -64,7 +65,7 @@ struct Serve {
 
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let Step::Serve(Serve { store, unix, port }) = args.step;
-    let store = VtStore::open(store)?;
+    let store = open_vt_store(store)?;
     let served = match (unix, port) {
         (Some(path), _) => serve_socket(&store, &path, global, out),
         (None, Some(port)) => serve_port(&store, port, global, out),

@@ -153,7 +153,8 @@ impl LiveContainer {
     }
 }
 
-pub(super) fn live_options(block_bytes: u64) -> FormatOptions {
+/// Options of a container that grows.
+pub(crate) fn live_options(block_bytes: u64) -> FormatOptions {
     FormatOptions {
         block_bytes,
         checksums: false,

@@ -44,6 +44,7 @@ use crate::io::FileSource;
 
 pub(crate) use blocks::Origin;
 pub use container::MultiHdf5Mut;
+pub(crate) use live::live_options;
 pub use live::{LiveContainer, LiveContainerReader};
 pub(crate) use live_files::{LiveFiles, Updated};
 use names::HEADER;

@@ -10,10 +10,11 @@ import stat
 import subprocess
 import threading
 
+import h5py
 import pytest
 
 import support
-from support import DAMAGED, EXISTS, USAGE, h5bridge, sha256
+from support import DAMAGED, EXISTS, UNSUPPORTED, USAGE, h5bridge, sha256
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 CS_VT = os.path.join(support.ROOT, '.venv', 'cs-vt', 'bin', 'python')
@@ -22,6 +23,8 @@ PEER = os.path.join(support.HERE, 'cs_vt_peer.py')
 needs_cs_vt = support.needs(CS_VT)
 
 END = b'\3\0\2\0'
+ADD_ABC = b'\x08\1\2\1\0\3abc'
+ABC_ADDED = b'\x17\1\4\0' + hashlib.sha1(b'abc').digest()
 
 
 def tree(folder):
@@ -30,10 +33,33 @@ def tree(folder):
 
 
 @pytest.fixture
-def store(tmp_path):
+def directory(tmp_path):
     """An empty store, in a folder of its own."""
     (tmp_path / 'vt' / 'store').mkdir(parents=True)
     return tmp_path / 'vt' / 'store'
+
+
+@pytest.fixture(params=['directory', 'hdf5'])
+def store(tmp_path, request):
+    """An empty store in a directory, or the name of an HDF5 file that does not exist."""
+    if request.param == 'directory':
+        return request.getfixturevalue('directory')
+    (tmp_path / 'vt').mkdir()
+    return tmp_path / 'vt' / 'store.h5'
+
+
+def as_directory(store):
+    """The store, checked, as a directory beside its archives."""
+    if store.suffix == '.h5':
+        h5bridge('unpack', store, store.with_suffix(''))
+        with h5py.File(store) as file:
+            rows = file['data/blocks.vtd/FileData']
+            data = (store.with_suffix('') / 'data' / 'blocks.vtd').read_bytes()
+            assert rows[:].tobytes()[:len(data)] == data
+        store.rename(store.parent.parent / store.name)
+        store = store.with_suffix('')
+    h5bridge('verify', '--bytes', store)
+    return store
 
 
 @contextlib.contextmanager
@@ -114,7 +140,7 @@ def test_blocks_by_the_original(kind, store, tmp_path):
                 joined = b''.join(bytes.fromhex(name) for name in found)
                 expected.append([hashed(hashlib.new(kind, joined).digest()), found[-1]])
             assert answers == expected
-    h5bridge('verify', '--bytes', store)
+    as_directory(store)
 
 
 @needs_cs_vt
@@ -134,11 +160,12 @@ def test_archives_by_the_original(store, tmp_path):
         assert done(place, ['last', 'x'], ['entries', 'x'], ['entries', '']) == [
             [1600000001.5, 'src', tree(source)], [[1600000000.5, 'src'], [1600000001.5, 'src']], []]
         # what h5bridge packs beside it is seen
-        h5bridge('pack', DEMO, store.parent / 'mine.vt', '--format', 'vt')
+        h5bridge('pack', DEMO, address + '#mine.vt' if store.suffix else store.parent / 'mine.vt', '--format', 'vt')
         assert done(place, ['last', 'mine.vt'])[0][1:] == ['demo.ms', tree(DEMO)]
         for name in ('../x', 'a/b', 'a.b', '.vt'):
             (answer,) = ask(place, ['save', name, str(source), 1.5])
             assert 'is not the name of an archive' in answer['failed']
+    as_directory(store)
     archive = store.parent / 'store-x.vt'
     history = json.loads(h5bridge('ls', '--json', archive).stdout)['history']
     assert history == ['2020-09-13T12:26:40.500000+00:00', '2020-09-13T12:26:41.500000+00:00']
@@ -196,22 +223,22 @@ def test_both_ends_are_ours(store, tmp_path):
         with running:
             check_client(address, source, tmp_path, 'a%d' % number)
             assert 'no such archive' in h5bridge('ls', address + '#missing', code=DAMAGED).stderr
-    h5bridge('verify', '--bytes', store)
+    as_directory(store)
     for number in range(2):
         h5bridge('verify', '--bytes', tmp_path / ('src%d' % number), store.parent / ('store-a%d.vt' % number))
 
 
 @needs_cs_vt
-def test_our_client_and_the_server_of_the_original(store, tmp_path):
+def test_our_client_and_the_server_of_the_original(directory, tmp_path):
     source = tmp_path / 'src'
     shutil.copytree(DEMO, source)
     # the original does not make an archive
-    (store / 'data').mkdir()
-    (store.parent / 'store-x.vt').touch()
-    with served_by_the_original(store) as address:
+    (directory / 'data').mkdir()
+    (directory.parent / 'store-x.vt').touch()
+    with served_by_the_original(directory) as address:
         check_client(address, source, tmp_path, 'x')
         assert 'the store refuses the request' in h5bridge('pack', source, address + '#y', '--format', 'vt', code=DAMAGED).stderr
-    h5bridge('verify', '--bytes', source, store.parent / 'store-x.vt')
+    h5bridge('verify', '--bytes', source, directory.parent / 'store-x.vt')
 
 
 def packet(tag, kind, flags, payload, is_request=True):
@@ -251,10 +278,8 @@ def test_hostile_packets(store, tmp_path):
         process.stdout.readline()
         reader.start()
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-        add = packet(1, 0, 0, b'\0\3abc')
-        expected = b'\x17\1\4\0' + hashlib.sha1(b'abc').digest()
-        assert exchange(path, add + END) == expected + END
-        good = add + packet(2, 1, 0, b'\0' + hashlib.sha1(b'abc').digest()) + packet(3, 4, 0, b'\4sha1\0') + packet(4, 8, 0, b'\1a') + END
+        assert exchange(path, ADD_ABC + END) == ABC_ADDED + END
+        good = ADD_ABC + packet(2, 1, 0, b'\0' + hashlib.sha1(b'abc').digest()) + packet(3, 4, 0, b'\4sha1\0') + packet(4, 8, 0, b'\1a') + END
         generator = random.Random(5)
         for _ in range(5000 if support.LONG else 500):
             data = bytearray(good)
@@ -273,15 +298,15 @@ def test_hostile_packets(store, tmp_path):
         for stream in waiting:
             stream.settimeout(60)
             stream.connect(str(path))
-            stream.sendall(add)
-        assert [stream.recv(100) for stream in waiting[:16]] == [expected] * 16
+            stream.sendall(ADD_ABC)
+        assert [stream.recv(100) for stream in waiting[:16]] == [ABC_ADDED] * 16
         waiting[19].settimeout(0.3)
         with pytest.raises(TimeoutError):
             waiting[19].recv(100)
         waiting[19].settimeout(60)
         for stream in waiting[:16]:
             stream.close()
-        assert [stream.recv(100) for stream in waiting[16:]] == [expected] * 4
+        assert [stream.recv(100) for stream in waiting[16:]] == [ABC_ADDED] * 4
         process.terminate()
         assert process.wait(60) == 0 and not path.exists()
         # a connection that is cut off has ended
@@ -291,7 +316,7 @@ def test_hostile_packets(store, tmp_path):
         process.wait()
     reader.join()
     assert any('connection' in line and 'the limit is' in line for line in said) and not any('panicked' in line for line in said)
-    h5bridge('verify', '--bytes', store)
+    as_directory(store)
 
 
 def test_places_that_cannot_be_served_at(store, tmp_path):
@@ -307,3 +332,20 @@ def test_places_that_cannot_be_served_at(store, tmp_path):
         assert address == 'vt+unix:%s' % (tmp_path / 's')
     assert 'No such file' in h5bridge('ls', 'vt+unix:%s' % (tmp_path / 's'), code=DAMAGED).stderr
     assert 'has ended: exit status: 3' in h5bridge('ls', 'vt+exec:exit 3', code=DAMAGED).stderr
+
+
+def test_one_writer_of_a_file(tmp_path):
+    """A file is locked while it is served; others read what was committed; a file of another kind is refused, unchanged."""
+    store, path = tmp_path / 'store.h5', tmp_path / 's'
+    with served(store, '--unix', path):
+        assert exchange(path, ADD_ABC + END) == ABC_ADDED + END
+        assert exchange(path, packet(1, 3, 0, b'') + END) == b'\2\1\4' + END
+        h5bridge('vt', 'serve', store, '--unix', tmp_path / 't', code=EXISTS)
+        (listed,) = json.loads(h5bridge('ls', '--json', store).stdout)['files']
+        assert (listed['path'], listed['bytes']) == ('data/blocks.vtd', 5)
+    other = tmp_path / 'other.h5'
+    with h5py.File(other, 'w') as file:
+        file['x'] = 1
+    before = other.read_bytes()
+    h5bridge('vt', 'serve', other, '--unix', path, code=UNSUPPORTED)
+    assert other.read_bytes() == before and not path.exists()

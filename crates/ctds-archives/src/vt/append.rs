@@ -26,13 +26,35 @@ pub(super) const KIND: HashKind = HashKind::Sha1;
 /// Maximum bytes of the buffer: before the next record would exceed it, the buffer is written.
 const BUFFER_BYTES: usize = 8 << 20;
 
+/// A store, and the blocks that this process adds to it.
+pub(super) trait Adding: Send {
+    fn store(&self) -> &Arc<Store>;
+
+    /// The added blocks by hashes of kind [`KIND`], with their offsets.
+    fn written(&self) -> &Growing;
+
+    /// The added block at this offset.
+    fn read(&self, offset: u64) -> Result<Vec<u8>>;
+
+    /// Adds a block if the store does not have it.
+    fn add(&mut self, hash: &BlockHash, record: Vec<u8>) -> Result<()>;
+
+    /// Opens the store again if other processes have added to it.
+    fn refresh(&mut self) -> Result<()>;
+
+    /// Makes all blocks of the store durable.
+    fn sync(&mut self) -> Result<()>;
+
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
 pub(super) struct Appender {
-    pub(super) store: Arc<Store>,
+    store: Arc<Store>,
     path: PathBuf,
     /// `None` until the first new block.
     file: Mutex<Option<DataFile>>,
     /// The blocks that this process has written, with their offsets in `file`.
-    pub(super) written: Growing,
+    written: Growing,
 }
 
 pub(super) struct DataFile {
@@ -53,8 +75,28 @@ impl Appender {
         Appender { store, path, file: Mutex::default(), written }
     }
 
-    /// The block at this offset of the data file of this process.
-    pub(super) fn read(&self, offset: u64) -> Result<Vec<u8>> {
+    /// Makes blocks durable and updates the index; returns the bytes added to the data files.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        Adding::sync(&mut self)?;
+        let Some(file) = self.file.get_mut().unpoisoned().take() else { return Ok(0) };
+        let bytes = file.bytes;
+        let indexed = Indexed { name: file.name.clone(), bytes };
+        drop(file);
+        write_index(&self.path, &self.store, indexed, self.written)?;
+        Ok(bytes)
+    }
+}
+
+impl Adding for Appender {
+    fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    fn written(&self) -> &Growing {
+        &self.written
+    }
+
+    fn read(&self, offset: u64) -> Result<Vec<u8>> {
         let mut file = self.file.lock_unpoisoned();
         let file = file.as_mut().ok_or_else(|| Error::not_found("the data file is missing"))?;
         if offset >= file.bytes {
@@ -63,15 +105,17 @@ impl Appender {
         records::read_block(&*Directory::new(self.path.join(DATA)).open(&file.name)?, offset)
     }
 
-    /// Opens the store again if other processes have added to it.
-    pub(super) fn refresh(&mut self) -> Result<()> {
+    fn add(&mut self, hash: &BlockHash, record: Vec<u8>) -> Result<()> {
+        self.append(hash, record)
+    }
+
+    fn refresh(&mut self) -> Result<()> {
         let own = self.file.get_mut().unpoisoned().as_ref().map(|file| file.name.as_str());
         self.store = Store::open_without(&Directory::new(&self.path), own)?;
         Ok(())
     }
 
-    /// Makes all blocks of the store durable.
-    pub(super) fn sync(&mut self) -> Result<()> {
+    fn sync(&mut self) -> Result<()> {
         let Some(file) = self.file.get_mut().unpoisoned() else { return Ok(()) };
         file.flush()?;
         file.file.sync_all()?;
@@ -81,15 +125,8 @@ impl Appender {
         Ok(File::open(&self.path)?.sync_all()?)
     }
 
-    /// Makes blocks durable and updates the index; returns the bytes added to the data files.
-    pub(super) fn finish(mut self) -> Result<u64> {
-        self.sync()?;
-        let Some(file) = self.file.get_mut().unpoisoned().take() else { return Ok(0) };
-        let bytes = file.bytes;
-        let indexed = Indexed { name: file.name.clone(), bytes };
-        drop(file);
-        write_index(&self.path, &self.store, indexed, self.written)?;
-        Ok(bytes)
+    fn finish(self: Box<Self>) -> Result<()> {
+        Appender::finish(*self).map(drop)
     }
 }
 

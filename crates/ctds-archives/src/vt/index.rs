@@ -274,11 +274,8 @@ impl IndexFile {
         is_descending: bool,
     ) -> Result<impl Iterator<Item = Result<Entry>> + '_> {
         let bound = key.map(|key| self.count_below(key, is_descending)).transpose()?;
-        let (mut low, mut high) = if is_descending {
-            (0, bound.unwrap_or(self.entries))
-        } else {
-            (bound.unwrap_or(0), self.entries)
-        };
+        let (mut low, mut high) =
+            if is_descending { (0, bound.unwrap_or(self.entries)) } else { (bound.unwrap_or(0), self.entries) };
         let pieces = std::iter::from_fn(move || {
             let count = (high - low).min(WINDOW);
             let first = if is_descending { high - count } else { low };

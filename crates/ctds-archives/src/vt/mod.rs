@@ -11,7 +11,8 @@
 //!   vt+unix:PATH          or a store that another program serves             [`remote`] [`client`]
 //! ```
 //!
-//! [`serve`] is the other side: it answers for a store ([`blocks`]), such as one [`on_disk`].
+//! [`serve`] is the other side: it answers for a store ([`blocks`]), such as one [`on_disk`], whose
+//! blocks are in a directory ([`append`]) or inside another file ([`in_file`]).
 //!
 //! An archive does not say where its store is: every directory beside the archive that has
 //! `data/*.vtd` is one, and the directory of the archive itself. A store with ordinary files is a
@@ -34,6 +35,7 @@ mod client;
 mod data;
 mod dirent;
 mod hash;
+mod in_file;
 mod index;
 mod on_disk;
 mod plain;
@@ -70,6 +72,7 @@ use tree::Archive;
 pub use address::split_address;
 pub use blocks::Blocks;
 pub use hash::{BlockHash, HashKind};
+pub use in_file::DataInFile;
 pub use on_disk::StoreOnDisk;
 pub use protocol::HashRange;
 pub use serve::serve_store;

@@ -1,24 +1,25 @@
 //! A store on disk that others read and add to through the protocol.
 //!
-//! The archives of a store are beside its directory, under the names that the original gives them.
+//! The archives of a store are beside it, under the names that the original gives them.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ctds::container::Directory;
+use ctds::container::{Container, Directory};
 use ctds::error::{Context, Error, ErrorKind, Result, ResultExt};
 use ctds::limits;
 use ctds::sync::LockUnpoisoned;
 
-use super::append::{Appender, KIND, record};
+use super::append::{Adding, Appender, KIND, record};
 use super::blocks::Blocks;
 use super::hash::{BlockHash, HashKind};
+use super::in_file::{AppenderInFile, DataInFile};
 use super::index::{Entry, Growing, HashKey, key_of};
 use super::protocol::HashRange;
 use super::records::LARGEST_BLOCK;
-use super::sink::Sink;
 use super::source::Source;
 use super::store::{DATA, Store};
 use super::update::append_line;
@@ -27,13 +28,15 @@ use super::update::append_line;
 ///
 /// Blocks that are added are in a data file of their own, which no other process writes.
 pub struct StoreOnDisk {
-    path: PathBuf,
+    /// Where the archives are.
+    folder: PathBuf,
+    name: String,
     state: Mutex<State>,
 }
 
 struct State {
     /// `None` after [`StoreOnDisk::close`].
-    appender: Option<Appender>,
+    appender: Option<Box<dyn Adding>>,
     /// Added blocks by hashes of other kinds than [`KIND`].
     others: HashMap<HashKind, Growing>,
 }
@@ -49,10 +52,30 @@ impl StoreOnDisk {
             let path = path.canonicalize()?;
             fs::create_dir_all(path.join(DATA))?;
             let appender = Appender::new(Store::open(&Directory::new(&path))?, path.clone());
-            let state = Mutex::new(State { appender: Some(appender), others: HashMap::new() });
-            Ok::<_, Error>(StoreOnDisk { path, state })
+            Ok::<_, Error>(Self::beside_archives(&path, path.file_name(), Box::new(appender)))
         };
         open().with_context(|| Context::path(path))
+    }
+
+    /// The store in the file `path`, such as an HDF5 file, which as the container `inside` has the
+    /// data file `file` in its directory `data`.
+    ///
+    /// # Errors
+    /// `Limit` for a store that is too large; those of reading it.
+    pub fn in_file(path: impl AsRef<Path>, inside: &dyn Container, file: Box<dyn DataInFile>) -> Result<Self> {
+        let path = path.as_ref();
+        let open = || {
+            let path = path.canonicalize()?;
+            let appender = AppenderInFile::new(Store::open(inside)?, path.parent().unwrap_or(&path), file);
+            Ok::<_, Error>(Self::beside_archives(&path, path.file_stem(), Box::new(appender)))
+        };
+        open().with_context(|| Context::path(path))
+    }
+
+    fn beside_archives(path: &Path, name: Option<&OsStr>, appender: Box<dyn Adding>) -> Self {
+        let name = name.and_then(OsStr::to_str).unwrap_or_default().to_owned();
+        let folder = path.parent().unwrap_or(path).to_owned();
+        StoreOnDisk { folder, name, state: Mutex::new(State { appender: Some(appender), others: HashMap::new() }) }
     }
 
     /// Makes the blocks durable and updates the index of the store. The store answers no longer.
@@ -61,7 +84,7 @@ impl StoreOnDisk {
     /// `Io`, `NoSpace`: the blocks that were flushed before are kept.
     pub fn close(&self) -> Result<()> {
         match self.state.lock_unpoisoned().appender.take() {
-            Some(appender) => appender.finish().map(drop).with_context(|| Context::path(&self.path)),
+            Some(appender) => appender.finish().with_context(|| Context::path(self.folder.join(&self.name))),
             None => Ok(()),
         }
     }
@@ -69,7 +92,7 @@ impl StoreOnDisk {
     /// The original has `STORE.vt` for the empty name, `STORE-NAME.vt` for another, without dots;
     /// `NAME.vt` is an archive of any name beside the store.
     fn archive_path(&self, name: &str) -> Result<PathBuf> {
-        let store = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let store = &self.name;
         let file = match name.strip_suffix(".vt") {
             Some(_) => name.to_owned(),
             None if name.is_empty() => format!("{store}.vt"),
@@ -79,10 +102,11 @@ impl StoreOnDisk {
         let has_dot = name.strip_suffix(".vt").is_none() && name.contains('.');
         if !is_plain || has_dot || file.len() > LONGEST_NAME {
             let shown: String = name.chars().take(LONGEST_NAME).collect();
-            let message = format!("{shown:?} is not the name of an archive: expected NAME, or NAME.vt beside the store");
+            let message =
+                format!("{shown:?} is not the name of an archive: expected NAME, or NAME.vt beside the store");
             return Err(Error::usage(message));
         }
-        Ok(self.path.with_file_name(file))
+        Ok(self.folder.join(file))
     }
 }
 
@@ -94,8 +118,8 @@ fn closed() -> Error {
 }
 
 impl State {
-    fn appender(&mut self) -> Result<&mut Appender> {
-        self.appender.as_mut().ok_or_else(closed)
+    fn appender(&mut self) -> Result<&mut dyn Adding> {
+        self.appender.as_deref_mut().ok_or_else(closed)
     }
 
     /// Offset of a block in the data file of this process.
@@ -106,7 +130,7 @@ impl State {
     /// Blocks of this kind of hash that were added.
     fn added(&self, kind: HashKind) -> Option<&Growing> {
         match kind {
-            KIND => self.appender.as_ref().map(|appender| &appender.written),
+            KIND => self.appender.as_ref().map(|appender| appender.written()),
             kind => self.others.get(&kind),
         }
     }
@@ -154,18 +178,18 @@ impl Blocks for StoreOnDisk {
             return Ok(Some(Arc::new(state.appender()?.read(offset)?)));
         }
         let appender = state.appender()?;
-        if !appender.store.contains(hash)? {
+        if !appender.store().contains(hash)? {
             // another process may have added the block since
             appender.refresh()?;
         }
-        let store = appender.store.clone();
+        let store = appender.store().clone();
         drop(state);
         if store.contains(hash)? { store.block(hash).map(Some) } else { Ok(None) }
     }
 
     fn contains(&self, hash: &BlockHash) -> Result<bool> {
         let mut state = self.state.lock_unpoisoned();
-        Ok(state.offset(hash)?.is_some() || state.appender()?.store.contains(hash)?)
+        Ok(state.offset(hash)?.is_some() || state.appender()?.store().contains(hash)?)
     }
 
     fn add(&self, kind: HashKind, block: &[u8]) -> Result<BlockHash> {
@@ -179,12 +203,12 @@ impl Blocks for StoreOnDisk {
         let (named, encoded) = (if kind == KIND { hash } else { KIND.hash(block) }, record(block));
         let mut state = self.state.lock_unpoisoned();
         if state.offset(&named)?.is_none() {
-            state.appender()?.append(&named, encoded)?;
+            state.appender()?.add(&named, encoded)?;
         }
         if kind != KIND
             && let Some(offset) = state.offset(&named)?
         {
-            state.others.entry(kind).or_insert_with(|| Growing::new(&self.path)).add(&hash, offset)?;
+            state.others.entry(kind).or_insert_with(|| Growing::new(&self.folder)).add(&hash, offset)?;
         }
         Ok(hash)
     }
@@ -197,7 +221,7 @@ impl Blocks for StoreOnDisk {
         let state = self.state.lock_unpoisoned();
         let appender = state.appender.as_ref().ok_or_else(closed)?;
         let (first, is_descending) = (range.first.as_ref().map(key_of), range.is_descending);
-        let known = appender.store.known(range.kind)?;
+        let known = appender.store().known(range.kind)?;
         let recent = state.added(range.kind).map(Growing::recent).unwrap_or_default();
         let mut sources: Vec<Sorted<'_>> = Vec::new();
         for entries in known.sorted(first, is_descending)? {
@@ -213,7 +237,8 @@ impl Blocks for StoreOnDisk {
             && let Some((entry, is_added)) = entries.next()?
         {
             // an index has the first bytes of a hash only
-            let block = if is_added { appender.read(entry.place.offset()) } else { appender.store.block_at(entry.place) };
+            let block =
+                if is_added { appender.read(entry.place.offset()) } else { appender.store().block_at(entry.place) };
             let hash = range.kind.hash(&block?);
             if !(range.is_after && range.first == Some(hash)) {
                 each(&hash)?;

@@ -91,7 +91,8 @@ impl RemoteSink {
         let client = self.client.get_mut().unpoisoned();
         let asked: Vec<_> = queue.iter().map(|(hash, _)| Request::Contains(*hash)).collect();
         let known = client.ask_all(&asked)?.into_iter().map(|(flags, _)| flags & 1 != 0);
-        let missing: Vec<_> = queue.into_iter().zip(known).filter(|(_, is_known)| !is_known).map(|(queued, _)| queued).collect();
+        let missing: Vec<_> =
+            queue.into_iter().zip(known).filter(|(_, is_known)| !is_known).map(|(queued, _)| queued).collect();
         let hashes: Vec<_> = missing.iter().map(|(hash, _)| *hash).collect();
         let adding: Vec<_> = missing.into_iter().map(|(_, block)| Request::Add { kind: KIND, block }).collect();
         for (hash, (_, answer)) in hashes.iter().zip(client.ask_all(&adding)?) {

@@ -204,7 +204,13 @@ mod tests {
         out
     }
 
-    fn range(kind: HashKind, is_descending: bool, first: Option<BlockHash>, is_after: bool, most: Option<u64>) -> HashRange {
+    fn range(
+        kind: HashKind,
+        is_descending: bool,
+        first: Option<BlockHash>,
+        is_after: bool,
+        most: Option<u64>,
+    ) -> HashRange {
         HashRange { kind, is_descending, first, is_after, most }
     }
 
@@ -220,7 +226,8 @@ mod tests {
                 let contained = ask(&served, &hashes.iter().map(|&hash| Request::Contains(hash)).collect::<Vec<_>>());
                 assert_eq!(contained.into_iter().map(|answer| answer.unwrap().0).sum::<u64>(), known);
                 let add = |block: &Vec<u8>| Request::Add { kind, block: block.clone() };
-                for (answer, hash) in ask(&served, &blocks.iter().map(add).collect::<Vec<_>>()).into_iter().zip(&hashes) {
+                for (answer, hash) in ask(&served, &blocks.iter().map(add).collect::<Vec<_>>()).into_iter().zip(&hashes)
+                {
                     assert_eq!(answer.unwrap(), (0, encoded(&[*hash])));
                 }
                 let answers = ask(&served, &hashes.iter().map(|&hash| Request::Get(hash)).collect::<Vec<_>>());
@@ -301,7 +308,10 @@ mod tests {
             let last = ask(&served, &[Request::ArchiveLast(name.into())]).remove(0).unwrap();
             assert_eq!((last.0, decode_saved(&mut Cursor::new(&last.1, "test")).unwrap()), (1, second));
             let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
-            assert!(text.starts_with("2020-09-13T12:26:40.250000+00:00 1600000000.25 D{\"a \\u00e4\":meta:M{"), "{text}");
+            assert!(
+                text.starts_with("2020-09-13T12:26:40.250000+00:00 1600000000.25 D{\"a \\u00e4\":meta:M{"),
+                "{text}"
+            );
         }
         for name in ["../x", "../x.vt", "a.b", "a/b", ".vt", "a\nb", "/etc/x.vt", &"x".repeat(300)] {
             for request in [Request::ArchiveList(name.into()), update(name, saved(1.0, hash))] {
@@ -311,7 +321,8 @@ mod tests {
         }
         let error = ask(&served, &[update("x", saved(1.0, HashKind::Sha1.hash(b"missing")))]).remove(0).unwrap_err();
         assert!(error.to_string().contains("the store does not have the block sha1:"), "{error}");
-        let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["other.vt", "store", "store-x.vt", "store.vt"]);
     }

@@ -96,12 +96,7 @@ pub(crate) fn write_tree(
 }
 
 /// Adds an entry to an archive of a store that another program serves.
-fn write_remote(
-    source: &dyn Container,
-    address: &Address<'_>,
-    cut: Cut,
-    progress: &dyn Progress,
-) -> Result<Written> {
+fn write_remote(source: &dyn Container, address: &Address<'_>, cut: Cut, progress: &dyn Progress) -> Result<Written> {
     let mut sink = RemoteSink::connect(address)?;
     let (hash, span) = write_blocks(source, &mut sink, cut, progress)?;
     let (_, seconds) = now();
@@ -320,7 +315,6 @@ impl<'a> Writer<'a> {
         }
         Ok(hash)
     }
-
 }
 
 /// Empty without a path, or if they cannot be read.

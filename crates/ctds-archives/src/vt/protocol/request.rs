@@ -318,9 +318,8 @@ mod tests {
     /// What can be decoded can be encoded to the same.
     fn decode_stream(bytes: &[u8]) {
         let mut reader = PacketReader::new(bytes);
-        let is_expected = |error: &Error| {
-            matches!(error.kind(), ErrorKind::Format | ErrorKind::Limit | ErrorKind::Unsupported)
-        };
+        let is_expected =
+            |error: &Error| matches!(error.kind(), ErrorKind::Format | ErrorKind::Limit | ErrorKind::Unsupported);
         loop {
             let packet = match reader.next() {
                 Ok(Some(packet)) => packet,
