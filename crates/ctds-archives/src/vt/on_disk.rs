@@ -118,8 +118,8 @@ fn closed() -> Error {
 }
 
 impl State {
-    fn appender(&mut self) -> Result<&mut dyn Adding> {
-        self.appender.as_deref_mut().ok_or_else(closed)
+    fn appender(&mut self) -> Result<&mut Box<dyn Adding>> {
+        self.appender.as_mut().ok_or_else(closed)
     }
 
     /// Offset of a block in the data file of this process.
