@@ -343,6 +343,19 @@ def test_one_writer_of_a_file(tmp_path):
         h5bridge('vt', 'serve', store, '--unix', tmp_path / 't', code=EXISTS)
         (listed,) = json.loads(h5bridge('ls', '--json', store).stdout)['files']
         assert (listed['path'], listed['bytes']) == ('data/blocks.vtd', 5)
+    process = subprocess.Popen([support.H5BRIDGE, 'vt', 'serve', str(store)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    added = packet(1, 0, 0, b'\0\3def')
+    process.stdin.write(added + packet(2, 3, 0, b'') + packet(3, 0, 0, b'\0\3ghi'))
+    process.stdin.flush()
+    process.stdout.read(3 * 24 - 20)
+    process.kill()
+    process.wait()
+    assert 'repair' in h5bridge('vt', 'serve', store, code=EXISTS).stderr
+    h5bridge('repair', store)
+    with served(store, '--unix', path):
+        answers = exchange(path, b''.join(packet(tag, 2, 0, b'\0' + hashlib.sha1(block).digest())
+                                          for tag, block in enumerate((b'abc', b'def', b'ghi'), 1)) + END)
+        assert answers == b'\2\1\x0c\2\2\x0c\2\3\4' + END
     other = tmp_path / 'other.h5'
     with h5py.File(other, 'w') as file:
         file['x'] = 1
