@@ -347,7 +347,7 @@ def test_one_writer_of_a_file(tmp_path):
     added = packet(1, 0, 0, b'\0\3def')
     process.stdin.write(added + packet(2, 3, 0, b'') + packet(3, 0, 0, b'\0\3ghi'))
     process.stdin.flush()
-    process.stdout.read(3 * 24 - 20)
+    process.stdout.read(24 + 3 + 24)
     process.kill()
     process.wait()
     assert 'repair' in h5bridge('vt', 'serve', store, code=EXISTS).stderr
