@@ -71,9 +71,10 @@ struct Committed(Mutex<LiveContainerReader>);
 
 impl InHdf5 {
     fn open(path: &Path) -> Result<Self> {
-        let live = LiveContainer::open(path)?;
+        // another file is refused before it is opened for writing
         let reader = LiveContainerReader::open(path)?;
         let bytes = reader.len(DATA).with_context(|| Context::path(path))?;
+        let live = LiveContainer::open(path)?;
         Ok(InHdf5 { path: path.to_owned(), bytes, committed: Arc::new(Committed(Mutex::new(reader))), live })
     }
 }
