@@ -72,9 +72,10 @@ struct Committed(Mutex<LiveContainerReader>);
 impl InHdf5 {
     fn open(path: &Path) -> Result<Self> {
         // another file is refused before it is opened for writing
-        let reader = LiveContainerReader::open(path)?;
-        let bytes = reader.len(DATA).with_context(|| Context::path(path))?;
+        let bytes = LiveContainerReader::open(path)?.len(DATA).with_context(|| Context::path(path))?;
         let live = LiveContainer::open(path)?;
+        // one that was opened before the writer does not see what is appended
+        let reader = LiveContainerReader::open(path)?;
         Ok(InHdf5 { path: path.to_owned(), bytes, committed: Arc::new(Committed(Mutex::new(reader))), live })
     }
 }
