@@ -27,8 +27,14 @@ from cs.vt.store import DataDirStore  # noqa: E402
 from cs.vt.stream import ArchiveListRequest, StreamStore  # noqa: E402
 from cs.packetstream import PacketConnection  # noqa: E402
 
-# it makes these after it has started the thread that answers
-PacketConnection._PacketConnection__sent, PacketConnection._PacketConnection__send_queued = set(), set()
+
+class NothingYet(set):
+    def __contains__(self, _):
+        return False
+
+
+# it makes these after it has started the thread that answers; all connections share what stands for them
+PacketConnection._PacketConnection__sent = PacketConnection._PacketConnection__send_queued = NothingYet()
 commands = []
 
 
