@@ -256,7 +256,7 @@ fn manual_has_a_page_for_each_verb() {
     assert!(verbs.contains(&"to-hdf5") && !verbs.contains(&"generate"), "{verbs:?}");
     let of_batch = ["clean", "plan", "run", "status"].map(|part| format!("h5bridge-batch-{part}.1"));
     let of_shard = ["plan", "work", "status", "commit", "verify"].map(|part| format!("h5bridge-shard-{part}.1"));
-    let parts: Vec<_> = of_batch.into_iter().chain(of_shard).collect();
+    let parts: Vec<_> = of_batch.into_iter().chain(of_shard).chain(["h5bridge-vt-serve.1".to_owned()]).collect();
     assert!(parts.iter().all(|page| listed[page.as_str()].contains(".SH EXAMPLES")));
     assert_eq!(listed.len(), verbs.len() + 1 + parts.len(), "{:?}", listed.keys());
     for verb in verbs {

@@ -71,10 +71,7 @@ pub(crate) fn with_groups(command: Command) -> Command {
         "{header}Everyday commands:{header:#}\n{everyday}\n{header}All commands:{header:#}\n{named}\n{header}Options:{header:#}\n{options}"
     );
     let long = format!("{header}Commands:{header:#}\n{all}\n{header}Options:{header:#}\n{options}");
-    command
-        .after_help(short)
-        .after_long_help(long)
-        .help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}")
+    command.after_help(short).after_long_help(long).help_template("{about}\n{usage-heading} {usage}{after-help}")
 }
 
 /// Without a name, prints the help of the program and a list of the topics.
