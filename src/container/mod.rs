@@ -63,8 +63,8 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     ctds::container::outermost(path, FORMATS)
 }
 
-/// The container of the address of a vt store that another program serves; `None` for a path. Only a
-/// path that the caller was given is one, not a path that a file has.
+/// The container of the address of a vt store that another program serves; `None` for a path. Only
+/// a path that the caller was given is one, not a path that a file has.
 pub(crate) fn at_address(path: &Path) -> Option<Outermost<'_>> {
     let (address, below) = vt::split_address(path)?;
     Some(Outermost::elsewhere(address, &vt::REMOTE, below, FORMATS))

@@ -16,8 +16,8 @@ use crate::sync::LockUnpoisoned;
 /// with `.h5` is made if it does not exist.
 ///
 /// The HDF5 file is a MultiHDF5 container with the data file of the store, `data/blocks.vtd`; other
-/// programs read it meanwhile, and [`Unpack`](super::Unpack) makes a directory of it. The archives
-/// of the store are beside it.
+/// programs can read it all the time, and [`Unpack`](super::Unpack) makes a directory of it. The
+/// archives of the store are beside it.
 ///
 /// ```
 /// use ctds_hdf5::pack::{open_vt_store, serve_vt};
@@ -31,8 +31,8 @@ use crate::sync::LockUnpoisoned;
 /// ```
 ///
 /// # Errors
-/// `NotFound` if nothing is there; `Locked` while another process writes the file, or if one that
-/// was killed has left it; `Unsupported` for other files; `Limit`, `Io`.
+/// `NotFound` if the directory is missing; `Locked` while another process writes the file, or if one
+/// that was killed has left it; `Unsupported` for other files; `Limit`, `Io`.
 pub fn open_vt_store(path: impl AsRef<Path>) -> Result<VtStore> {
     let path = path.as_ref();
     if path.is_dir() || !path.exists() && path.extension().is_none_or(|extension| extension != "h5") {

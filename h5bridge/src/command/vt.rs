@@ -40,7 +40,7 @@ pub(crate) struct Args {
     step: Step,
 }
 
-/// What is done with a vt store.
+/// Steps of `h5bridge vt`.
 #[derive(Debug, clap::Subcommand)]
 enum Step {
     /// Let other programs read a vt store and add to it, on standard input and output, a socket, or

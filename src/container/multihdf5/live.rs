@@ -312,8 +312,8 @@ impl LiveContainerReader {
     }
 
     /// Advances to the last commit that the writer of the container has made, so that its bytes can
-    /// be read; returns whether another commit, or another file at the path, was found. Commits of a
-    /// writer that opened the file after this reader are not seen.
+    /// be read; returns whether another commit, or another file at the path, was found. Commits of
+    /// a writer that opened the file after this reader are not seen.
     ///
     /// # Errors
     /// `Io`, `Format`.

@@ -31,7 +31,7 @@ pub(super) struct Client {
     command: Option<Child>,
     /// Tag of the last request; the original does not take one twice.
     tag: u64,
-    /// After an error, which response belongs to which request is unknown.
+    /// Responses cannot be told apart after an error.
     is_broken: bool,
 }
 
@@ -66,8 +66,8 @@ impl Client {
         Client { packets: PacketReader::new(source), target, command, tag: 0, is_broken: false }
     }
 
-    /// Flags and payload of the response. `Format` with the message of the server if the request has
-    /// failed there.
+    /// Flags and payload of the response. `Format` with the message of the server if the request
+    /// has failed there.
     pub(super) fn ask(&mut self, request: &Request) -> Result<(u64, Vec<u8>)> {
         Ok(self.ask_all(std::slice::from_ref(request))?.remove(0))
     }
@@ -99,7 +99,10 @@ impl Client {
             let packet = self.packets.next()?.filter(|packet| !packet.is_end()).ok_or_else(|| self.ended())?;
             let Some(number) = pending.remove(&packet.tag).filter(|_| packet.request.is_none()) else {
                 let what = if packet.request.is_some() { "a request" } else { "a response to no request" };
-                return Err(Error::format(format!("the server sent {what}, with the tag {}", packet.tag)));
+                let tag = packet.tag;
+                return Err(Error::format(format!(
+                    "found {what} with the tag {tag}, expected a response to a request"
+                )));
             };
             answers[number] = Some(packet);
         }
@@ -189,8 +192,8 @@ mod tests {
         let request = Packet::request(1, 3, 0, vec![]);
         let success = request.success(0, vec![]);
         for (packets, message) in [
-            (vec![Packet { tag: 9, ..success.clone() }], "the server sent a response to no request, with the tag 9"),
-            (vec![request.clone()], "the server sent a request, with the tag 1"),
+            (vec![Packet { tag: 9, ..success.clone() }], "found a response to no request with the tag 9"),
+            (vec![request.clone()], "found a request with the tag 1"),
             (vec![Packet::end()], "the server has ended the connection"),
             (vec![], "the server has ended the connection"),
         ] {

@@ -1,5 +1,5 @@
 //! Adds blocks to a data file that another file contains, such as an HDF5 file, which no other
-//! process writes meanwhile.
+//! process writes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

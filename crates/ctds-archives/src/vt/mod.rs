@@ -85,8 +85,8 @@ pub static FORMAT: Format = Format {
     ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
 };
 
-/// The container format of an archive of a store that another program serves. Its name is an address
-/// ([`split_address`]), which is not the name of a file: nothing is recognised as it.
+/// The container format of an archive of a store that another program serves. Its name is an
+/// address ([`split_address`]), which is not the name of a file: nothing is recognised as it.
 pub static REMOTE: Format = Format::read_only(
     "vt",
     |_, _| Ok(false),

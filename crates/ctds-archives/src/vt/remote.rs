@@ -59,7 +59,7 @@ impl Source for Remote {
         }
         let found = hash.kind().hash(&block);
         if found != *hash {
-            return Err(Error::format(format!("the server sent a block with the hash {found}; expected {hash}")));
+            return Err(Error::format(format!("the block has the hash {found}, expected {hash}")));
         }
         let block = Arc::new(block);
         self.cache.lock_unpoisoned().put(*hash, &block);
@@ -98,7 +98,7 @@ impl RemoteSink {
         for (hash, (_, answer)) in hashes.iter().zip(client.ask_all(&adding)?) {
             let found = decode_hash(&mut Cursor::new(&answer, "response"))?;
             if found != *hash {
-                return Err(Error::format(format!("the server stored a block as {found}; expected {hash}")));
+                return Err(Error::format(format!("the server has given the block the hash {found}, expected {hash}")));
             }
         }
         let bytes = |request: &Request| if let Request::Add { block, .. } = request { block.len() as u64 } else { 0 };
@@ -112,7 +112,7 @@ impl RemoteSink {
         self.send()?;
         let client = self.client.get_mut().unpoisoned();
         client.ask(&Request::Flush)?;
-        let update = Request::ArchiveUpdate { archive: archive.to_owned(), saved };
+        let update = Request::ArchiveUpdate { archive: archive.to_owned(), saved: Box::new(saved) };
         client.ask(&update).with_context(|| Context::member(archive))?;
         Ok(self.sent_bytes)
     }

@@ -42,7 +42,7 @@ fn respond(store: &dyn Blocks, packet: &Packet) -> Result<Packet> {
     let kind = match packet.request {
         Some(0) => return Err(Error::format(format!("the last packet has the tag {tag}, or flags or a payload"))),
         Some(kind) => kind - 1,
-        None => return Err(Error::format(format!("a response with the tag {tag}, to no request"))),
+        None => return Err(Error::format(format!("found a response with the tag {tag}, expected a request"))),
     };
     if packet.channel != 0 {
         return Ok(packet.failure(&format!("channel {} is unknown, expected 0", packet.channel)));
@@ -113,7 +113,7 @@ fn each_hash(store: &dyn Blocks, range: &HashRange, each: &mut dyn FnMut(&BlockH
     store.hashes(range, &mut |hash| {
         count += 1;
         if count > MAX_HASHES {
-            return Err(Error::limit(format!("more than {MAX_HASHES} hashes; ask for fewer at a time")));
+            return Err(Error::limit(format!("the range has more than {MAX_HASHES} hashes; ask for fewer at a time")));
         }
         each(hash);
         Ok(())
@@ -287,7 +287,7 @@ mod tests {
             let text = format!("D{{\"a \\u00e4\":meta:M{{a:\"o:rwx-\",m:1.5}},block:B{{hash:H{{{hash}}},span:7}}}}");
             Saved { seconds, entry: Text::new(&text).dirent().unwrap() }
         };
-        let update = |archive: &str, saved| Request::ArchiveUpdate { archive: archive.into(), saved };
+        let update = |archive: &str, saved| Request::ArchiveUpdate { archive: archive.into(), saved: Box::new(saved) };
         let list = |archive: &str| {
             let bytes = ask(&served, &[Request::ArchiveList(archive.into())]).remove(0).unwrap().1;
             let mut cursor = Cursor::new(&bytes, "test");
@@ -347,7 +347,7 @@ mod tests {
             assert!(answers.next().unwrap().unwrap().answer().is_ok());
         }
         for (packet, message) in [
-            (Packet { request: None, ..request.clone() }, "a response with the tag 1, to no request"),
+            (Packet { request: None, ..request.clone() }, "found a response with the tag 1, expected a request"),
             (Packet { tag: 1, ..Packet::end() }, "the last packet has the tag 1"),
         ] {
             let mut bytes = Vec::new();
@@ -369,7 +369,7 @@ mod tests {
             Request::Get(hash),
             Request::Hashes(range(HashKind::Sha1, false, Some(hash), true, Some(3))),
             Request::HashOfHashes(range(HashKind::Sha1, true, None, false, None)),
-            Request::ArchiveUpdate { archive: "a".into(), saved },
+            Request::ArchiveUpdate { archive: "a".into(), saved: Box::new(saved) },
             Request::ArchiveList("a".into()),
         ]);
         property(200, mutations(6), |mutations| {

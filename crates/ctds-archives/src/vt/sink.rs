@@ -1,4 +1,4 @@
-//! What the writer of a tree needs of a store, on disk or on the other side of a stream.
+//! A store as the writer of a tree sees it, on disk or on the other side of a stream.
 
 use ctds::error::Result;
 

@@ -396,7 +396,9 @@ fn of_meta(meta: &Meta) -> Result<String> {
             (Value::Bool(is_set), _) => u8::from(*is_set).to_string(),
             (Value::String(text), None) => quote(text),
             (Value::Number(_) | Value::Object(_), _) => value.to_string(),
-            (Value::Array(_), _) => return Err(Error::unsupported(format!("metadata with the list {key:?}"))),
+            (Value::Array(_), _) => {
+                return Err(Error::unsupported(format!("metadata cannot have lists, as {key:?} is")));
+            }
         };
         members.push(format!("{key}:{value}"));
     }

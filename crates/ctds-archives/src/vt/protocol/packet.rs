@@ -117,9 +117,9 @@ impl<R: Read> PacketReader<R> {
         PacketReader { source: BufReader::new(source), at: 0 }
     }
 
-    /// `None` if the stream ends before the packet. Memory is allocated as bytes arrive. `Limit` for
-    /// a packet of more than [`LONGEST_PACKET`] bytes, `Format` for another one that is damaged or
-    /// incomplete: where the next one begins is unknown then.
+    /// `None` if the stream ends before the packet. Memory is allocated as bytes arrive. `Limit`
+    /// for a packet of more than [`LONGEST_PACKET`] bytes, `Format` for another one that is damaged
+    /// or incomplete: where the next one begins is unknown then.
     pub(in crate::vt) fn next(&mut self) -> Result<Option<Packet>> {
         let place = Context::offset("packet", self.at);
         self.read().context(place)

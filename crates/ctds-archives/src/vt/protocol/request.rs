@@ -45,7 +45,7 @@ pub(in crate::vt) enum Request {
     Hashes(HashRange),
     HashOfHashes(HashRange),
     ArchiveLast(String),
-    ArchiveUpdate { archive: String, saved: Saved },
+    ArchiveUpdate { archive: String, saved: Box<Saved> },
     ArchiveList(String),
 }
 
@@ -74,8 +74,8 @@ pub(in crate::vt) struct Saved {
 const LATEST_SECONDS: f64 = 253_402_300_799.0;
 
 impl Request {
-    /// `Format` for another type, for flags and bytes that the request does not have, and for values
-    /// that are none; `Limit` for references that are nested too deeply.
+    /// `Format` for another type, for flags and bytes that the request does not have, and for
+    /// values that are none; `Limit` for references that are nested too deeply.
     pub(in crate::vt) fn decode(kind: u64, flags: u64, payload: &[u8]) -> Result<Self> {
         let known = if matches!(kind, HASHES | HASH_OF_HASHES) { DESCENDING | AFTER | FIRST } else { 0 };
         if flags & !known != 0 {
@@ -92,7 +92,7 @@ impl Request {
             ARCHIVE_LAST => Request::ArchiveLast(cursor.string()?.to_owned()),
             ARCHIVE_UPDATE => {
                 let archive = cursor.string()?.to_owned();
-                Request::ArchiveUpdate { archive, saved: decode_saved(&mut cursor)? }
+                Request::ArchiveUpdate { archive, saved: Box::new(decode_saved(&mut cursor)?) }
             }
             ARCHIVE_LIST => Request::ArchiveList(cursor.string()?.to_owned()),
             _ => return Err(Error::format(format!("the type of the request is {kind}, expected 0 to 8"))),
@@ -226,7 +226,7 @@ mod tests {
             (Request::HashOfHashes(some), 5, 7, [b"\x04sha1", &ab[..], b"\x82\x2c"].concat()),
             (Request::ArchiveLast("a".into()), 6, 0, b"\x01a".to_vec()),
             (
-                Request::ArchiveUpdate { archive: "a".into(), saved: saved(&text) },
+                Request::ArchiveUpdate { archive: "a".into(), saved: Box::new(saved(&text)) },
                 7,
                 0,
                 [b"\x01a", &entry[..]].concat(),
@@ -315,7 +315,7 @@ mod tests {
         property(2_000, vec(any::<u8>(), 0..200), |bytes| decode_stream(&bytes));
     }
 
-    /// What can be decoded can be encoded to the same.
+    /// Every decoded request is encoded to the same bytes.
     fn decode_stream(bytes: &[u8]) {
         let mut reader = PacketReader::new(bytes);
         let is_expected =
