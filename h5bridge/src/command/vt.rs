@@ -33,7 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge vt serve /archive/store --unix /archive/vt.sock
-  h5bridge vt serve /archive/store --port 9999
   h5bridge ls 'vt+exec:ssh HOST h5bridge vt serve /archive/store#my.vt'")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -50,6 +49,10 @@ enum Step {
 
 /// Command-line arguments of `h5bridge vt serve`.
 #[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:
+  h5bridge vt serve /archive/store --unix /archive/vt.sock
+  h5bridge vt serve /archive/store --port 9999
+  h5bridge vt serve blocks.h5 --unix /archive/vt.sock")]
 struct Serve {
     /// The directory of the store, which has the directory data, or may be empty; or an HDF5 file
     /// with the blocks, NAME.h5, which is made if it does not exist

@@ -192,8 +192,11 @@ mod tests {
         let request = Packet::request(1, 3, 0, vec![]);
         let success = request.success(0, vec![]);
         for (packets, message) in [
-            (vec![Packet { tag: 9, ..success.clone() }], "found a response to no request with the tag 9"),
-            (vec![request.clone()], "found a request with the tag 1"),
+            (
+                vec![Packet { tag: 9, ..success.clone() }],
+                "found a response to no request with the tag 9, expected a response to a request",
+            ),
+            (vec![request.clone()], "found a request with the tag 1, expected a response to a request"),
             (vec![Packet::end()], "the server has ended the connection"),
             (vec![], "the server has ended the connection"),
         ] {
