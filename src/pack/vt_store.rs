@@ -31,8 +31,8 @@ use crate::sync::LockUnpoisoned;
 /// ```
 ///
 /// # Errors
-/// `NotFound` if the directory is missing; `Locked` while another process writes the file, or if one
-/// that was killed has left it; `Unsupported` for other files; `Limit`, `Io`.
+/// `NotFound` if the directory is missing; `Locked` while another process writes the file, or if
+/// one that was killed has left it; `Unsupported` for other files; `Limit`, `Io`.
 pub fn open_vt_store(path: impl AsRef<Path>) -> Result<VtStore> {
     let path = path.as_ref();
     if path.is_dir() || !path.exists() && path.extension().is_none_or(|extension| extension != "h5") {

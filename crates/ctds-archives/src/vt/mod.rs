@@ -11,8 +11,8 @@
 //!   vt+unix:PATH          or a store that another program serves             [`remote`] [`client`]
 //! ```
 //!
-//! `serve` is the other side: it answers for a store (`blocks`), such as one `on_disk`, whose blocks
-//! are in a directory (`append`) or inside another file (`in_file`).
+//! `serve` is the other side: it answers for a store (`blocks`), such as one `on_disk`, whose
+//! blocks are in a directory (`append`) or inside another file (`in_file`).
 //!
 //! An archive does not say where its store is: every directory beside the archive that has
 //! `data/*.vtd` is one, and the directory of the archive itself. A store with ordinary files is a
