@@ -502,8 +502,8 @@ def run_all(folder, run):
         for line in block.strip().splitlines():
             run.command(line)
     run.until('serve one.h5 --port 0')
-    (folder / 'store').mkdir()
-    run.until('vt serve store --port 0')
+    (folder / 'served').mkdir()
+    run.until('vt serve served --port 0')
     run.until('watch live.h5')
     run.until('watch base.h5 --interval 10ms', end=lambda process: os.remove(folder / 'base.h5'))
     with tables.table(str(folder / 'base.tab'), ack=False):
