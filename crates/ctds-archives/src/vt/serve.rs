@@ -372,7 +372,7 @@ mod tests {
             Request::ArchiveUpdate { archive: "a".into(), saved: Box::new(saved) },
             Request::ArchiveList("a".into()),
         ]);
-        property(200, mutations(6), |mutations| {
+        property(2000, mutations(6), |mutations| {
             let mut bytes = requests.clone();
             mutations.iter().for_each(|mutation| drop(mutation.apply(&mut bytes)));
             let mut out = Vec::new();
