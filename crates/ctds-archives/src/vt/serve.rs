@@ -359,9 +359,7 @@ mod tests {
 
     #[test]
     fn hostile_streams_end_in_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let served = store(folder.path());
-        let hash = served.add(HashKind::Sha1, b"block").unwrap();
+        let hash = HashKind::Sha1.hash(b"block");
         let text = format!("D{{\"d\":block:B{{hash:H{{{hash}}},span:5}}}}");
         let saved = Saved { seconds: 1.5, entry: Text::new(&text).dirent().unwrap() };
         let requests = stream(&[
@@ -373,6 +371,9 @@ mod tests {
             Request::ArchiveList("a".into()),
         ]);
         property(2000, mutations(6), |mutations| {
+            let folder = tempfile::tempdir().unwrap();
+            let served = store(folder.path());
+            assert_eq!(served.add(HashKind::Sha1, b"block").unwrap(), hash);
             let mut bytes = requests.clone();
             mutations.iter().for_each(|mutation| drop(mutation.apply(&mut bytes)));
             let mut out = Vec::new();
@@ -383,12 +384,12 @@ mod tests {
             while let Some(answer) = answers.next().unwrap() {
                 assert!(answer.request.is_none() || answer.is_end());
             }
-        });
-        // every line of the archive can still be read
-        for entry in std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_file() {
-                archive::parse(&std::fs::read(&entry).unwrap()).unwrap();
+            // every line of an archive can still be read
+            for entry in std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry.is_file() {
+                    archive::parse(&std::fs::read(&entry).unwrap()).unwrap();
+                }
             }
-        }
+        });
     }
 }
