@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 
 use super::element::{dtype_of, element_of};
 use super::rows::DatasetRows;
-use crate::container;
+use crate::container::{self, Hdf5Kind};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, Attribute, Group, LinkKind};
 use crate::io::{FileSource, ReadAt};
@@ -43,18 +43,14 @@ pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;
-    if !h5::is_hdf5(&FileSource::open(file).ok()?).ok()? {
-        return None;
-    }
-    // a file with a seal is a container, and libhdf5 need not see a damaged one
-    let is_container = container::is_multi_hdf5(file).ok()? || container::is_hdf5_files(file).unwrap_or(false);
-    (!is_container).then(|| (file.to_owned(), inside.to_owned()))
+    let is_plain = container::hdf5_kind(file).ok()? == Some(Hdf5Kind::Plain);
+    is_plain.then(|| (file.to_owned(), inside.to_owned()))
 }
 
 /// Whether `path` is, or leads into, a converted file.
 pub(super) fn is_marked(path: &Path) -> bool {
-    let mark = |file: &Path| h5::File::open(file)?.root()?.attribute(MARK);
-    hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
+    let Some((file, _)) = hdf5_at(path) else { return false };
+    h5::File::names_in_root(&file).is_ok_and(|(_, attributes)| attributes.iter().any(|name| name == MARK))
 }
 
 /// Column names and attributes only for the columns of a table.

@@ -14,6 +14,7 @@ mod archives_tests;
 #[cfg(test)]
 mod conformance;
 mod hdf5;
+mod hdf5_kind;
 mod multihdf5;
 mod seal_end;
 pub(crate) mod thin;
@@ -31,8 +32,9 @@ pub use ctds_archives::vt::{StoreOnDisk as VtStore, serve_store as serve_vt};
 use ctds_archives::{sion, vt};
 
 use crate::error::{Error, Result};
-pub(crate) use hdf5::{FORMAT as HDF5_FILES, is_hdf5_files, set_dtype};
-pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, LiveFiles, Origin, Updated, is_multi_hdf5, live_options};
+pub(crate) use hdf5::{FORMAT as HDF5_FILES, set_dtype};
+pub(crate) use hdf5_kind::{Hdf5Kind, hdf5_kind};
+pub(crate) use multihdf5::{FORMAT as MULTI_HDF5, LiveFiles, Origin, Updated, live_options};
 pub use multihdf5::{LiveContainer, LiveContainerReader, MultiHdf5Mut};
 
 pub(crate) static FORMATS: Formats = Formats {

@@ -60,6 +60,55 @@ pub(super) enum Reading {
     Salvage,
 }
 
+/// The file, of which no object is read yet. `Locked` if a writer has it open, unless it is read
+/// live.
+fn opened(source: Arc<dyn ReadAt>, reading: Reading) -> Result<h5_read::File> {
+    if !is_hdf5(&*source)? {
+        return Err(Error::format("the file is not an HDF5 file"));
+    }
+    let len = source.len()?;
+    let budget = len.saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET);
+    let open = |source| h5_read::File::open(Source(source)).map_err(|error| converted(&error));
+    let mut file = open(source.clone())?;
+    if !file.superblock().is_being_written() {
+        // structures are small, and many lie near each other; a writer would change pages
+        file = open(Arc::new(Paged::new(source)?))?;
+    }
+    let is_written = file.superblock().is_being_written();
+    let may_be_written = match reading {
+        Reading::Left => true,
+        Reading::Live => file.superblock().is_live(),
+        Reading::Whole | Reading::Salvage => false,
+    };
+    if is_written && !may_be_written {
+        return Err(lock::being_written());
+    }
+    let end = file.superblock().end;
+    if reading != Reading::Salvage {
+        if len < end && !is_written {
+            return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
+        }
+        file.check_extension().map_err(|error| converted(&error))?;
+    }
+    Ok(file.with_filters(Codecs).with_budget(budget))
+}
+
+/// Names of the links and of the attributes of the root group, which must be whole; values of
+/// attributes are not looked at.
+pub(super) fn names_in_root(source: Arc<dyn ReadAt>) -> Result<(Vec<String>, Vec<String>)> {
+    let file = opened(source, Reading::Whole)?;
+    let names = || -> h5_read::Result<_> {
+        let root = file.root()?;
+        let attributes = root.object().attributes().whole()?.into_iter().map(|attribute| text(&attribute.name));
+        let links = root.links().whole()?.into_iter().map(|link| text(&link.name));
+        Ok(((links.collect(), attributes.collect()), root.object().damage().first().map(converted)))
+    };
+    match names().map_err(|error| converted(&error))? {
+        (_, Some(damage)) => Err(damage),
+        (names, None) => Ok(names),
+    }
+}
+
 /// An object that is whole, or the intact parts of one.
 pub(super) struct Known {
     object: h5_read::Object,
@@ -122,35 +171,9 @@ impl Place {
         lock: Option<Shared>,
         opener: Opener,
     ) -> Result<Self> {
-        if !is_hdf5(&*source)? {
-            return Err(Error::format("the file is not an HDF5 file"));
-        }
         let len = source.len()?;
-        let budget = len.saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET);
-        let open = |source| h5_read::File::open(Source(source)).map_err(|error| converted(&error));
-        let mut file = open(source.clone())?;
         let bytes = source.clone();
-        if !file.superblock().is_being_written() {
-            // structures are small, and many lie near each other; a writer would change pages
-            file = open(Arc::new(Paged::new(source)?))?;
-        }
-        let is_written = file.superblock().is_being_written();
-        let may_be_written = match reading {
-            Reading::Left => true,
-            Reading::Live => file.superblock().is_live(),
-            Reading::Whole | Reading::Salvage => false,
-        };
-        if is_written && !may_be_written {
-            return Err(lock::being_written());
-        }
-        let file = file.with_filters(Codecs).with_budget(budget);
-        let end = file.superblock().end;
-        if reading != Reading::Salvage {
-            if len < end && !is_written {
-                return Err(Error::format(format!("truncated file: it has {len} bytes of {end}")));
-            }
-            file.check_extension().map_err(|error| converted(&error))?;
-        }
+        let file = opened(source, reading)?;
         let address = file.superblock().root;
         let heap = Mutex::new(GlobalHeap::new(&file));
         let existing = Existing {

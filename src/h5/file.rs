@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::existing::{Handle, Place, Reading};
+use super::existing::{Handle, Place, Reading, names_in_root};
 use super::{Group, LiveFile, Reach, Superblock, library, lock};
 use crate::error::{Context, Error, Result, ResultExt, shown_path};
 use crate::io::{FileSource, FileTarget, ReadAt};
@@ -176,6 +176,23 @@ impl File {
                 opened => return opened,
             }
         }
+    }
+
+    /// Names of the links and of the attributes of the root group, by which kinds of files differ;
+    /// errors are those of [`open_shared`](Self::open_shared), but for values of attributes, which
+    /// are not looked at.
+    pub(crate) fn names_in_root(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
+        let names = || -> Result<_> {
+            let source = Arc::new(FileSource::open(path)?);
+            let _lock = lock::share(&source)?;
+            names_in_root(source)
+        };
+        names().or_else(|_| {
+            // a live file, or one that cannot be opened
+            let root = Self::open_shared(path)?.root()?;
+            let links = root.links()?.into_iter().map(|(name, _)| name).collect();
+            Ok((links, root.attributes()?))
+        })
     }
 
     /// Opens a file, also one that another process appends to, and releases HDF5's lock at once, so

@@ -11,7 +11,7 @@ use crate::container::{FORMATS, FileLayout};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::ReadAt;
 use crate::limits;
-use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, display_name, split_name, unique};
+use crate::native::{self, DatasetInfo, MAIN_TABLE, MAX_CUBES, NativeTable, display_name, split_name, unique};
 use crate::output::Damage;
 use crate::remote;
 use crate::schema::TableInfo;
@@ -234,6 +234,12 @@ impl Source {
     /// `Io`, `Format`.
     pub fn is_hdf5(path: &Path) -> Result<bool> {
         Ok(path.is_file() && native::is_native(path).with_context(|| Context::path(path))?)
+    }
+
+    /// Whether the source is a live file: a native HDF5 file to which rows are appended, or were
+    /// until its writer closed it.
+    pub fn is_live(&self) -> bool {
+        self.tables.iter().any(|table| table.native().is_some_and(NativeTable::is_live))
     }
 
     /// Splits a path that leads into a native HDF5 file, such as `my.h5/ANTENNA`: the file `my.h5`,
@@ -598,6 +604,10 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 impl SourceTable {
+    pub(crate) fn native(&self) -> Option<&NativeTable> {
+        self.content.as_ref().ok().and_then(|content| content.as_native())
+    }
+
     /// The index (from 0) in [`Source::tables`] of the table that names this one; `None` for the
     /// main table.
     pub fn parent(&self) -> Option<usize> {
@@ -678,7 +688,7 @@ impl SourceTable {
     /// Whether columns of the table are stored by the axes of MSv4: that of a native HDF5 file made
     /// by [`Schema::Msv4`](crate::convert::Schema::Msv4).
     pub fn is_by_msv4(&self) -> bool {
-        let native = self.content.as_ref().ok().and_then(|content| content.as_native());
+        let native = self.native();
         native.is_some_and(|native| !native.grid_paths().is_empty())
     }
 

@@ -139,9 +139,9 @@ impl Args {
     }
 }
 
-/// `others` are findings about other programs. Unless `all` is set, only datasets of the main table
+/// `others` is a finding about other programs. Unless `all` is set, only datasets of the main table
 /// are described if it has more than [`LONG`] rows.
-fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Attention>, all: bool) -> Result<Facts<'a>> {
+fn facts<'a>(path: &'a Path, source: &'a Source, others: Option<Attention>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;
     // columns of a long main table are compressed like all others
@@ -149,7 +149,7 @@ fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Attention>, all: bo
     let datasets = datasets(if is_long && !all { &source.tables()[..1] } else { source.tables() });
     let findings = attention::find(others, path, source, summary.as_ref(), thin.as_ref(), &datasets);
     let plugins = datasets.into_iter().flat_map(|(_, dataset)| dataset.plugins).collect();
-    let usage = SpaceUsage::of(path)?;
+    let usage = SpaceUsage::of(source)?;
     Ok(Facts { path, source, summary, findings, usage, thin, plugins })
 }
 

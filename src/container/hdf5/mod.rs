@@ -21,13 +21,10 @@ mod read;
 mod tests;
 mod write;
 
-use std::path::Path;
 use std::sync::Arc;
 
-use super::seal_end::Seal;
-use super::{Container, Format};
+use super::{Container, Format, Hdf5Kind, hdf5_kind};
 use crate::error::Result;
-use crate::h5;
 
 pub(crate) use element::set_dtype;
 
@@ -36,7 +33,7 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("hdf5", is_files, |inside, name| Ok(read::Files::open(inside, name)?))
 };
 
-const MARK: &str = "ctds_files";
+pub(super) const MARK: &str = "ctds_files";
 
 /// Version of the layout, in the root attribute.
 const VERSION: i64 = 1;
@@ -51,17 +48,7 @@ fn link_attribute(name: &str) -> String {
 const CHUNK_BYTES: u64 = 1 << 20;
 
 fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
-    let file = inside.open(name)?;
-    // libhdf5 reads files of the file system only, and a damaged file with a seal is not for it
-    let Some(path) = inside.path(name).filter(|path| path.is_file()) else { return Ok(false) };
-    if !h5::is_hdf5(&*file)? || Seal::find(&*file)?.is_some() {
-        return Ok(false);
-    }
-    // a file that libhdf5 does not open is not one that it wrote
-    Ok(is_hdf5_files(&path).unwrap_or(false))
-}
-
-/// False for a file with a seal, which may be too damaged for libhdf5.
-pub(crate) fn is_hdf5_files(path: &Path) -> Result<bool> {
-    Ok(h5::File::open_shared(path)?.root()?.attribute(MARK)?.is_some())
+    // a file inside another is not read, nor is one that cannot be opened
+    let path = inside.path(name).filter(|path| path.is_file());
+    Ok(path.is_some_and(|path| hdf5_kind(&path).is_ok_and(|kind| kind == Some(Hdf5Kind::Files))))
 }

@@ -35,19 +35,18 @@ mod store;
 mod tests;
 mod virtual_file;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{CasacoreStorage, Container, Format};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5;
-use crate::io::FileSource;
 
 pub(crate) use blocks::Origin;
 pub use container::MultiHdf5Mut;
 pub(crate) use live::live_options;
 pub use live::{LiveContainer, LiveContainerReader};
 pub(crate) use live_files::{LiveFiles, Updated};
-use names::HEADER;
+pub(super) use names::HEADER;
 use read::Opened;
 use seal::Seal;
 
@@ -65,19 +64,6 @@ pub(crate) static FORMAT: Format = Format {
         },
     )
 };
-
-/// A file being written counts only as a live container, which can be read while it grows.
-pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
-    // no other file has a seal, and libhdf5 need not see one that is damaged
-    if Seal::find(&FileSource::open(path)?)?.is_some() {
-        return Ok(true);
-    }
-    match h5::File::open_shared(path) {
-        Ok(file) => Ok(file.root()?.has(HEADER)),
-        Err(error) if error.kind() == ErrorKind::Locked => Ok(false),
-        Err(error) => Err(error),
-    }
-}
 
 /// Fails if `inside` is a container file: libhdf5 cannot read a file inside another.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {

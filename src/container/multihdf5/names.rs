@@ -2,7 +2,7 @@
 //! docs/reference/containers.md.
 
 /// The group that marks an HDF5 file, or a group in it, as a container.
-pub(super) const HEADER: &str = "__MultiHDF5_Header__";
+pub(in crate::container) const HEADER: &str = "__MultiHDF5_Header__";
 /// The dataset with the bytes of a virtual file, in the file's group.
 pub(super) const DATA: &str = "FileData";
 /// The dataset to which the bytes of a virtual file are copied before it replaces [`DATA`].

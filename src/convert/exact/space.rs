@@ -2,13 +2,11 @@
 //! the original casacore files, and the rest: the structure of HDF5, attributes and the text of
 //! variable-length strings.
 
-use std::path::Path;
-
-use crate::error::{Context, Result, ResultExt};
-use crate::h5::{File, Group, LinkKind};
+use crate::error::{Result, ResultExt};
+use crate::h5::{Group, LinkKind};
 use crate::limits;
-use crate::native::{self, restore_path};
-use crate::remote;
+use crate::native::restore_path;
+use crate::source::{Source, SourceTable};
 
 /// Space in bytes that the parts of a native HDF5 file (to which a casacore table was converted)
 /// use.
@@ -35,30 +33,22 @@ pub struct SpaceUsage {
 }
 
 impl SpaceUsage {
-    /// Measures how many bytes of the native HDF5 file at `path` its datasets take, how many the
-    /// data to restore the original casacore files, and how many the rest. `None` if a file at
-    /// `path` is missing, is not HDF5, or is a container (an HDF5 file that holds the packed files
-    /// of tables).
+    /// Measures how many bytes of a native HDF5 file its datasets take, how many the data to restore
+    /// the original casacore files, and how many the rest. `None` if the source is not a native
+    /// HDF5 file.
     ///
     /// # Errors
     /// Those of reading it.
-    pub fn of(path: impl AsRef<Path>) -> Result<Option<Self>> {
-        let path = path.as_ref();
-        if !remote::is_remote(path) && !path.is_file()
-            || !native::is_native(path).with_context(|| Context::path(path))?
-        {
-            return Ok(None);
-        }
+    pub fn of(source: &Source) -> Result<Option<Self>> {
+        let Some(native) = source.tables.iter().find_map(SourceTable::native) else { return Ok(None) };
         let add = || -> Result<Self> {
-            let (file, source) = File::open_with_source(path)?;
-            let root = file.root()?;
-            let mut usage = SpaceUsage { file: source.len()?, ..SpaceUsage::default() };
-            add_datasets(&root, &mut usage, 0)?;
+            let mut usage = SpaceUsage { file: native.file_bytes()?, ..SpaceUsage::default() };
+            add_datasets(&native.root()?, &mut usage, 0)?;
             let known = usage.datasets + usage.recipes + usage.literals;
             usage.other = usage.file.saturating_sub(known);
             Ok(usage)
         };
-        add().with_context(|| Context::path(path)).map(Some)
+        add().with_context(|| source.place.clone()).map(Some)
     }
 }
 

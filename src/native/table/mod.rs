@@ -76,6 +76,18 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    pub(crate) fn root(&self) -> Result<Group> {
+        self.group.root()
+    }
+
+    pub(crate) fn file_bytes(&self) -> Result<u64> {
+        self.source.len()
+    }
+
     /// The slowest axis of `dataset` must be the table's rows in a live file. Elements of a type
     /// that `part` lacks are converted.
     fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {

@@ -16,7 +16,7 @@ use super::super::names::{CTDS, MAIN_TABLE, ROW, defined_flags, last_part, row_n
 use super::super::notes::{DESCRIPTION, Notes};
 use super::super::undescribed;
 use super::{NativeTable, row_counts, unequal};
-use crate::container;
+use crate::container::{self, Hdf5Kind};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, File, Group};
 use crate::io::{FileSource, ReadAt};
@@ -30,9 +30,7 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     if remote::is_remote(path) {
         return Ok(true);
     }
-    let may_be = h5::is_hdf5(&FileSource::open(path)?)? && !container::is_multi_hdf5(path)?;
-    // a file that another process has locked is not told apart here
-    Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
+    Ok(container::hdf5_kind(path)? == Some(Hdf5Kind::Plain))
 }
 
 /// Also true, unlike [`is_native`], of an HDF5 file in which damage hides it.

@@ -39,24 +39,22 @@ pub(super) fn sentences(findings: &[Attention]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Called before this process opens the source. With `no_lock`, only a live file is checked.
-pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Attention> {
+/// Called before this process opens the source.
+pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Option<Attention> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
-    let open =
-        is_open.then(|| finding("open", "another program has the table open; what it has not flushed is missing here"));
-    open.into_iter().chain(live(path)).collect()
+    is_open.then(|| finding("open", "another program has the table open; what it has not flushed is missing here"))
 }
 
-/// First `others`, then changes of the origin, and parts that cannot be read or are in other files.
+/// First use by `others`, then changes of the origin, and parts that cannot be read or are in other files.
 pub(super) fn find(
-    others: Vec<Attention>,
+    others: Option<Attention>,
     path: &Path,
     source: &Source,
     summary: Option<&Summary>,
     thin: Option<&ThinTable>,
     datasets: &[(String, DatasetInfo)],
 ) -> Vec<Attention> {
-    let mut found = others;
+    let mut found: Vec<_> = others.into_iter().chain(live(path, source)).collect();
     found.extend(stale(path, source, thin));
     let salvaged = source.damage().iter();
     found.extend(
@@ -90,8 +88,8 @@ pub(super) fn find(
 }
 
 /// The file is open for writing, its writer exited without closing it, or it was closed.
-fn live(path: &Path) -> Option<Attention> {
-    let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
+fn live(path: &Path, source: &Source) -> Option<Attention> {
+    let reader = source.is_live().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
         Ok(true) => finding(
             "live",
