@@ -37,3 +37,44 @@ pub(crate) fn hdf5_kind(path: &Path) -> Result<Option<Hdf5Kind>> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h5::{Attribute, Group};
+    use crate::value::Values;
+
+    fn kind_of(fill: impl FnOnce(&Group)) -> Option<Hdf5Kind> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.h5");
+        let file = h5::File::create(&path).unwrap();
+        fill(&file.root().unwrap());
+        file.close().unwrap();
+        hdf5_kind(&path).unwrap()
+    }
+
+    #[test]
+    fn names_in_the_root_tell_the_kind() {
+        let one = || Attribute::Scalar(Values::Int64(vec![1]));
+        assert_eq!(kind_of(|root| root.set_attribute(MARK, &one()).unwrap()), Some(Hdf5Kind::Files));
+        assert_eq!(kind_of(|root| drop(root.create_group(HEADER).unwrap())), Some(Hdf5Kind::MultiHdf5));
+        assert_eq!(kind_of(|root| drop(root.create_group(MARK).unwrap())), Some(Hdf5Kind::Plain));
+        assert_eq!(kind_of(|root| root.set_attribute(HEADER, &one()).unwrap()), Some(Hdf5Kind::Plain));
+    }
+
+    #[test]
+    fn other_files_and_damaged_ones_have_no_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.h5");
+        std::fs::write(&path, b"text").unwrap();
+        assert_eq!(hdf5_kind(&path).unwrap(), None);
+        let file = h5::File::create(&path).unwrap();
+        file.root().unwrap().create_group(HEADER).unwrap();
+        file.close().unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let root = bytes.windows(4).position(|bytes| bytes == b"OHDR").unwrap();
+        bytes[root + 8] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(hdf5_kind(&path).unwrap_err().kind(), ErrorKind::Format);
+    }
+}

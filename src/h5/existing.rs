@@ -96,17 +96,15 @@ fn opened(source: Arc<dyn ReadAt>, reading: Reading) -> Result<h5_read::File> {
 /// Names of the links and of the attributes of the root group, which must be whole; values of
 /// attributes are not looked at.
 pub(super) fn names_in_root(source: Arc<dyn ReadAt>) -> Result<(Vec<String>, Vec<String>)> {
-    let file = opened(source, Reading::Whole)?;
-    let names = || -> h5_read::Result<_> {
-        let root = file.root()?;
-        let attributes = root.object().attributes().whole()?.into_iter().map(|attribute| text(&attribute.name));
-        let links = root.links().whole()?.into_iter().map(|link| text(&link.name));
-        Ok(((links.collect(), attributes.collect()), root.object().damage().first().map(converted)))
-    };
-    match names().map_err(|error| converted(&error))? {
-        (_, Some(damage)) => Err(damage),
-        (names, None) => Ok(names),
+    let error = |error| converted(&error);
+    let root = opened(source, Reading::Whole)?.root().map_err(error)?;
+    if let Some(damage) = root.object().damage().first() {
+        return Err(converted(damage));
     }
+    let links = root.links().whole().map_err(error)?;
+    let attributes = root.object().attributes().whole().map_err(error)?;
+    let links = links.iter().map(|link| text(&link.name)).collect();
+    Ok((links, attributes.iter().map(|attribute| text(&attribute.name)).collect()))
 }
 
 /// An object that is whole, or the intact parts of one.

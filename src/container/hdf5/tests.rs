@@ -9,7 +9,7 @@ use crate::container::{
     Announced, AnnouncedFile, ContainerMut, Directory, FormatOptions, Memory, Properties, Property,
 };
 use crate::error::{Error, ErrorKind};
-use crate::h5::{Attribute, Compression, DatasetSpec, Group};
+use crate::h5::{self, Attribute, Compression, DatasetSpec, Group};
 use crate::hash::HashKind;
 use crate::io::read_all;
 use crate::value::{DataType, Shape, Values};

@@ -25,7 +25,7 @@ use crate::container::{ContainerMut, Directory, FormatOptions};
 use crate::error::ErrorKind;
 use crate::h5::{self, Attribute, Bounds, Compression, IndexKind, LinkKind};
 use crate::hash::{Hash, HashKind};
-use crate::io::{ReadAt, read_all};
+use crate::io::{FileSource, ReadAt, read_all};
 use crate::value::{Region, Shape, Values};
 
 const COMPATIBLE: FormatOptions = FormatOptions {
