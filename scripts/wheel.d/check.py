@@ -18,8 +18,8 @@ ARCHIVE_LIMIT = 3_000_000
 EXPORTED = {'PyInit__native'}
 LIBRARIES = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libgcc_s.so.1', 'ld-linux-x86-64.so.2',
              'ld-linux-aarch64.so.1'}
-# of macOS: the C library, and the frameworks that know its certificates
-LIBRARIES_MACOS = re.compile(r'/usr/lib/lib(System\.B|iconv\.2|objc\.A)\.dylib'
+# of macOS: the C library with iconv and its character sets, and the frameworks that know its certificates
+LIBRARIES_MACOS = re.compile(r'/usr/lib/lib(System\.B|iconv\.2|charset\.1|objc\.A)\.dylib'
                              r'|/System/Library/Frameworks/(CoreFoundation|Security)\.framework/\S+')
 IN_WHEEL = [r'h5bridge/__init__\.py', r'h5bridge/__main__\.py', r'h5bridge/py\.typed', r'h5bridge/_native\.abi3\.so',
             r'h5bridge-\S+\.dist-info/entry_points\.txt', r'h5bridge-\S+\.dist-info/licenses/LICENSE-MIT',
