@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use super::hdf5::MARK;
 use super::multihdf5::HEADER;
 use super::seal_end::Seal;
 use crate::error::{ErrorKind, Result};
 use crate::h5;
 use crate::io::FileSource;
+
+/// Root attribute of a container of files as datasets.
+pub(super) const FILES_MARK: &str = "ctds_files";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hdf5Kind {
@@ -30,7 +32,7 @@ pub(crate) fn hdf5_kind(path: &Path) -> Result<Option<Hdf5Kind>> {
     }
     let has = |names: &[String], wanted| names.iter().any(|name| name == wanted);
     match h5::File::names_in_root(path) {
-        Ok((_, attributes)) if has(&attributes, MARK) => Ok(Some(Hdf5Kind::Files)),
+        Ok((_, attributes)) if has(&attributes, FILES_MARK) => Ok(Some(Hdf5Kind::Files)),
         Ok((links, _)) if has(&links, HEADER) => Ok(Some(Hdf5Kind::MultiHdf5)),
         Ok(_) => Ok(Some(Hdf5Kind::Plain)),
         Err(error) if error.kind() == ErrorKind::Locked => Ok(Some(Hdf5Kind::Plain)),
@@ -56,9 +58,9 @@ mod tests {
     #[test]
     fn names_in_the_root_tell_the_kind() {
         let one = || Attribute::Scalar(Values::Int64(vec![1]));
-        assert_eq!(kind_of(|root| root.set_attribute(MARK, &one()).unwrap()), Some(Hdf5Kind::Files));
+        assert_eq!(kind_of(|root| root.set_attribute(FILES_MARK, &one()).unwrap()), Some(Hdf5Kind::Files));
         assert_eq!(kind_of(|root| drop(root.create_group(HEADER).unwrap())), Some(Hdf5Kind::MultiHdf5));
-        assert_eq!(kind_of(|root| drop(root.create_group(MARK).unwrap())), Some(Hdf5Kind::Plain));
+        assert_eq!(kind_of(|root| drop(root.create_group(FILES_MARK).unwrap())), Some(Hdf5Kind::Plain));
         assert_eq!(kind_of(|root| root.set_attribute(HEADER, &one()).unwrap()), Some(Hdf5Kind::Plain));
     }
 

@@ -23,6 +23,7 @@ mod write;
 
 use std::sync::Arc;
 
+use super::hdf5_kind::FILES_MARK as MARK;
 use super::{Container, Format, Hdf5Kind, hdf5_kind};
 use crate::error::Result;
 
@@ -32,8 +33,6 @@ pub(crate) static FORMAT: Format = Format {
     create_for: Some(|path, files, options| Ok(Arc::new(write::FilesMut::create(path, files, options)?))),
     ..Format::read_only("hdf5", is_files, |inside, name| Ok(read::Files::open(inside, name)?))
 };
-
-pub(super) const MARK: &str = "ctds_files";
 
 /// Version of the layout, in the root attribute.
 const VERSION: i64 = 1;

@@ -33,9 +33,9 @@ pub struct SpaceUsage {
 }
 
 impl SpaceUsage {
-    /// Measures how many bytes of a native HDF5 file its datasets take, how many the data to restore
-    /// the original casacore files, and how many the rest. `None` if the source is not a native
-    /// HDF5 file.
+    /// Measures how many bytes of a native HDF5 file its datasets take, how many the data to
+    /// restore the original casacore files, and how many the rest. `None` if the source is not a
+    /// native HDF5 file.
     ///
     /// # Errors
     /// Those of reading it.

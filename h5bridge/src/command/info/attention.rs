@@ -45,7 +45,8 @@ pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Option<Attention> {
     is_open.then(|| finding("open", "another program has the table open; what it has not flushed is missing here"))
 }
 
-/// First use by `others`, then changes of the origin, and parts that cannot be read or are in other files.
+/// First use by `others`, then changes of the origin, and parts that cannot be read or are in other
+/// files.
 pub(super) fn find(
     others: Option<Attention>,
     path: &Path,
