@@ -83,6 +83,7 @@ fn opened(source: Arc<dyn ReadAt>, reading: Reading) -> Result<h5_read::File> {
     if is_written && !may_be_written {
         return Err(lock::being_written());
     }
+    let file = file.with_filters(Codecs).with_budget(budget);
     let end = file.superblock().end;
     if reading != Reading::Salvage {
         if len < end && !is_written {
@@ -90,7 +91,7 @@ fn opened(source: Arc<dyn ReadAt>, reading: Reading) -> Result<h5_read::File> {
         }
         file.check_extension().map_err(|error| converted(&error))?;
     }
-    Ok(file.with_filters(Codecs).with_budget(budget))
+    Ok(file)
 }
 
 /// Names of the links and of the attributes of the root group, which must be whole; values of

@@ -23,7 +23,7 @@ mod write;
 
 use std::sync::Arc;
 
-use super::hdf5_kind::FILES_MARK as MARK;
+use super::hdf5_kind::FILES_MARK;
 use super::{Container, Format, Hdf5Kind, hdf5_kind};
 use crate::error::Result;
 

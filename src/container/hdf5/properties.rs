@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{CONTENT, MARK};
+use super::{CONTENT, FILES_MARK};
 use crate::container::{Properties, Property};
 use crate::error::{Error, Result};
 use crate::h5::Attribute;
@@ -29,7 +29,7 @@ fn attribute(value: &Property) -> Attribute {
 pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Properties> {
     let mut found = Properties::default();
     for name in names {
-        if name == MARK || name.starts_with("link.") {
+        if name == FILES_MARK || name.starts_with("link.") {
             continue;
         }
         // a user may have added one that cannot be read

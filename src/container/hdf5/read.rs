@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::element::is_declared;
-use super::{FORMAT, MARK, VERSION, link_attribute, properties};
+use super::{FILES_MARK, FORMAT, VERSION, link_attribute, properties};
 use crate::container::{Container, ContainerInfo, FileLayout, Properties, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Dataset, Group, LinkKind, Storage};
@@ -39,10 +39,10 @@ impl Files {
         let open = || {
             let file = h5::File::open_shared(&path)?;
             let root = file.root()?;
-            let version = root.attribute(MARK)?;
+            let version = root.attribute(FILES_MARK)?;
             let version = version.and_then(|version| version.values().integers()).unwrap_or_default();
             if version != [VERSION] {
-                return Err(Error::format(format!("attribute {MARK} is {version:?}, expected [{VERSION}]")));
+                return Err(Error::format(format!("attribute {FILES_MARK} is {version:?}, expected [{VERSION}]")));
             }
             let opened = Arc::new(Opened { _file: file, source: FileSource::open(&path)? });
             Ok(Arc::new(Self::new(opened, root, 0)?))

@@ -71,7 +71,7 @@ fn damaged(damage: impl FnOnce(&Group)) -> Result<Vec<u8>> {
     let path = folder.path().join("a.h5");
     let file = h5::File::create(&path).unwrap();
     let root = file.root().unwrap();
-    root.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![VERSION]))).unwrap();
+    root.set_attribute(FILES_MARK, &Attribute::Scalar(Values::Int64(vec![VERSION]))).unwrap();
     damage(&root);
     file.close().unwrap();
     let container = read::Files::open(&Directory::new(folder.path()), "a.h5")?;
@@ -97,7 +97,7 @@ fn other_hdf5_files_are_errors() {
     assert_eq!(dataset(DataType::UChar, Shape::from([3])).unwrap(), [0; 3]);
     for (result, says) in [
         (
-            damaged(|root| root.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![7]))).unwrap()),
+            damaged(|root| root.set_attribute(FILES_MARK, &Attribute::Scalar(Values::Int64(vec![7]))).unwrap()),
             "attribute ctds_files is [7], expected [1]",
         ),
         (

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::element::element_of;
-use super::{CHUNK_BYTES, FORMAT, MARK, VERSION, link_attribute, properties};
+use super::{CHUNK_BYTES, FILES_MARK, FORMAT, VERSION, link_attribute, properties};
 use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Attribute, Compression, Dataset, DatasetSpec, Group, Storage};
@@ -53,7 +53,7 @@ impl FilesMut {
         }
         let file = h5::File::create(path)?;
         let group = file.root()?;
-        group.set_attribute(MARK, &Attribute::Scalar(Values::Int64(vec![VERSION])))?;
+        group.set_attribute(FILES_MARK, &Attribute::Scalar(Values::Int64(vec![VERSION])))?;
         let target = Arc::new(FileTarget::open(path)?);
         let shared = Arc::new(Mutex::new(Some(Open { file, target, first: HashMap::new() })));
         Self::new(shared, group, files.clone(), Compression::of_filter(options.compression)?, true)
