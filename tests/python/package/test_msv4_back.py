@@ -1,5 +1,6 @@
 """The way back from MSv4 to a MeasurementSet: judged row by row by casacore, and by the schema checker of xradio."""
 import collections
+import fcntl
 import os
 import re
 import shutil
@@ -238,13 +239,22 @@ def test_corpus(entry, name, tmp_path, counts):
         check_again(tree, made)
 
 
-def converted_by_xradio(path, tmp_path):
-    """The tree of the Zarr that xradio's converter makes, in an environment that has what it needs."""
+def converted_by_xradio(path, tmp_path, factory):
+    """The tree of the Zarr that xradio's converter makes, in an environment that has what it needs: once for all tests and workers."""
+    shared = factory.getbasetemp().parent if 'PYTEST_XDIST_WORKER' in os.environ else factory.getbasetemp()
+    folder = shared / 'xradio' / os.path.relpath(path, tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
     code = 'import sys; from xradio.measurement_set import convert_msv2_to_processing_set; convert_msv2_to_processing_set(*sys.argv[1:])'
-    done = subprocess.run([support.peer('msv4'), '-c', code, path, str(tmp_path / 'converted')], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip('xradio: %s' % done.stderr.strip().splitlines()[-1])
-    tree = measurement_set.open_processing_set(str(tmp_path / 'converted.ps.zarr'))
+    with open(folder / 'said', 'a+') as said:
+        fcntl.flock(said, fcntl.LOCK_EX)
+        if not said.seek(0, os.SEEK_END):
+            done = subprocess.run([support.peer('msv4'), '-c', code, path, str(folder / 'converted')], capture_output=True, text=True)
+            said.write((done.stderr.strip().splitlines() or ['no message'])[-1] if done.returncode else 'converted')
+        said.seek(0)
+        result = said.read()
+    if result != 'converted':
+        pytest.skip('xradio: ' + result)
+    tree = measurement_set.open_processing_set(str(folder / 'converted.ps.zarr'))
     if not tree.children:
         pytest.skip('xradio converts no row')
     return tree
@@ -268,10 +278,10 @@ ONLY_THERE = {
 @pytest.mark.night('converts by xradio')
 @pytest.mark.parametrize('entry,name', measurement_sets() or [pytest.param(None, '', marks=pytest.mark.skip(reason='the corpus is missing'))],
                          ids=lambda value: value['name'] if isinstance(value, dict) else '')
-def test_variables_of_xradio(entry, name, tmp_path, counts):
+def test_variables_of_xradio(entry, name, tmp_path, tmp_path_factory, counts):
     """Every variable that xradio's Zarr has is here, with the same values; the differences are known."""
     path = os.path.join(support.unpack(entry, tmp_path), name)
-    theirs = converted_by_xradio(path, tmp_path)
+    theirs = converted_by_xradio(path, tmp_path, tmp_path_factory)
     key = lambda part: (part.sizes['time'], float(part.time[0]), float(part.frequency[0]), tuple(map(str, part.polarization.values)))  # noqa: E731
     with open_set(path) as ours:
         parts = {key(part): part for part in ours.children.values()}
@@ -320,10 +330,10 @@ def test_newest_checker(path, tmp_path):
 @pytest.mark.night('converts by xradio')
 @pytest.mark.parametrize('entry,name', measurement_sets() or [pytest.param(None, '', marks=pytest.mark.skip(reason='the corpus is missing'))],
                          ids=lambda value: value['name'] if isinstance(value, dict) else '')
-def test_zarr_of_xradio(entry, name, tmp_path, counts):
+def test_zarr_of_xradio(entry, name, tmp_path, tmp_path_factory, counts):
     """From the Zarr that xradio's converter makes, where it makes one."""
     path = os.path.join(support.unpack(entry, tmp_path), name)
-    tree = converted_by_xradio(path, tmp_path)
+    tree = converted_by_xradio(path, tmp_path, tmp_path_factory)
     back(tree, tmp_path / 'back.ms')
     counts.update(compare(path, tmp_path / 'back.ms'))
     with open_set(tmp_path / 'back.ms') as again:

@@ -138,7 +138,8 @@ def test_odd_strings():
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing())
 @pytest.mark.parametrize('entry', support.corpus_sample(8), ids=lambda entry: entry['name'])
 def test_corpus(entry, tmp_path, counts):
-    """Tables of the corpus. By default every eighth entry, and tables of at most 40,000 cells; H5BRIDGE_LONG=1: all."""
+    """Tables of the corpus. By default every eighth entry, and tables of at most 40,000 cells; H5BRIDGE_LONG=1: all, but one whose
+    three million cells casacore computes one by one: convert/test_values.py has it."""
     folder = support.unpack(entry, tmp_path)
     tables = entry.get('tables', {})
     checked = 0
@@ -148,7 +149,7 @@ def test_corpus(entry, tmp_path, counts):
         if support.outcome(tables, root)[0] != {support.DONE}:
             continue
         cells = sum(f.get('nrow', 0) * len(f.get('columns', ())) for f in support.below(tables, root).values())
-        if cells > 40_000 and not support.LONG:
+        if cells > (1_000_000 if support.LONG else 40_000):
             continue
         path = os.path.normpath(os.path.join(folder, root))
         skipped = support.not_utf8(tables[root]) | support.unreadable(tables[root])
@@ -598,7 +599,7 @@ print('good')
 ORDERS = list(itertools.permutations(['h5bridge', 'h5py', 'netCDF4', 'casacore.tables', 'h5netcdf']))
 
 
-@pytest.mark.parametrize('order', ORDERS if support.LONG else ORDERS[::17], ids=','.join)
+@pytest.mark.parametrize('order', ORDERS[::5 if support.LONG else 17], ids=','.join)
 def test_together(order, tmp_path):
     """One interpreter with h5py, netCDF4, h5netcdf and python-casacore, each with an HDF5 of its own."""
     h5bridge.to_hdf5(DEMO, tmp_path / 'a.h5')
