@@ -408,7 +408,7 @@ def test_any_rows(tmp_path, counts):
     names, examples = ('TIME', 'ANTENNA1', 'ANTENNA2', 'FIELD_ID', 'SCAN_NUMBER', 'FEED1'), []
 
     @hypothesis.given(strategies.lists(keys, min_size=24, max_size=24))
-    @hypothesis.settings(max_examples=40 if not support.LONG else 1000, deadline=None, database=None, derandomize=not support.LONG)
+    @hypothesis.settings(max_examples=40 if not support.LONG else 400, deadline=None, database=None, derandomize=not support.LONG)
     def check_any(rows):
         with tables.table(path, readonly=False, ack=False) as table:
             for number, name in enumerate(names):
@@ -458,7 +458,7 @@ def test_any_index(name, tmp_path):
         whole = xarray.Variable(lazy.dims, np.array(lazy.values))
 
         @hypothesis.given(strategies.data())
-        @hypothesis.settings(max_examples=60 if not support.LONG else 2000, deadline=None, database=None, derandomize=not support.LONG)
+        @hypothesis.settings(max_examples=60 if not support.LONG else 600, deadline=None, database=None, derandomize=not support.LONG)
         def check_any(data):
             key = tuple(index_of(data.draw, length) for length in lazy.shape)
             found, expected = lazy[key], whole[key]

@@ -737,7 +737,7 @@ def trees(draw):
 
 def test_any_tree(tmp_path, counts):
     @hypothesis.given(trees(), strategies.sampled_from([300, 3000, 1 << 20]))
-    @hypothesis.settings(max_examples=40 if not support.LONG else 1000, deadline=None, database=None, derandomize=not support.LONG,
+    @hypothesis.settings(max_examples=40 if not support.LONG else 400, deadline=None, database=None, derandomize=not support.LONG,
                          suppress_health_check=list(hypothesis.HealthCheck))
     def check_any(drawn, size):
         tree, rows = drawn

@@ -253,7 +253,7 @@ def test_any_index(path, group, name):
         whole = xarray.Variable(lazy.dims, np.array(lazy.values))
 
         @hypothesis.given(strategies.data())
-        @hypothesis.settings(max_examples=60 if not support.LONG else 3000, deadline=None,
+        @hypothesis.settings(max_examples=60 if not support.LONG else 600, deadline=None,
                              database=None, derandomize=not support.LONG)
         def check(data):
             draw = data.draw
