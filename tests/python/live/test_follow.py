@@ -15,7 +15,7 @@ import support
 from following import Casacore, TABLE, committed, ended, start_follow, wait_for, wait_for_rows
 from support import EXISTS, UNSUPPORTED, WARNINGS, h5bridge
 
-# H5BRIDGE_FOLLOW_ROWS makes the test longer (docs/explanation/correctness.md).
+# H5BRIDGE_FOLLOW_ROWS makes the test longer.
 ROWS = int(os.environ.get('H5BRIDGE_FOLLOW_ROWS', 2000))
 
 # Appends rows until there are enough, in blocks of changing size, and prints how long each operation took that may have
