@@ -156,7 +156,9 @@ def test_every_failing_write(verb, tmp_path, counts):
         if not injected:
             break
         assert process.returncode in (support.FAILED, support.DONE), (number, process.returncode, process.stderr)
-        assert process.returncode == support.FAILED or is_whole(whole, target), (number, process.stderr)
+        names = {path.name for path in target.parent.iterdir()}
+        assert is_whole(whole, target) if target.exists() else process.returncode == support.FAILED, (number, process.stderr)
+        assert names <= {name}, (number, names, process.stderr)
         counts['writes that failed'] += 1
         for folder in (tmp_path / 'out').iterdir():
             shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
